@@ -5,7 +5,7 @@ A mask is int32 ``[rows, ceil(V / 32)]``; bit ``i % 32`` of word ``i // 32`` is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -84,6 +84,11 @@ def filled(shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndar
     host = torch.empty(shape, dtype=torch.int32, pin_memory=pinned)
     fill(host.numpy())
     return host.to(device, non_blocking=pinned)
+
+
+def moved(masks: Sequence[np.ndarray], device: torch.device) -> torch.Tensor:
+    """`filled` with these rows, each int32 ``[words]``."""
+    return filled((len(masks), len(masks[0])), device, lambda host: np.stack(masks, out=host))
 
 
 def check_width(vocabulary: Vocabulary, width: int) -> None:

@@ -30,6 +30,26 @@ _IS_PRODUCT: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """Output matrix -> whether its product with the last hidden state is the model's logits."""
 
 
+def devices(model: Any) -> tuple[torch.device, torch.device]:
+    """Where a model takes its input ids, and where its logits come out: not the same where its layers are spread.
+
+    accelerate's hooks (``device_map``) say where a module runs; its weights may lie elsewhere until then.
+    """
+    first, last = model.get_input_embeddings(), model.get_output_embeddings()
+    brought_back = any(getattr(hook, "io_same_device", False) for hook in _hooks(model))
+    return _runs_on(first), _runs_on(first if last is None or brought_back else last)
+
+
+def _hooks(module: Any) -> Sequence[Any]:
+    hook = getattr(module, "_hf_hook", None)
+    return getattr(hook, "hooks", [hook])
+
+
+def _runs_on(module: nn.Module) -> torch.device:
+    found = [device for hook in _hooks(module) if (device := getattr(hook, "execution_device", None)) is not None]
+    return torch.device(found[-1]) if found else next(module.parameters()).device
+
+
 class Row(Protocol):
     """A text as a model reads it."""
 
@@ -90,7 +110,7 @@ class Forward:
         else:
             out = self.model.base_model(**inputs)
             hidden, head = out.last_hidden_state[:, -1], self.model.get_output_embeddings()
-            hidden = hidden if rows is None else hidden[rows]
+            hidden = hidden if rows is None else hidden[rows.to(hidden.device)]
             ids = None if columns is None else columns(hidden)
             weight, bias = head.weight, head.bias
             if ids is not None:
@@ -98,6 +118,16 @@ class Forward:
             logits = nn.functional.linear(hidden, weight, bias)
         self.passes += 1
         return logits if self.own_dtype else logits.float(), getattr(out, "past_key_values", None)
+
+    @property
+    def device(self) -> torch.device:
+        """Where input ids go."""
+        return devices(self.model)[0]
+
+    @property
+    def asynchronous(self) -> bool:
+        """See `constrained.decoding.loop.NextLogits`."""
+        return self.device.type != "cpu"
 
     @cached_property
     def supports_partial_logits(self) -> bool:
@@ -129,7 +159,7 @@ class Forward:
 def _is_product(model: Any, head: nn.Linear) -> bool:
     """Compare the model's logits with its last hidden state times the head, on a few tokens."""
     # One token alone might be the padding, whose embedding is zero, and so are its logits.
-    ids = torch.linspace(0, head.out_features - 1, TRIED, device=model.device).long().unsqueeze(0)
+    ids = torch.linspace(0, head.out_features - 1, TRIED, device=devices(model)[0]).long().unsqueeze(0)
     hidden = getattr(model.base_model(input_ids=ids, use_cache=False), "last_hidden_state", None)
     if hidden is None or hidden.shape[-1] != head.in_features:
         return False
@@ -165,6 +195,8 @@ class PartialLogits:
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
         """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
+        for text in self.texts:
+            text.look()
         if sum(text.count for text in self.texts) <= NARROW:
             self.ids = np.unique(np.concatenate([allowed_ids(text.mask) for text in self.texts]))
         elif len(self.texts) <= MAX_TEXTS and self.forward.prefilter is not None:

@@ -2,7 +2,8 @@
 
 The model is asked only where there is a choice. Forced text is appended as known tokens, which go through the model
 together with the next token that it is asked for. A round is: append what is forced to every text asked last; run the
-model over what it hasn't read; choose a token for the texts it has read to their end.
+model over what it hasn't read; choose a token for the texts it has read to their end. On an accelerator, which works
+by itself once it has been told what to do, masks are computed meanwhile.
 """
 
 from __future__ import annotations
@@ -43,7 +44,19 @@ class Text(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Get ready for the model's next choice, or be done."""
+        """Append the forced text that needs no mask to be found, or be done."""
+
+    def look(self) -> bool:
+        """Have the mask ready. False where the model has no choice: what comes next is appended, or the text is done.
+
+        The mask depends on the tokens alone: it may be computed after `prepare` or while the model reads them.
+        """
+        return True
+
+    @property
+    def may_wait(self) -> bool:
+        """Once prepared: whether the mask may wait, as the model has a choice for all that is known without it."""
+        return True
 
     def _bytes(self, token: int) -> bytes:
         vocabulary = self.vocabulary
@@ -94,26 +107,31 @@ class GuidedText(Text):
         self.matcher, self.tokenizer = matcher, tokenizer
         self._rows = np.zeros((1, self.vocabulary.words), np.int32)
         self.mask = self._rows[0]
-        self.count = 0  # tokens allowed next, once prepared
+        self.count = 0  # tokens allowed next
+        self._has_choice: bool | None = None  # None: not looked since it was prepared
 
     def prepare(self) -> None:
-        """Append what is forced, up to where the model has a choice or the text is over."""
-        matcher, eos = self.matcher, len(self.vocabulary.eos_token_ids)
-        while True:
-            if self.tokenizer is not None:
-                for token in jump_forward(matcher, self.tokenizer, bytes(self.data[-CONTEXT_BYTES:])):
-                    self.append(Token(token, forced=True))
+        self._has_choice = None
+        if self.tokenizer is not None:
+            for token in jump_forward(self.matcher, self.tokenizer, bytes(self.data[-CONTEXT_BYTES:])):
+                self.append(Token(token, forced=True))
+
+    @property
+    def may_wait(self) -> bool:
+        return not self.matcher.is_complete and not self.matcher.forced_text()
+
+    def look(self) -> bool:
+        if self._has_choice is None:
+            matcher = self.matcher
             matcher.fill_bitmask(self._rows)
-            self.count = allowed_count(self.mask)
-            complete = matcher.is_complete
-            if complete and self.count == eos:
-                self.done = True
-                return
-            if complete or self.count > 1:
-                return
-            only = int(allowed_ids(self.mask)[0])
-            matcher.advance(only)
-            self.append(Token(only, forced=True))
+            self.count, complete = allowed_count(self.mask), matcher.is_complete
+            self.done = complete and self.count == len(self.vocabulary.eos_token_ids)
+            self._has_choice = not self.done and (complete or self.count > 1)
+            if not (self._has_choice or self.done):
+                only = int(allowed_ids(self.mask)[0])
+                matcher.advance(only)
+                self.append(Token(only, forced=True))
+        return self._has_choice
 
     def accept(self, token: Token) -> None:
         if not self.matcher.advance(token.id):
@@ -130,6 +148,10 @@ AnyText = TypeVar("AnyText", bound=Text)
 class NextLogits(Protocol):
     """Runs a model over texts."""
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether `next_logits` returns before the logits are there, so that masks can be computed meanwhile."""
+
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         """Read on in each text, which may be one that joins the others: (asked, logits, columns).
 
@@ -143,6 +165,7 @@ class PrefixForward:
 
     def __init__(self, model: Any, cache: PrefixCache, needed: NeededLogits = ALL_LOGITS):
         self.model, self.cache, self.needed = model, cache, needed
+        self.asynchronous = cache.forward(model).asynchronous
 
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         [text] = texts
@@ -169,18 +192,24 @@ def decode(
     """
     waiting, asked = list(texts), list(texts)
 
-    def attempt(text: AnyText, step: Callable[..., None], *given: Token) -> None:
+    def attempt(text: AnyText, step: Callable[..., bool | None], *given: Any) -> bool | None:
         try:
-            step(*given)
+            return step(*given)
         except Exception as error:
             if join is None:
                 raise
             text.error, text.done = error, True
+            return False
+
+    def begin(text: AnyText) -> None:
+        while not text.done:
+            text.prepare()
+            if text.done or (forward.asynchronous and text.may_wait) or text.look():
+                return
 
     while True:
         for text in asked:
-            if not text.done:
-                attempt(text, text.prepare)
+            attempt(text, begin, text)
         if after is not None:
             after(asked)
         waiting = [text for text in waiting if not text.done]
@@ -190,5 +219,9 @@ def decode(
         if not waiting:
             return
         asked, logits, columns = forward.next_logits(waiting)
-        for text, token in zip(asked, choose(asked, logits, columns), strict=True):
+        rows = [row for row, text in enumerate(asked) if attempt(text, text.look)]
+        choosing = [asked[row] for row in rows]
+        if len(rows) < len(asked):
+            logits = logits[rows]
+        for text, token in zip(choosing, choose(choosing, logits, columns) if rows else (), strict=True):
             attempt(text, text.accept, token)

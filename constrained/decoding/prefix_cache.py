@@ -62,7 +62,7 @@ class PrefixCache:
         forward = self.forward(model)
         kept = self._keep(tokens)
         past, self._past = self._past, None
-        fresh = torch.tensor([tokens[kept:]], device=model.device)
+        fresh = torch.tensor([tokens[kept:]], device=forward.device)
         # Tokens count as held only once the call has returned: an interrupted one leaves an empty cache.
         self.tokens = []
         with torch.no_grad():

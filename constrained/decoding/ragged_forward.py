@@ -72,7 +72,7 @@ class RaggedForward:
     ):
         self.forward = Forward(model, own_dtype=own_dtype)
         self.needed, self._copies = needed, copies
-        self.cache = RaggedCache(capacity, static=static)
+        self.cache = RaggedCache(capacity, rows=len(texts) if static else None)
         self.texts = list(texts)
         self.read = [0] * len(self.texts)  # tokens of each text that the model has read
         self.tokens_run = 0  # that went through the model, padding not counted
@@ -81,6 +81,11 @@ class RaggedForward:
         self._by_kind = getattr(config, "layer_types", None) is not None
         self._additive = config._attn_implementation == "eager"
 
+    @property
+    def asynchronous(self) -> bool:
+        """See `constrained.decoding.loop.NextLogits`."""
+        return self.forward.asynchronous
+
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         """See `constrained.decoding.loop.NextLogits`."""
         self._read_shared_prompts()
@@ -88,7 +93,7 @@ class RaggedForward:
         self._drop_finished(texts)
         waiting = {id(text): text for text in texts}
         unread = [len(t.ids) - n if id(t) in waiting else 0 for t, n in zip(self.texts, self.read)]
-        width = block_width(unread, CALL_COST if self.forward.model.device.type == "cpu" else CALL_COST_ON_DEVICE)
+        width = block_width(unread, CALL_COST if not self.asynchronous else CALL_COST_ON_DEVICE)
         taken = [min(n, width) for n in unread]
         rows = [row for row, n in enumerate(unread) if 0 < n <= width]
         asked = [waiting[id(self.texts[row])] for row in rows]
@@ -105,9 +110,11 @@ class RaggedForward:
     def step(self, tokens: torch.Tensor, slots: torch.Tensor, reach: int) -> torch.Tensor:
         """Logits after some more tokens a row, whose values the host needn't know; ``[rows, width]``.
 
-        `tokens` and `slots` are int64 ``[rows, T]`` on the model's device, right-aligned; a slot of -1 is no token;
+        `tokens` and `slots` are int64 ``[rows, T]`` right-aligned; a slot of -1 is no token;
         `reach` is greater than all slots.
         """
+        device = self.forward.device
+        tokens, slots = tokens.to(device), slots.to(device)
         self.cache.place(slots, begin=reach - tokens.shape[1], reach=reach)
         logits, _ = self.forward(
             input_ids=tokens,
@@ -121,7 +128,7 @@ class RaggedForward:
         """Let the rows be `texts`, where text `i` continues what row `rows[i]` has read."""
         self.texts = list(texts)
         if list(rows) != list(range(len(self.read))):
-            self.cache.select(torch.tensor(rows, device=self.forward.model.device))
+            self.cache.select(torch.tensor(rows, device=self.forward.device))
         self.read = [self.read[row] for row in rows]
 
     def _read_shared_prompts(self) -> None:
@@ -174,7 +181,7 @@ class RaggedForward:
                 ids[row, width - n :] = text.ids[begin : begin + n]
                 slots[row, width - n :] = range(begin, begin + n)
         reach = int(slots.max()) + 1
-        device = self.forward.model.device
+        device = self.forward.device
         placed = torch.from_numpy(slots).to(device)
         self.cache.place(placed, begin=reach - width, reach=reach)
         # All rows from their beginning and equally long, or one row by one token: plain causal attention.
@@ -192,7 +199,7 @@ class RaggedForward:
         # Counted only now: a call that was interrupted is simply repeated.
         self.read = [n + more for n, more in zip(self.read, taken)]
         self.tokens_run += sum(taken)
-        return logits if wanted is None or partial_logits else logits[wanted]
+        return logits if wanted is None or partial_logits else logits[wanted.to(logits.device)]
 
     def mask(self, slots: torch.Tensor) -> Any:
         """Attention mask of a block: each token sees its own text up to itself.
@@ -239,16 +246,26 @@ class RaggedCache(Cache):
 
     Before each call of the model, `place` says where the call's tokens go.
 
-    `capacity`: slots to begin with. `static`: never grow, and always show the model all slots: shapes and addresses
-    stay the same, as CUDA graphs and compiled models need. Otherwise only the slots in use are shown.
+    `capacity`: slots to begin with. `rows`: it is static, for so many rows: it never grows, and the model is
+    always shown all slots: shapes and addresses stay the same, as CUDA graphs and compiled models need. Otherwise only
+    the slots in use are shown.
     """
 
-    def __init__(self, capacity: int, *, static: bool = False):
+    def __init__(self, capacity: int, *, rows: int | None = None):
         new_layer: Any = partial(RaggedLayer, self)  # stands for the class of the layers
         super().__init__(layer_class_to_replicate=new_layer)
-        self.capacity, self.static = capacity, static
+        self.capacity, self.rows = capacity, rows
         self.slots: torch.Tensor | None = None
         self.begin = self.reach = 0
+
+    @property
+    def static(self) -> bool:
+        return self.rows is not None
+
+    def tensors(self) -> list[torch.Tensor]:
+        """The keys and values of all layers, as far as there are any."""
+        layers = [layer for layer in cast(list[RaggedLayer], self.layers) if layer.is_initialized]
+        return [tensor for layer in layers for tensor in (layer.keys, layer.values)]
 
     def place(self, slots: torch.Tensor, begin: int, reach: int) -> None:
         """Set where the next call's tokens go: `slots`, int64 ``[rows, T]``, -1 for columns that are no token.
@@ -267,7 +284,14 @@ class RaggedCache(Cache):
     def select(self, rows: torch.Tensor) -> None:
         """Let the rows be copies of `rows` (int64 indices), in that order."""
         for layer in cast(list[RaggedLayer], self.layers):
-            layer.keys, layer.values = layer.keys.index_select(0, rows), layer.values.index_select(0, rows)
+            here = rows.to(layer.keys.device)
+            for name in ("keys", "values"):
+                held = getattr(layer, name)
+                chosen = held.index_select(0, here)
+                if self.static and len(rows) <= len(held):
+                    held[: len(rows)] = chosen
+                else:
+                    setattr(layer, name, chosen)
 
 
 class RaggedLayer(CacheLayerMixin):
@@ -287,7 +311,7 @@ class RaggedLayer(CacheLayerMixin):
 
     def _empty(self, like: torch.Tensor) -> torch.Tensor:
         rows, heads, _, width = like.shape
-        return like.new_zeros((rows, heads, self.cache.capacity + 1, width))
+        return like.new_zeros((self.cache.rows or rows, heads, self.cache.capacity + 1, width))
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -303,10 +327,11 @@ class RaggedLayer(CacheLayerMixin):
                 new[:, :, :held] = old[:, :, :held]
                 setattr(self, name, new)
         assert self.cache.slots is not None, "place comes before the call"
-        slots, reach = self.cache.slots[:, None, :, None], self.cache.reach
-        self.keys.scatter_(2, slots.expand_as(key_states), key_states)
-        self.values.scatter_(2, slots.expand_as(value_states), value_states)
-        return self.keys[:, :, :reach], self.values[:, :, :reach]
+        slots, reach = self.cache.slots.to(key_states.device)[:, None, :, None], self.cache.reach
+        keys, values = self.keys[: len(key_states)], self.values[: len(key_states)]  # the first rows of a static cache
+        keys.scatter_(2, slots.expand_as(key_states), key_states)
+        values.scatter_(2, slots.expand_as(value_states), value_states)
+        return keys[:, :, :reach], values[:, :, :reach]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.cache.reach, 0

@@ -75,8 +75,7 @@ class Sampler:
             values = logits.index_select(0, allowed)
         else:
             allowed = None
-            row = torch.from_numpy(mask).to(logits.device)
-            values = bitmask.apply(logits.clone().unsqueeze(0), row.unsqueeze(0)).squeeze(0)
+            values = bitmask.apply(logits.clone().unsqueeze(0), bitmask.moved([mask], logits.device)).squeeze(0)
         # Log-sum-exp: exact even where the allowed tokens have almost no probability.
         total, inside = torch.stack((logits.logsumexp(0), values.logsumexp(0))).tolist()
         if not math.isfinite(total):
@@ -116,7 +115,7 @@ def choose_together(samplers: Sequence[Sampler], logits: torch.Tensor, masks: Se
     `samplers` are `plain`; `logits` are float32 ``[rows, V]``.
     """
     device = logits.device
-    values = bitmask.apply(logits.clone(), torch.from_numpy(np.stack(masks)).to(device))
+    values = bitmask.apply(logits.clone(), bitmask.moved(masks, device))
     picks, greedy = values.argmax(1, keepdim=True), torch.tensor([[s.temperature == 0] for s in samplers])
     if not greedy.all():
         heat = torch.tensor([[s.temperature or 1.0] for s in samplers]).to(device)

@@ -194,6 +194,8 @@ def _free(library: Any, batch: Any, context: Any, model: Any) -> None:
 class _Reader:
     """Reads the texts of a batch; see `constrained.decoding.loop.NextLogits`."""
 
+    asynchronous = False
+
     def __init__(self, engine: LlamaCpp, texts: Sequence[Row]):
         self.engine, self.sequences = engine, {id(text): row for row, text in enumerate(texts)}
 

@@ -12,12 +12,14 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from constrained.decoding.choosers import CHOOSERS, Chooser
+from constrained.decoding.forward import devices
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
 EMBEDDED = Path(__file__).parent / "embedded"
+AUTO = "auto"
 LLAMA_CPP = "llama.cpp:"
 """Before the path of a ``.gguf`` file that llama.cpp is to run."""
 
@@ -43,7 +45,8 @@ def load(
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
-        Default: ``cuda`` if there is one, else ``cpu``; for a model object, where it is already.
+        Default: ``cuda`` if there is one, else ``cpu``; for a model object, where it is already. ``"auto"``: what is
+        read from a folder or the Hub is spread over all there are, then memory (transformers' ``device_map``).
     dtype : optional
         Type of the weights, e.g. ``"float32"``, ``"bfloat16"``; default: the type they are stored in.
 
@@ -69,10 +72,10 @@ def load(
     elif model == "embedded" or model is None:
         loaded = _embedded(dtype)
     elif isinstance(model, (str, os.PathLike)):
-        loaded = _from_source(model, tokenizer, dtype)
+        loaded = _from_source(model, tokenizer, dtype, spread=device == AUTO)
     else:
         loaded = _from_objects(model, tokenizer)
-    if device is None and not isinstance(model, (str, os.PathLike, type(None))):
+    if device == AUTO or (device is None and not isinstance(model, (str, os.PathLike, type(None)))):
         device = loaded.device
     _move(loaded, device, dtype)
     if not loaded.eos_token_ids:
@@ -203,10 +206,12 @@ def _from_objects(model: Any, tokenizer: Any) -> LoadedModel:
         tokenizer = _tokenizer(str(tokenizer))
     if tokenizer is None:
         raise ModelError(f"{name}: a model object came without its tokenizer", "pass tokenizer=, or (model, tokenizer)")
-    return LoadedModel(model.eval(), tokenizer, name, next(model.parameters()).device, _reads_memory(model))
+    return LoadedModel(model.eval(), tokenizer, name, devices(model)[0], _reads_memory(model))
 
 
-def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dtype | None) -> LoadedModel:
+def _from_source(
+    source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dtype | None, spread: bool = False
+) -> LoadedModel:
     """Read model and tokenizer from a folder, a ``.gguf`` file or the Hub."""
     name = os.fspath(source)
     if not name.strip():
@@ -233,7 +238,7 @@ def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dt
         tokenizer = _tokenizer(folder, gguf)
     elif isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))
-    options = {"gguf_file": gguf} if gguf else {}
+    options = ({"gguf_file": gguf} if gguf else {}) | ({"device_map": AUTO} if spread else {})
     hint = "give a causal language model as save_pretrained writes it, or a .gguf file"
     with readable_failure(f"the model {name} can't be loaded", hint):
         pair: Any = AutoModelForCausalLM.from_pretrained(
@@ -253,7 +258,7 @@ def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dt
                 f"the model {name} doesn't fit its config.json: {len(weights)} {trouble} weights, e.g. {weights[0]}",
                 "download or save it again: configuration and weights must belong together",
             )
-    return LoadedModel(model.eval(), tokenizer, name, model.device, _reads_memory(model))
+    return LoadedModel(model.eval(), tokenizer, name, devices(model)[0], _reads_memory(model))
 
 
 def _from_gguf(name: str, tokenizer: Any) -> LlamaCppModel:
@@ -312,4 +317,4 @@ def _move(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.d
             raise ValueError("on it are shapes without numbers")
         if device != loaded.device or dtype not in (None, loaded.model.dtype):
             loaded.model.to(device=device, dtype=dtype)
-        loaded.device = next(loaded.model.parameters()).device
+        loaded.device = devices(loaded.model)[0]

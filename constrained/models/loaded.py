@@ -78,8 +78,12 @@ class LoadedModel:
 
     def weights_digest(self) -> str:
         """A digest of the weights as they are now."""
-        hashed = hashlib.sha256()
-        for name, value in sorted(self.model.state_dict().items()):
+        hashed, weights = hashlib.sha256(), self.model.state_dict()
+        if any(value.is_meta for value in weights.values()):  # offloaded
+            from accelerate.utils.modeling import get_state_dict_offloaded_model
+
+            weights = get_state_dict_offloaded_model(self.model)
+        for name, value in sorted(weights.items()):
             hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
         return hashed.hexdigest()[:16]
 

@@ -3,24 +3,41 @@
 The host runs ahead, as only the device knows what was chosen, and the device is never idle. The loop learns some passes
 late that all texts are over. A pass reads as many columns as cost nothing: a row's chosen token, and the forced text
 behind it.
+
+With a static cache, as on every CUDA device, what a step reads and writes keeps its address and shape: later calls
+write into the same buffers, and replay the CUDA graph that the first one captured.
 """
 
 from __future__ import annotations
 
+import copy
+import logging
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch import nn
 
 from constrained.decoding.device.matcher import DeviceMatcher
-from constrained.decoding.ragged_forward import CALL_COST, CALL_COST_ON_DEVICE, RaggedForward
+from constrained.decoding.device.tables import DeviceTables
+from constrained.decoding.ragged_forward import CALL_COST, CALL_COST_ON_DEVICE, RaggedCache, RaggedForward
 from constrained.errors import ConstrainedError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+KEPT = 4
+"""Buffers, each with its cache and its graph, that are kept for later calls of one model: those used last."""
+
 WARM_UP = 3
 """Runs before the capture, in which kernels are compiled and libraries make their buffers."""
+
+_KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[tuple, _Buffers]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(eq=False)
@@ -33,82 +50,152 @@ class Prompt:
 class Written(NamedTuple):
     """What `decode_on_device` returns."""
 
-    tokens: torch.Tensor  # int64 [rows, max_steps], with the matcher's padding after each end
+    tokens: torch.Tensor  # int64 [rows, max_steps], with the padding after each end
     # int64 [rows]: tokens of each row, the end-of-text token included, which may be one more than fit
     length: torch.Tensor
+    complete: torch.Tensor  # bool [rows]: the text is in the language
     pruned_mass: torch.Tensor | None  # float32 [rows, max_steps], 0 where forced
     passes: int  # calls of the model
 
 
 def decode_on_device(
     forward: RaggedForward,
-    matcher: DeviceMatcher,
+    tables: DeviceTables,
+    grammars: Sequence[int],
     max_steps: int,
     settings: Mapping[str, Any],
     *,
+    budget: int | Sequence[int] | None = None,
+    pad_token_id: int | None = None,
+    generator: torch.Generator | None = None,
     measure: bool = False,
 ) -> Written:
-    """Write all rows to their ends; on a CUDA device with a static cache, a step (model, mask, choice) is one graph.
+    """Write all rows to their ends.
 
-    `forward` is of the prompts, none read yet; `matcher` has the budgets set; `settings` are ``temperature``, ``top_k``
-    and ``top_p`` of `DeviceMatcher.step`; `measure` asks for the pruned mass.
+    `forward` is of the prompts, none read yet; `settings` are ``temperature``, ``top_k`` and ``top_p`` of
+    `DeviceMatcher.step`; `measure` asks for the pruned mass; the others are those of `DeviceMatcher`.
     """
-    rows, device = len(matcher), matcher.state.device
-    writer = _Writer(matcher, max_steps, measure, [len(text.ids) for text in forward.texts])
-    columns = writer.columns(CALL_COST if device.type == "cpu" else CALL_COST_ON_DEVICE)
-    tokens = torch.zeros((rows, columns), dtype=torch.long, device=device)
-    slots = torch.zeros_like(tokens)
-    reach = longest = max(len(text.ids) for text in forward.texts)
+    model, static = forward.forward.model, forward.cache.static
+    pad = tables.eos_token_ids[0] if pad_token_id is None else pad_token_id
+    sampled = settings["temperature"] != 0
+    choice = (sampled, *(settings.get(name) if sampled else None for name in ("top_k", "top_p")))
+    if static:
+        forward.cache.capacity = _rounded(forward.cache.capacity)
+    room = forward.cache.capacity if static else max_steps
+    key = (room, len(grammars), tables.room, choice, pad, measure, *(_traits(model) if static else ()))
 
-    def choose(logits: torch.Tensor) -> None:
-        writer.write(logits, settings, tokens, slots)
+    def run(forward: RaggedForward) -> Written:
+        kept = _KEPT.setdefault(model, OrderedDict())
+        # Taken out: no other thread writes into it meanwhile, and after an error nobody does.
+        buffers = kept.pop(key, None) if static else None
+        if buffers is None:
+            buffers = _Buffers(tables, grammars, room, choice, pad, measure, forward.cache)
+        forward.cache = buffers.cache
+        buffers.begin(tables, [len(text.ids) for text in forward.texts], settings["temperature"])
+        buffers.matcher.restart(grammars, budget=budget, generator=generator)
+        passes = buffers.run(forward, max_steps)
+        written = buffers.written(max_steps, passes)
+        if static:
+            kept[key] = buffers
+            while len(kept) > KEPT:
+                kept.popitem(last=False)
+        return written
 
-    def step() -> None:
-        choose(forward.step(tokens, slots, reach))
-
-    choose(forward.read_prompts())
-    if device.type == "cuda" and forward.cache.static and max_steps > 1:
-        reach = longest + max_steps
-        step, _ = capture(step, [*writer.tensors(), tokens, slots])
-    over, passes = AsyncFlag(device), 1
-    while passes < max_steps and not over.look(matcher.finished.all()):
-        reach = min(reach + columns, longest + max_steps)
-        step()
-        passes += 1
-    return Written(writer.out[:, :-1], writer.length.squeeze(1), writer.masses[:, :-1] if measure else None, passes)
+    try:
+        return run(copy.copy(forward))
+    except torch.OutOfMemoryError:  # perhaps for want of what is kept
+        _KEPT.pop(model, None)
+    return run(forward)
 
 
-class _Writer:
+class _Buffers:
     """The texts so far on the device, and what the model reads next of each."""
 
-    def __init__(self, matcher: DeviceMatcher, max_steps: int, measure: bool, prompts: Sequence[int]):
-        self.matcher, self.max_steps, self.measure = matcher, max_steps, measure
-        rows, device = len(matcher), matcher.state.device
+    def __init__(
+        self,
+        tables: DeviceTables,
+        grammars: Sequence[int],
+        room: int,
+        choice: tuple[bool, int | None, float | None],
+        pad: int,
+        measure: bool,
+        cache: RaggedCache,
+    ):
+        self.cache, self.measure = cache, measure
+        self.matcher = DeviceMatcher(tables.with_room() if cache.static else tables, grammars, pad_token_id=pad)
+        rows, device = len(self.matcher), tables.device
+        self.temperature = torch.zeros(rows, device=device)
+        sampled, top_k, top_p = choice
+        self.settings: dict[str, Any] = {
+            "temperature": self.temperature if sampled else 0.0,
+            "top_k": top_k,
+            "top_p": top_p,
+        }
         # One column more than is returned: what doesn't belong to a text is written there.
-        self.out = torch.full((rows, max_steps + 1), matcher.pad, device=device)
-        self.masses = torch.zeros((rows, max_steps + 1 if measure else 0), device=device)
-        self.prompts = torch.tensor(prompts, device=device).unsqueeze(1)
-        self.length = torch.zeros((rows, 1), dtype=torch.long, device=device)  # of each text, without its prompt
+        self.out = torch.full((rows, room + 1), pad, device=device)
+        self.masses = torch.zeros((rows, room + 1 if measure else 0), device=device)
+        self.prompts = torch.zeros((rows, 1), dtype=torch.long, device=device)
+        self.length = torch.zeros_like(self.prompts)  # of each text, without its prompt
+        # As many columns as cost no more than the call, if any text is ever forced.
+        cost = CALL_COST if device.type == "cpu" else CALL_COST_ON_DEVICE
+        columns = min(1 + self.matcher.tables.longest_run, max(1, cost // rows))
+        self.tokens = torch.zeros((rows, columns), dtype=torch.long, device=device)
+        self.slots = torch.zeros_like(self.tokens)  # right-aligned; -1 is no token
+        self.replay: Callable[[], None] | None = None  # the step as a graph
+        self._tried = False  # to capture it
+        self._holds = weakref.ref(tables)  # what lies in the matcher's tables
 
-    def columns(self, call_cost: int) -> int:
-        """Tokens that a pass reads of each row: as many as cost no more than the call, if any are ever forced."""
-        return min(1 + self.matcher.tables.longest_run, max(1, call_cost // len(self.matcher)))
+    def begin(self, tables: DeviceTables, prompts: Sequence[int], temperature: float) -> None:
+        """Forget all texts; `prompts` are the lengths of the new ones'."""
+        if self._holds() is not tables:
+            self.matcher.tables.overwrite(tables)
+            self._holds = weakref.ref(tables)
+        self.temperature.fill_(temperature)
+        self.prompts.copy_(torch.tensor(prompts).unsqueeze(1))
+        self.out.fill_(self.matcher.pad)
+        for tensor in (self.masses, self.length, *self.cache.tensors()):
+            tensor.zero_()
 
-    def tensors(self) -> list[torch.Tensor]:
+    def run(self, forward: RaggedForward, max_steps: int) -> int:
+        """Write the texts; the number of passes."""
+        reach = max(len(text.ids) for text in forward.texts)
+        end = reach + max_steps
+
+        def step() -> None:
+            self.write(forward.step(self.tokens, self.slots, reach))
+
+        self.write(forward.read_prompts())
+        if not self._tried and max_steps > 1 and _graphable(forward):
+            reach, self._tried = end, True
+            self.replay = _captured(step, self._changed(), type(forward.forward.model).__name__)
+        over, passes = AsyncFlag(self.tokens.device), 1
+        while passes < max_steps and not over.look(self.matcher.finished.all()):
+            reach = min(reach + self.tokens.shape[1], end)
+            (self.replay or step)()
+            passes += 1
+        return passes
+
+    def _changed(self) -> list[torch.Tensor]:
         """What `write` changes."""
         matcher = self.matcher
-        return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length]
+        return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length, self.tokens, self.slots]
 
-    def write(self, logits: torch.Tensor, settings: Any, tokens: torch.Tensor, slots: torch.Tensor) -> None:
+    def written(self, max_steps: int, passes: int) -> Written:
+        """A copy of what was written."""
+        complete = self.matcher.complete | self.matcher.finished
+        masses = self.masses[:, :max_steps].clone() if self.measure else None
+        return Written(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
+
+    def write(self, logits: torch.Tensor) -> None:
         """Choose a token in each row, add what is forced, and set what is read next.
 
-        `tokens` and `slots` are int64 ``[rows, columns]``, right-aligned; a slot of -1 is no token. A row in the middle
-        of forced text isn't asked.
+        A row in the middle of forced text isn't asked.
         """
+        tokens, slots, past = self.tokens, self.slots, self.out.shape[1] - 1
         matcher, columns = self.matcher, tokens.shape[1]
         running, before = ~matcher.finished, (matcher.state.clone(), matcher.left.clone())
         asked = torch.ones_like(running) if columns == 1 else matcher.forced_length() == 0
-        chosen = matcher.step(logits, pruned_mass=self.measure, **settings)
+        chosen = matcher.step(logits.to(tokens.device), pruned_mass=self.measure, **self.settings)
         for now, then in zip((matcher.state, matcher.left), before):
             now.copy_(torch.where(asked, now, then))
         asked = (asked & running).long()
@@ -119,27 +206,55 @@ class _Writer:
         of_run = run.long().gather(1, (at - asked).clamp(0, run.shape[1] - 1))
         tokens.copy_(torch.where((at == 0) & (asked == 1), chosen.unsqueeze(1), of_run))
         slots.copy_(torch.where(at >= 0, self.prompts + self.length + at, -1))
-        place = torch.where(at >= 0, self.length + at, self.max_steps).clamp(max=self.max_steps)
+        place = torch.where(at >= 0, self.length + at, past).clamp(max=past)
         self.out.scatter_(1, place, tokens)
         if self.measure:
             assert matcher.pruned_mass is not None, "step measured it"
-            first = torch.where(asked == 1, self.length, self.max_steps).clamp(max=self.max_steps)
+            first = torch.where(asked == 1, self.length, past).clamp(max=past)
             self.masses.scatter_(1, first, matcher.pruned_mass.unsqueeze(1))
         self.length.add_(count)
+
+
+def _rounded(tokens: int) -> int:
+    """A capacity for the cache that prompts of other lengths have, too: at most a quarter more."""
+    step = 1 << max(0, tokens.bit_length() - 3)
+    return -(-tokens // step) * step
+
+
+def _traits(model: nn.Module) -> tuple:
+    """What a captured graph of the model depends on: where its weights lie, and how its modules are set."""
+    plain = (bool, int, float, str)
+    out: list[Any] = [(w.data_ptr(), w.dtype, w.shape) for w in chain(model.parameters(), model.buffers())]
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if module is model and name.startswith("_"):  # there `generate` keeps notes of its own
+                continue
+            if isinstance(value, plain) or (isinstance(value, list) and all(isinstance(one, plain) for one in value)):
+                out.append(str(value))
+        out += [*module._forward_hooks, *module._forward_pre_hooks, id(vars(module).get("forward"))]
+    return (*out, getattr(getattr(model, "config", None), "_attn_implementation", None))
+
+
+def _graphable(forward: RaggedForward) -> bool:
+    """Whether a step can be a CUDA graph: all of it happens on one such device, at addresses that stay."""
+    devices = {weight.device for weight in forward.forward.model.parameters()}
+    return forward.cache.static and len(devices) == 1 and devices.pop().type == "cuda"
+
+
+def _captured(step: Callable[[], None], keep: Sequence[torch.Tensor], model: str) -> Callable[[], None] | None:
+    """The step as a graph; None, with a warning in the log, where the model can't be captured."""
+    try:
+        return capture(step, keep)[0]
+    except RuntimeError as error:  # it waits for a value, there is no memory left, ...
+        reason = str(error).strip().split("\n", 1)[0]
+        log.warning("%s can't be captured as a CUDA graph; the loop runs without one, slower: %s", model, reason)
+        return None
 
 
 def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callable[[], None], T]:
     """Capture a step of a loop as a CUDA graph: replayed without Python and without kernel launches.
 
-    `run` must read its inputs from tensors that keep their addresses (copy new logits into one, or let it run the
-    model itself), and may only do what a graph can hold, such as `DeviceMatcher.step`.
-
-    Parameters
-    ----------
-    run : callable
-        Such as ``lambda: matcher.step(logits, temperature=0.7)``.
-    keep : sequence of torch.Tensor
-        What `run` changes, restored after the warm-up, such as ``(matcher.state, matcher.left, matcher.draws)``.
+    `run` must read its inputs from tensors that keep their addresses; `keep` is what it changes, and is restored.
 
     Returns
     -------
@@ -152,6 +267,8 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
     ------
     ConstrainedError
         A tensor is not on a CUDA device.
+    RuntimeError
+        Something in `run` can't be part of a graph.
     """
     elsewhere = [t.device for t in keep if t.device.type != "cuda"]
     if elsewhere or not keep:
@@ -159,24 +276,24 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
             f"CUDA graphs need a CUDA device; the tensors are on {elsewhere[0] if elsewhere else 'none'}",
             "run the loop without a graph there",
         )
-    with torch.cuda.device(keep[0].device):
-        return _captured(run, keep)
-
-
-def _captured(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callable[[], None], T]:
     saved = [tensor.clone() for tensor in keep]
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UP):
-            run()
-            for tensor, before in zip(keep, saved):
-                tensor.copy_(before)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = run()
-    return graph.replay, result
+    try:
+        with torch.cuda.device(keep[0].device):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(WARM_UP):
+                    run()
+                    for tensor, before in zip(keep, saved):
+                        tensor.copy_(before)
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                result = run()
+        return graph.replay, result
+    finally:
+        for tensor, before in zip(keep, saved):
+            tensor.copy_(before)
 
 
 class AsyncFlag:

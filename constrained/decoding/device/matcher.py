@@ -73,15 +73,12 @@ class DeviceMatcher:
         self.tables = tables
         self.pad = tables.eos_token_ids[0] if pad_token_id is None else int(pad_token_id)
         self.backend = _backend(tables.device, backend)
-        self.state = tables.start[torch.tensor(grammars, device=tables.device)]
-        self.left = torch.full_like(self.state, NEVER)
+        self.state = torch.zeros(len(grammars), dtype=torch.int32, device=tables.device)
+        self.left, self.draws = torch.zeros_like(self.state), torch.zeros_like(self.state)
         self.pruned_mass: torch.Tensor | None = None
-        self.draws = torch.zeros_like(self.state)
-        self._generator = generator
         self._key: torch.Tensor | None = None
         self._scratch = self.backend.scratch(tables, len(grammars))
-        if budget is not None:
-            self.set_budget(budget)
+        self.restart(grammars, budget=budget, generator=generator)
 
     def __len__(self) -> int:
         return len(self.state)
@@ -95,6 +92,21 @@ class DeviceMatcher:
     def complete(self) -> torch.Tensor:
         """Rows whose text so far is in the language, bool ``[rows]`` on the device."""
         return self.tables.fewest[self.state] <= 0
+
+    def restart(
+        self,
+        grammars: Sequence[int],
+        *,
+        budget: int | Sequence[int] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Begin other texts in as many rows; see `DeviceMatcher`."""
+        self.state.copy_(self.tables.start[torch.tensor(grammars, device=self.state.device)])
+        self.draws.zero_()
+        self._generator = generator
+        if self._key is not None:
+            self._key.copy_(self._draw_key())
+        self.set_budget(budget)
 
     def set_budget(self, tokens: int | Sequence[int] | None) -> None:
         """From here on allow only tokens that leave a way to finish within `tokens`, the end-of-text token not counted.
@@ -110,7 +122,8 @@ class DeviceMatcher:
         if tokens is None:
             self.left.fill_(NEVER)
             return
-        budget = torch.full_like(self.left, tokens) if isinstance(tokens, int) else self.left.new_tensor(tokens)
+        each = [tokens] * len(self) if isinstance(tokens, int) else tokens
+        budget = torch.tensor(each, dtype=self.left.dtype, device=self.left.device)
         if budget.shape != self.left.shape:
             raise ConstrainedError(f"{len(budget)} budgets for {len(self)} rows", "give one number, or one a row")
         need = self.tables.fewest[self.state]

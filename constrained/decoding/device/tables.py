@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ MAX_BYTES = 512 << 20
 
 MAX_SECONDS = 300.0
 """Time a build may take."""
+
+ROUNDED_BYTES = 64 << 20
+"""Tables larger than this get no room for others."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,30 @@ class DeviceTables:
         """The same tables on another device."""
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self.tensors().items()}
         return replace(self, **moved)
+
+    @cached_property
+    def room(self) -> tuple:
+        """The sizes of `with_room`: tables that have them in common fit into the same tensors."""
+        round_up = (lambda n: n) if self.nbytes > ROUNDED_BYTES else (lambda n: 1 << (n - 1).bit_length() if n else 0)
+        shapes = {name: list(tensor.shape) for name, tensor in self.tensors().items()}
+        for name in shapes.keys() - {"class_of"}:
+            shapes[name][0] = round_up(shapes[name][0])
+        shapes["next"][1] = round_up(shapes["next"][1])
+        longest = round_up(self.longest_list), round_up(self.longest_run)
+        return self.size, self.device, longest, tuple((name, tuple(shape)) for name, shape in sorted(shapes.items()))
+
+    def with_room(self) -> DeviceTables:
+        """A copy, in tensors with room for other tables of about this size."""
+        _, device, (longest_list, longest_run), shapes = self.room
+        empty: dict[str, Any] = {name: torch.zeros(s, dtype=torch.int32, device=device) for name, s in shapes}
+        copied = replace(self, longest_list=longest_list, longest_run=longest_run, **empty)
+        copied.overwrite(self)
+        return copied
+
+    def overwrite(self, other: DeviceTables) -> None:
+        """Copy tables of the same :attr:`room` into the tensors of these, which stay where they are."""
+        for name, tensor in other.tensors().items():
+            getattr(self, name)[tuple(map(slice, tensor.shape))] = tensor
 
     def save(self, path: str | Path) -> None:
         """Write the tables to a file, whole or not at all, also with several processes at it.

@@ -104,10 +104,11 @@ def _search(
     eos = set(matchers[0].compiled.vocabulary.eos_token_ids)
     keep = max(2, 1 + len(eos)) * num_beams
     for length in range(1, steps + 1):
-        for beam, mask in zip(running, batch.fill_bitmask()):
+        log_probs = _logits(forward, running).log_softmax(-1)
+        for beam, mask in zip(running, batch.fill_bitmask()):  # on an accelerator while it computes these
             beam.mask = mask
         sampler.prompts = _all_rows(running, prompts, num_beams)
-        scores, masses = sampler.score(running, _logits(forward, running).log_softmax(-1))
+        scores, masses = sampler.score(running, log_probs)
         scores += torch.tensor([beam.score for beam in running], device=scores.device)[:, None]
         following: list[tuple[int, Beam]] = []  # with the row that each continues
         for prompt, found in enumerate(results):

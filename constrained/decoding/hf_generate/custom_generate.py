@@ -17,9 +17,10 @@ from transformers.generation import logits_process as hf
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary
-from constrained.decoding.device import DeviceMatcher, DeviceTables
+from constrained.decoding.device import DeviceTables
 from constrained.decoding.device.loop import Prompt, decode_on_device
 from constrained.decoding.device.storage import grammar_digest
+from constrained.decoding.forward import devices
 from constrained.decoding.hf_generate.arguments import GenerateArguments, dropped_keywords, matchers, read_arguments
 from constrained.decoding.hf_generate.beam_search import search_beams
 from constrained.decoding.hf_generate.output import ConstrainedOutput, Streaming, result
@@ -214,7 +215,8 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
             raise ConstrainedError(
                 f"{name} would wait for the device at every token", "pass a compiled grammar instead"
             )
-    tables = _device_tables(grammar, args.tokenizer, args.model.device)
+    device = devices(args.model)[1]
+    tables = _device_tables(grammar, args.tokenizer, device)
     known, prompts = len(tables.start), len(args.prompts) // args.copies
     if known not in (1, prompts):
         raise ConstrainedError(
@@ -222,11 +224,13 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
         )
     grammars = [0 if known == 1 else prompt for prompt in range(prompts) for _ in range(args.copies)]
     pad = args.pad(tables.eos_token_ids)
-    matcher = DeviceMatcher(tables, grammars, budget=args.limits, pad_token_id=pad, generator=args.generator)
     texts = [Prompt(ids) for ids in args.prompts]
-    forward = args.ragged_forward(texts, static=args.model.device.type == "cuda", own_dtype=True)
+    forward = args.ragged_forward(texts, static=device.type == "cuda", own_dtype=True)
     settings = device_settings(args.processors, config.do_sample)
-    written = decode_on_device(forward, matcher, args.max_steps, settings, measure=args.measure)
+    written = decode_on_device(
+        forward, tables, grammars, args.max_steps, settings,
+        budget=args.limits, pad_token_id=pad, generator=args.generator, measure=args.measure,
+    )  # fmt: skip
     tokens = written.tokens[:, : int(written.length.max())]
     sequences = torch.cat((args.input_ids, tokens.to(args.input_ids.device)), 1)
     if not config.return_dict_in_generate:
@@ -235,7 +239,7 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
     if written.pruned_mass is not None:
         after = torch.arange(tokens.shape[1], device=tokens.device) >= written.length.unsqueeze(1)
         fields["pruned_mass"] = written.pruned_mass[:, : tokens.shape[1]].masked_fill(after, torch.nan).cpu()
-    return ConstrainedOutput(complete=(matcher.complete | matcher.finished).cpu(), **fields)
+    return ConstrainedOutput(complete=written.complete.cpu(), **fields)
 
 
 def device_settings(processors: LogitsProcessorList, sample: bool) -> dict[str, float]:

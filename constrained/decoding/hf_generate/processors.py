@@ -165,9 +165,10 @@ class ProcessorSampler:
 
 def _allowed(texts: Sequence[GuidedText], columns: np.ndarray | None, logits: torch.Tensor) -> torch.Tensor:
     """Which columns of `logits` are allowed, bool of the same shape."""
-    rows = np.stack([text.mask for text in texts])
+    masks = [text.mask for text in texts]
     if columns is None:
-        return bitmask.expand(torch.from_numpy(rows).to(logits.device), logits.shape[1])
+        return bitmask.expand(bitmask.moved(masks, logits.device), logits.shape[1])
+    rows = np.stack(masks)
     return torch.from_numpy(rows[:, columns >> 5] >> (columns & 31).astype(np.int32) & 1).bool().to(logits.device)
 
 

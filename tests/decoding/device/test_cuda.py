@@ -13,6 +13,7 @@ from constrained.decoding.device import (
     DeviceTables,
     capture,
 )
+from constrained.decoding.device import loop as device_loop
 from tests.decoding.device.vocabularies import VOCABULARIES
 from tests.decoding.tiny import tiny_llama
 
@@ -92,15 +93,31 @@ def test_a_captured_step_draws_new_noise_every_time(tables):
     assert len(seen) == 3
 
 
+def texts(model, tables, device, seed=None) -> list[list[int]]:
+    prompt = torch.tensor([[1, 2, 3], [1, 5, 6]], device=device)
+    drawn = {} if seed is None else {"generator": torch.Generator().manual_seed(seed), "temperature": 0.9}
+    return model.to(device).generate(
+        prompt, custom_generate=custom_generate, grammar=tables.to(device), max_new_tokens=30,
+        do_sample=seed is not None, pad_token_id=VOCABULARY.eos_token_ids[0], attention_mask=torch.ones_like(prompt),
+        **drawn,
+    ).tolist()  # fmt: skip
+
+
 def test_the_whole_loop_in_a_graph_writes_what_the_cpu_writes(tables):
-    """Model, mask, choice and state: one replay a token."""
-    model = tiny_llama(VOCABULARY.size, eos=VOCABULARY.eos_token_ids)
-    prompt, pad = torch.tensor([[1, 2, 3], [1, 5, 6]]), VOCABULARY.eos_token_ids[0]
-    texts = []
-    for device in ("cuda", "cpu"):
-        out = model.to(device).generate(
-            prompt.to(device), custom_generate=custom_generate, grammar=tables.to(device), max_new_tokens=30,
-            do_sample=False, pad_token_id=pad, attention_mask=torch.ones_like(prompt).to(device),
-        )  # fmt: skip
-        texts.append(out.tolist())
-    assert texts[0] == texts[1]
+    """Model, mask, choice and state: one replay a token; later calls replay the same graph."""
+    model, same = (tiny_llama(VOCABULARY.size, eos=VOCABULARY.eos_token_ids) for _ in range(2))
+    for seed in (None, 1, 2):
+        assert texts(model, tables, "cuda", seed) == texts(same, tables, "cpu", seed)
+    greedy, sampled = device_loop._KEPT[model].values()
+    replay = sampled.replay
+    assert greedy.replay is not None and replay is not None
+    texts(model, tables, "cuda", 3)
+    assert sampled.replay is replay, "captured once"
+
+
+def test_a_model_that_waits_for_the_device_runs_without_a_graph(tables, caplog):
+    model, same = (tiny_llama(VOCABULARY.size, eos=VOCABULARY.eos_token_ids) for _ in range(2))
+    for one in (model, same):
+        one.model.norm.register_forward_hook(lambda module, args, out: out * (out.sum().item() == out.sum().item()))
+    assert texts(model, tables, "cuda") == texts(same, tables, "cpu") == texts(model, tables, "cuda")
+    assert len([r for r in caplog.records if "can't be captured" in r.getMessage()]) == 1

@@ -1,12 +1,14 @@
 """The loop on device tables writes what the loop on the host writes, and asks the device nothing on the way."""
 
+from contextlib import ExitStack
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from constrained import ConstrainedError, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate
-from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables
+from constrained.decoding.device import AsyncFlag, DeviceTables
 from constrained.decoding.device import loop as device_loop
 from constrained.decoding.device.loop import Prompt, decode_on_device
 from constrained.decoding.ragged_forward import RaggedForward
@@ -103,15 +105,20 @@ class LateFlag(AsyncFlag):
 def test_the_loop_never_waits_for_the_device(tables, monkeypatch, settings):
     monkeypatch.setattr(device_loop, "AsyncFlag", LateFlag)
     prompts = [Prompt(TOKENIZER.encode(text)) for text in PROMPTS]
-    matcher = DeviceMatcher(tables, list(range(5)), budget=40)
     forward = RaggedForward(MODEL, prompts, 128, static=True)
-    logits = forward.read_prompts()
-    monkeypatch.setattr(forward, "read_prompts", lambda: logits)
-    with NoQuestions():
-        tokens = decode_on_device(forward, matcher, 45, settings).tokens
+    run = device_loop._Buffers.run
+
+    def watched(buffers, forward, max_steps):
+        read = forward.read_prompts
+        with ExitStack() as stack:
+            forward.read_prompts = lambda: (read(), stack.enter_context(NoQuestions()))[0]
+            return run(buffers, forward, max_steps)
+
+    monkeypatch.setattr(device_loop._Buffers, "run", watched)
+    out = decode_on_device(forward, tables, range(5), 45, settings, budget=40)
     monkeypatch.undo()
-    assert matcher.finished.all() and tokens.shape == (5, 45)  # ran on: rows that were over absorbed padding
-    for row, name in zip(tokens.tolist(), NAMES):
+    assert out.complete.all() and out.tokens.shape == (5, 45)  # ran on: rows that were over absorbed padding
+    for row, name in zip(out.tokens.tolist(), NAMES):
         assert GRAMMARS[name].matches(TOKENIZER.decode(row, skip_special_tokens=True))
         assert set(row[row.index(1) :]) == {1}
 
