@@ -14,7 +14,6 @@ present; *misordered*, that the rules don't admit the action at that point.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import plot_style
 from benchmarks.agents.plot import draw
+from benchmarks.agents.prices import dollars, read_prices
 from benchmarks.agents.published import published
 from benchmarks.agents.report import ANY, table
 from benchmarks.imported import DOMAIN, in_domain
@@ -33,7 +33,7 @@ from benchmarks.reporting import add_json, report
 from constrained import __version__
 from constrained.agents.levels import LEVELS, STATE
 from constrained.agents.messages import POLICY, ROLES
-from constrained.agents.metrics import Price, summarise
+from constrained.agents.metrics import summarise
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.decoding.choosers import Chooser, Uniform
@@ -54,8 +54,6 @@ one at a time; generation alone made 2.1 times as many tokens a second with 8, 2
 Each open task also holds its environment, which may be a process of its own.
 """
 
-
-_PRICE = re.compile(r"(\w+)=(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)")
 
 OFF = "off"
 """The level without masks."""
@@ -125,7 +123,7 @@ def run_command(options: argparse.Namespace) -> int:
                     max_subgoals=suites.most_subgoals(suite) if lumos else None, trace=options.trace,
                 )  # fmt: skip
                 records = run(played, knowledge, models, settings, options, workers, judge)
-                figures = summarise(records, suite.measures, prices)
+                figures = summarise(records, suite.measures) | dollars(records, prices)
                 row = {"strategy": strategy, "model": _shown(models[POLICY]), "level": level, **figures}
                 rows.append({**row, "knowledge": knowledge.name} if judge else row)
     if not isinstance(models[POLICY], Chooser):
@@ -171,7 +169,8 @@ def random_rows(suite: Suite, options: argparse.Namespace, prices) -> list[dict]
             run(held, knowledge, models, replace(settings, seed=options.seed + number), options, judge=judge)
             for number in range(options.random)
         ]
-        figures = summarise([end for one in ends for end in one], suite.measures, prices)
+        records = [end for one in ends for end in one]
+        figures = summarise(records, suite.measures) | dollars(records, prices)
         spread = [summarise(one, suite.measures)[f"{suite.measures[0]} %"] for one in ends]
         row = {"strategy": ANY, "model": Uniform.name, "level": level, **figures, "tasks": len(suite.tasks)}
         row |= {"seeds": options.random, "by seed": spread}
@@ -223,24 +222,3 @@ def run(
     return play_all(
         suite, knowledge, models, settings, path, batch=options.batch, workers=workers, words=words, judge=judge
     )
-
-
-def read_prices(texts: list[str]) -> dict[str, Price]:
-    """Prices from options such as ``policy=2.5/10``: dollars for a million tokens read and written.
-
-    ConstrainedError: one is of another form, or "policy" is missing.
-    """
-    prices = {}
-    for text in texts:
-        match = _PRICE.fullmatch(text)
-        if match is None or match[1] not in (POLICY, *ROLES):
-            raise ConstrainedError(
-                f"--price {text} is not ROLE=IN/OUT",
-                f"dollars for a million tokens, such as policy=2.5/10; the roles are {', '.join((POLICY, *ROLES))}",
-            )
-        prices[match[1]] = Price(float(match[2]), float(match[3]))
-    if prices and POLICY not in prices:
-        raise ConstrainedError(
-            "--price has none for the role policy", "its price is also that of the roles without one: policy=0/0, say"
-        )
-    return prices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from constrained.agents.strategies.lumos.grounder import GroundedQuestion
+from benchmarks.lumos.questions import GroundedQuestion
 from constrained.environments.suite import Suite, Task
 
 STRATEGIES = ("lumos", "lumos_onetime")

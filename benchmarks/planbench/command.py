@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from benchmarks.planbench import verdicts
 from benchmarks.planbench.instances import PLANS, Instance, read_instances
+from benchmarks.planbench.optimum import shortest_plan
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS
 from constrained.environments.data import data_folder, read_json
@@ -34,9 +35,6 @@ RECORD = RESULTS / "planbench.json"
 LEVELS = ("form", "state", "goal-sound", "goal")
 ROWS = (*tuple((model, level) for model in ("random", "chooser") for level in LEVELS), ("search", "state"))
 """What chooses, and the level that holds it; what looks ahead needs no level of the goal."""
-
-OPTIMUM_STATES = 3_000
-"""States that are searched for the fewest steps; blocksworld's basic instances have 866 at most."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -189,13 +187,11 @@ def _environment(knowledge, problem: str):
 
 def optima(instances: Sequence[Instance], folder: Path) -> dict[str, int | None]:
     """The fewest steps of each instance, where a small search finds them; kept in a file."""
-    from constrained.planning.search import shortest_plan
-
     path = folder / "optima.json"
     known: dict[str, int | None] = read_json(path) if path.exists() else {}
     missing = [one for one in instances if _key(one) not in known]
     for one in tqdm(missing, desc="fewest steps", leave=False, disable=None):
-        plan = shortest_plan(one.task(), OPTIMUM_STATES)
+        plan = shortest_plan(one.task())
         known[_key(one)] = None if plan is None else len(plan)
     if missing:
         write_whole(path, json.dumps(known))

@@ -1,16 +1,11 @@
-"""Metrics of a run: rates over its actions, means over its tasks, and what its tokens cost in dollars."""
+"""Metrics of a run: rates over its actions, means over its tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from constrained.agents.messages import for_role
+from collections.abc import Sequence
 
 
-def summarise(
-    records: list[dict], measures: Sequence[str] = ("success",), prices: Mapping[str, Price] | None = None
-) -> dict:
+def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> dict:
     """Rates over all actions and means over tasks; the mean of steps is over the tasks won, if any.
 
     Parameters
@@ -19,8 +14,6 @@ def summarise(
         The "end" of each task (see `constrained.agents.run_file`), with its "kind".
     measures : sequence of str
         Keys of the outcomes; each becomes a mean in percent. A task that failed counts as 0.
-    prices : mapping of str to Price, optional
-        By role; adds "dollars" per task.
     """
     count = max(len(records), 1)
     actions = max(sum(r["actions"] for r in records), 1)
@@ -41,7 +34,6 @@ def summarise(
         "tokens": sum(u["completion_tokens"] for u in usage) / count,
         "passes": sum(u["forward_passes"] for u in usage) / count,
         "seconds": sum(u["seconds"] for u in usage) / count,
-        **({"dollars": sum(cost(r["usage"], prices) for r in records) / count} if prices else {}),
         "tokens by role": _by_role(records),
         f"{measures[0]} % by kind": {
             kind: 100 * _mean([r["outcome"].get(measures[0], 0.0) for r in records if r["kind"] == kind])
@@ -64,24 +56,3 @@ def _by_role(records: list[dict]) -> dict[str, dict[str, float]]:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
-
-
-@dataclass(frozen=True)
-class Price:
-    """Dollars for a million tokens, of the prompt and of the answer."""
-
-    prompt: float
-    completion: float
-
-
-def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, Price]) -> float:
-    """Dollars for `Plan.usage_by_role`.
-
-    `prices`: by role; a role without its own price has that of its fallback (`messages.for_role`), so "policy" needs
-    one.
-    """
-    total = 0.0
-    for role, usage in usage_by_role.items():
-        price = for_role(role, prices)
-        total += usage["prompt_tokens"] * price.prompt + usage["completion_tokens"] * price.completion
-    return total / 1e6

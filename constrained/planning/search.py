@@ -1,4 +1,4 @@
-"""Search for plans: greedily, to reach a goal; or for a shortest one, where that is cheap."""
+"""Search for plans: greedily, to reach a goal."""
 
 from __future__ import annotations
 
@@ -180,24 +180,6 @@ class _WidthSearch:
                     fresh ^= other
                     pairs[other] = pairs.get(other, 0) | fact
         return width
-
-
-def shortest_plan(task: Task, limit: int = MAX_STATES) -> list[GroundAction] | None:
-    """A plan with the fewest actions, by breadth-first search; None if there is none within so many states."""
-    packed = PackedTask(Relaxed.of(task).grounding, task.initial)
-    nodes, seen = [_Node(packed.start, -1, -1, [])], {packed.start}
-    if packed.reached(packed.start):
-        return []
-    for place, _ in enumerate(nodes):  # while more are appended
-        for action, after in _successors(packed, nodes, place):
-            if after not in seen:
-                seen.add(after)
-                nodes.append(_Node(after, place, action, []))
-                if packed.reached(after):
-                    return _way(packed, nodes, len(nodes) - 1)
-                if len(nodes) >= limit:
-                    return None
-    return None
 
 
 def _successors(packed: PackedTask, nodes: list[_Node], place: int) -> Iterator[tuple[int, int]]:

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from benchmarks.planbench.optimum import shortest_plan
 from constrained.cli import main
 from constrained.knowledge.pddl import import_pddl
 from constrained.planning import Task, read_domain, read_problem_of
-from constrained.planning.search import shortest_plan
 from constrained.planning.writer import PddlText
 from constrained.training.self_learning import paired
 from constrained.training.walks import key, walk_problem, walk_problem_of, walk_suite

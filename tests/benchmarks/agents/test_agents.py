@@ -6,9 +6,10 @@ import json
 import pytest
 
 from benchmarks.agents import command as agents
+from benchmarks.agents.prices import Price, dollars
 from benchmarks.agents.published import published
 from benchmarks.agents.report import table
-from constrained.agents.metrics import Price, summarise
+from constrained.agents.metrics import summarise
 from constrained.cli import main
 from constrained.errors import ConstrainedError
 from tests.data import shared
@@ -83,10 +84,10 @@ def test_summary_counts():
 
 def test_cost_is_a_tasks_each_role_at_its_price():
     prices = {"policy": Price(1e6, 2e6), "planner": Price(0, 1e6)}
-    assert summarise([WON, LOST], prices=prices)["dollars"] == (30 + 20 + 10 + 30 + 20) / 2
-    row = {"strategy": "react", "model": "embedded", "level": "state", **summarise([WON], prices=prices)}
+    assert dollars([WON, LOST], prices)["dollars"] == (30 + 20 + 10 + 30 + 20) / 2
+    row = {"strategy": "react", "model": "embedded", "level": "state", **summarise([WON]), **dollars([WON], prices)}
     assert "| cost |" in table([row], ("success",)) and "| $60.0000 |" in table([row], ("success",))
-    assert "dollars" not in summarise([WON])
+    assert dollars([WON], {}) == {}
 
 
 @pytest.mark.parametrize("options", [["--price", "policy=1"], ["--price", "butler=1/2"], ["--explore-steps", "0"]])

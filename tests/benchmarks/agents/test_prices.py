@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks.agents.command import read_prices
-from constrained.agents.metrics import Price, cost
+from benchmarks.agents.prices import Price, cost, read_prices
 from constrained.errors import ConstrainedError
 
 USAGE = {

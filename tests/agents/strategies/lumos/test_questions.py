@@ -4,13 +4,14 @@ from functools import partial
 
 import pytest
 
+from benchmarks.lumos.questions import GroundedQuestion
 from benchmarks.lumos.suites import grounded, most_subgoals
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
-from constrained.agents.strategies.lumos.grounder import GroundedQuestion, Unanswered
+from constrained.agents.strategies.lumos.grounder import Unanswered
 from constrained.environments.base import Environment
 from constrained.environments.question.env import Question, QuestionEnv
 from constrained.environments.question.index import LocalIndex
