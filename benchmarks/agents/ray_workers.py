@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from constrained.agents.plan import Plan, Step
-from constrained.agents.run_file import UnfinishedTask, summary
+from constrained.agents.run_file import TaskRecord, summary
 from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import Models, model_versions, play
 from constrained.environments.suite import Task
@@ -61,7 +61,7 @@ class RayWorker:
         tasks: list[Task],
         knowledge: ActionKnowledge,
         settings: Settings,
-        unfinished: dict[str, UnfinishedTask],
+        unfinished: dict[str, TaskRecord],
         batch: int,
         judge: ActionKnowledge | None,
     ) -> Iterator[dict]:
@@ -136,7 +136,7 @@ class RayWorkers:
         tasks: Iterable[Task],
         knowledge: ActionKnowledge,
         settings: Settings,
-        unfinished: Mapping[str, UnfinishedTask] = MappingProxyType({}),
+        unfinished: Mapping[str, TaskRecord] = MappingProxyType({}),
         batch: int = 1,
         judge: ActionKnowledge | None = None,
     ) -> Iterator[dict]:
@@ -176,7 +176,7 @@ class RayWorkers:
                     reason = f"its worker died {MAX_DEATHS} times: {' '.join(str(error).split())[:MAX_REASON]}"
                     for task in started:
                         if deaths[task.name] >= MAX_DEATHS:
-                            yield _failed(task, unfinished.get(task.name, UnfinishedTask()), reason)
+                            yield _failed(task, unfinished.get(task.name, TaskRecord()), reason)
                     self._idle += self._start(1)
                     continue
                 if "end" in line:
@@ -214,7 +214,7 @@ def _next_share(waiting: deque[Task], workers: int, batch: int) -> list[Task]:
     return [waiting.popleft() for _ in range(min(size, len(waiting)))]
 
 
-def _failed(task: Task, recorded: UnfinishedTask, reason: str) -> dict:
+def _failed(task: Task, recorded: TaskRecord, reason: str) -> dict:
     """The "end" of a task that can't be played."""
     steps = [Step(**step) for step in recorded.steps]
     plan = Plan("", "", "", "", True, 0, steps, success=False, answers=recorded.answers)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from constrained.agents.strategies.lumos.grounder import Unanswered
 from constrained.environments.base import Binding, TaskEnvironment
-from constrained.environments.executor.actions import read_turn
+from constrained.environments.executor.actions import action_space, read_turn
 from constrained.environments.executor.executor import Executor, Tools
 from constrained.environments.question.env import MEASURES, QuestionEnv, exact_match
 from constrained.errors import ActionError
@@ -65,7 +65,7 @@ class GroundedQuestion:
 
     def view(self) -> Mapping[str, Binding]:
         """Return which results there are, and what each can be used for."""
-        return self._executor.slots()
+        return {**dict.fromkeys(action_space("qa").slots, ()), **self._executor.slots()}
 
     def outcome(self) -> dict[str, float]:
         """Return success (an exact match) and the question's measures, of the last result."""

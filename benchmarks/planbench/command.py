@@ -161,7 +161,7 @@ def _play(
     words = f"{name}, {model}, {level}, seed {seed}"
     played = play_all(suite, knowledge, models, settings, path, batch=options.batch, words=words)
     ends = {one["name"]: one for one in played}
-    return ends, {task: [step["action"] for step in begun.steps] for task, (begun, _) in read_tasks(path).items()}
+    return ends, {task: [step["action"] for step in one.steps] for task, one in read_tasks(path)[1].items()}
 
 
 def _impossible(instance: Instance, written: Sequence[str]) -> int:

@@ -30,16 +30,29 @@ _KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # of a t
 
 
 @dataclass
-class UnfinishedTask:
-    """What is recorded of a task: its steps, and the answers that made them."""
+class TaskRecord:
+    """What is recorded of a task: the lines of its steps, each with its number, and its "end" once it is over."""
 
-    steps: list[dict] = field(default_factory=list)
-    answers: list[Generation] = field(default_factory=list)
+    lines: list[tuple[int, dict]] = field(default_factory=list)
+    end: dict | None = None
 
-    def add(self, line: dict) -> None:
-        """Add the line of a step."""
-        self.steps.append(line["step"])
-        self.answers += map(_read_answer, line["answers"])
+    def add(self, line: dict, number: int = 0) -> None:
+        """Take in one line; "again" discards those before it, and a task that failed goes on with its next step."""
+        self.end = line["end"] if isinstance(line.get("end"), dict) else None
+        if "step" in line:
+            self.lines.append((number, line))
+        elif self.end is None:
+            self.lines = []
+
+    @property
+    def steps(self) -> list[dict]:
+        """Its steps."""
+        return [line["step"] for _, line in self.lines]
+
+    @property
+    def answers(self) -> list[Generation]:
+        """The answers that made them."""
+        return [_read_answer(answer) for _, line in self.lines for answer in line["answers"]]
 
 
 class RunFile:
@@ -57,10 +70,8 @@ class RunFile:
 
     Attributes
     ----------
-    finished : dict of str to dict
-        The "end" of each task that is over, by the task's name.
-    unfinished : dict of str to UnfinishedTask
-        What is recorded of the other tasks. Both grow with what is written.
+    tasks : dict of str to TaskRecord
+        What is recorded of each task, by its name; of one that is over its "end" alone. It grows with what is written.
 
     Raises
     ------
@@ -71,8 +82,7 @@ class RunFile:
     def __init__(self, path: str | Path, header: Mapping[str, Any], *, replace: bool = False):
         self.path, self.replace = Path(path), replace
         self.header = json.loads(json.dumps(header))
-        self.finished: dict[str, dict] = {}
-        self.unfinished: dict[str, UnfinishedTask] = {}
+        self.tasks: dict[str, TaskRecord] = {}
         self._file: TextIO | None = None
         if not self.path.name:
             raise DataError(f"{str(path)!r} is not the name of a file", "name a .jsonl file for the run")
@@ -141,15 +151,12 @@ class RunFile:
     def _record(self, line: dict) -> None:
         if "run" in line:
             return
-        task = line["task"]
-        if "end" in line:
-            self.finished[task] = line["end"]
-            if "failure" not in line["end"]:  # a task that failed can be continued where it failed
-                self.unfinished.pop(task, None)
-        elif "step" in line:
-            self.unfinished.setdefault(task, UnfinishedTask()).add(line)
-        else:
-            self.unfinished.pop(task, None)
+        record = self.tasks.setdefault(line["task"], TaskRecord())
+        record.add(line)
+        if (
+            record.end is not None and "failure" not in record.end
+        ):  # a task that failed can be continued where it failed
+            record.lines = []
 
 
 def read_run(path: str | Path) -> Iterator[dict]:
@@ -163,22 +170,19 @@ def read_run(path: str | Path) -> Iterator[dict]:
     return (parse_line(path, number, text) for number, text in _lines(path) if text.endswith(b"\n"))
 
 
-def read_tasks(path: str | Path) -> dict[str, tuple[UnfinishedTask, dict]]:
-    """The steps and answers of each task of a run's file that is over, and its "end".
+def read_tasks(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
+    """The header of a run's file, and what is recorded of each task, finished or not.
 
-    Raises DataError: the file is missing or damaged.
+    Raises DataError: the file is missing, empty or damaged.
     """
-    recorded: dict[str, UnfinishedTask] = {}
-    ends: dict[str, dict] = {}
-    for line in read_run(path):
-        if "end" in line:  # of a task that failed and was played again, the last counts
-            ends[line["task"]] = line["end"]
-            recorded.setdefault(line["task"], UnfinishedTask())
-        elif "step" in line:
-            recorded.setdefault(line["task"], UnfinishedTask()).add(line)
-        elif "task" in line:
-            recorded.pop(line["task"], None)
-    return {task: (recorded[task], end) for task, end in ends.items()}
+    lines = read_run(path)
+    header = next(lines, None)
+    if header is None:
+        raise DataError(f"{path} is empty", "give the .jsonl file of a run; one that has just begun has no line yet")
+    tasks: dict[str, TaskRecord] = {}
+    for number, line in enumerate(lines, 2):
+        tasks.setdefault(line["task"], TaskRecord()).add(line, number)
+    return header["run"], tasks
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.plan import Plan
-from constrained.agents.run_file import RunFile, UnfinishedTask, digest, lines_since, summary
+from constrained.agents.run_file import RunFile, TaskRecord, digest, lines_since, summary
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STRATEGIES
@@ -99,15 +99,16 @@ def play_suite(
     """
     missing = {}
     for task in suite.tasks:
-        end = file.finished.get(task.name)
+        record = file.tasks.get(task.name)
+        end = record.end if record else None
         if end is None or "failure" in end:  # a task that failed, as its environment died, is played again
             missing[task.name] = task
         else:
             yield task, end
     if workers is None:
-        lines = play(missing.values(), knowledge, models, settings, file.unfinished, batch, judge)
+        lines = play(missing.values(), knowledge, models, settings, file.tasks, batch, judge)
     else:
-        lines = workers.play(missing.values(), knowledge, settings, file.unfinished, batch, judge)
+        lines = workers.play(missing.values(), knowledge, settings, file.tasks, batch, judge)
     for line in lines:
         file.write(line)
         if "end" in line:
@@ -147,7 +148,7 @@ def play(
     knowledge: ActionKnowledge,
     models: Models,
     settings: Settings,
-    unfinished: Mapping[str, UnfinishedTask] = MappingProxyType({}),
+    unfinished: Mapping[str, TaskRecord] = MappingProxyType({}),
     batch: int = 1,
     judge: ActionKnowledge | None = None,
 ) -> Iterator[dict]:
@@ -157,7 +158,7 @@ def play(
 
     def rollouts() -> Iterator[Rollout]:
         for task in tasks:
-            recorded = unfinished.get(task.name, UnfinishedTask()).answers
+            recorded = unfinished.get(task.name, TaskRecord()).answers
             rollout = rollout_of(task, knowledge, models, settings, recorded, judge)
             playing[rollout] = task, 0, 0
             yield rollout
@@ -219,7 +220,7 @@ def ending(rollout: Rollout) -> dict[str, Any]:
     return summary(rollout.episode.plan) | ({"failure": f"{type(failure).__name__}: {failure}"} if failure else {})
 
 
-def _agrees(rollout: Rollout, earlier: UnfinishedTask) -> bool:
+def _agrees(rollout: Rollout, earlier: TaskRecord) -> bool:
     """Whether a replayed task has done the recorded steps, or failed on the way there."""
     made = [(s.action, s.observation) for s in rollout.episode.plan.steps]
     recorded = [(s["action"], s["observation"]) for s in earlier.steps]

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from flask import Flask, abort
 
+from constrained.agents.run_file import read_tasks
 from constrained.errors import ConstrainedError, DataError
 from constrained.pages import local_server
 from constrained.pages.html_page import page
-from constrained.pages.trace_page import describe, read_record, trace_page
+from constrained.pages.trace_page import describe, trace_page
 
 MOST_RUNS = 500
 """Runs in the list; the newest come first."""
@@ -82,7 +83,7 @@ def _read(folder: Path, path: Path, changed: int, size: int) -> ListedRun | None
             first = file.readline(200).lstrip()
         if not first.startswith(b'{"run"') and first:
             return None
-        header, records = read_record(path)
+        header, records = read_tasks(path)
     except ConstrainedError as error:
         return ListedRun(*known, problem=error.message)
     except OSError as error:

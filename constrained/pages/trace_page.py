@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from constrained.agents.plan import Step
-from constrained.agents.run_file import read_run
+from constrained.agents.run_file import TaskRecord, read_tasks
 from constrained.errors import DataError
 from constrained.pages.html_page import embedded_json, page, static
 from constrained.pages.run_graph import RunGraph
@@ -60,9 +59,9 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
     DataError
         The file is missing, empty or damaged, or has no such task.
     """
-    header, records = read_record(path)
+    header, records = read_tasks(path)
     names = _chosen(records, list(tasks), path)[:most]
-    graph = RunGraph.of(header)
+    graph = RunGraph.of(_mapping(header))
     texts: dict[str, int] = {}
     shown: list[dict] = []
     free = MOST_BYTES
@@ -84,33 +83,6 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
     }
 
 
-@dataclass
-class TaskRecord:
-    """The lines of one task in a run's file."""
-
-    lines: list[tuple[int, dict]] = field(default_factory=list)  # number and content of each line with a step
-    end: dict | None = None  # None if the task isn't over
-
-
-def read_record(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
-    """Read a run's file: its header, and the record of each task, finished or not."""
-    lines = read_run(path)
-    header = next(lines, None)
-    if header is None:
-        raise DataError(f"{path} is empty", "give the .jsonl file of a run; one that has just begun has no line yet")
-    records: dict[str, TaskRecord] = {}
-    for number, line in enumerate(lines, 2):
-        task = records.setdefault(line["task"], TaskRecord())
-        if isinstance(line.get("end"), dict):
-            task.end = line["end"]
-        elif "step" in line:
-            task.end = None  # it had failed, and was continued
-            task.lines.append((number, line))
-        else:  # "again" discards what was recorded before
-            records[line["task"]] = TaskRecord()
-    return dict(_mapping(header["run"])), records
-
-
 def _chosen(records: Mapping[str, TaskRecord], patterns: list[str], path: str | Path) -> list[str]:
     """The names that match any of `patterns`, in the file's order; all if there is no pattern."""
 
@@ -127,6 +99,7 @@ def _chosen(records: Mapping[str, TaskRecord], patterns: list[str], path: str | 
 
 def describe(header: Mapping[str, Any]) -> dict:
     """A run's settings from its header, none of which needs to be there or well-formed."""
+    header = _mapping(header)
     settings = _mapping(header.get("settings"))
     return {
         "suite": str(header.get("suite") or ""),

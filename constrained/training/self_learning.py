@@ -33,7 +33,7 @@ from typing import Any
 
 from constrained.agents.messages import POLICY
 from constrained.agents.metrics import summarise
-from constrained.agents.run_file import UnfinishedTask, digest, read_tasks
+from constrained.agents.run_file import TaskRecord, digest, read_tasks
 from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import model_versions, play_all
 from constrained.environments.data import read_json
@@ -275,7 +275,8 @@ def _test(run: _Run, number: int) -> dict[str, dict]:
         records = play_all(suite, run.knowledge, models, run.test, path, batch=run.batch, words=words)
         metrics[suite.name] = summarise(records, suite.measures)
         if number:
-            first = {name: end["success"] for name, (_, end) in read_tasks(run.round_folder(0) / path.name).items()}
+            _, begun = read_tasks(run.round_folder(0) / path.name)
+            first = {name: record.end["success"] for name, record in begun.items() if record.end}
             metrics[suite.name] |= paired(first, {record["name"]: record["success"] for record in records})
     return metrics
 
@@ -303,20 +304,20 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     words = f"round {number}, training tasks"
     records = play_all(suite, run.knowledge, models, settings, path, batch=run.batch, words=words)
 
-    played = read_tasks(path)
+    _, played = read_tasks(path)
     filtered = filter_trajectories(_trajectories(played, number), run.schedule.rule)
     write_whole(folder / "dropped.json", to_json([_dropped(*pair) for pair in filtered.dropped]))
     earlier = list(read_merged(run.round_folder(number - 1) / "merged.jsonl")) if number > 1 else []
     merged = merge([trajectory for trajectory, _ in earlier], filtered.kept)
     if not merged:
-        failures = [end["failure"] for _, end in played.values() if "failure" in end]
+        failures = [one.end["failure"] for one in played.values() if one.end and "failure" in one.end]
         raise _nothing_kept(run, number, path, filtered, failures)
     tasks = {task.name: task for task in suite.tasks}
     texts = {trajectory.source: written for trajectory, written in earlier}
     for trajectory in merged:
         if trajectory.source not in texts:
             name = _run_name(trajectory.source)
-            answers = played[name][0].answers
+            answers = played[name].answers
             texts[trajectory.source] = run.learner.texts(tasks[name], answers, run.knowledge, models, settings)
     write_merged(folder / "merged.jsonl", [(trajectory, texts[trajectory.source]) for trajectory in merged])
     return [text for trajectory in merged for text in texts[trajectory.source]], {
@@ -335,10 +336,10 @@ def _sampled(suite: Suite, samples: int) -> Suite:
     return replace(suite, tasks=[*suite.tasks, *repeats])
 
 
-def _trajectories(played: dict[str, tuple[UnfinishedTask, dict]], number: int) -> Iterator[Trajectory]:
+def _trajectories(played: dict[str, TaskRecord], number: int) -> Iterator[Trajectory]:
     """The trajectories of a recorded run, under their tasks' names; the source is "ROUND/NAME OF THE SAMPLE"."""
-    for name, (begun, end) in played.items():
-        yield from_record(name.partition(SAMPLE)[0], begun.steps, end, source=f"{number}/{name}")
+    for name, record in played.items():
+        yield from_record(name.partition(SAMPLE)[0], record.steps, record.end or {}, source=f"{number}/{name}")
 
 
 def _run_name(source: str) -> str:

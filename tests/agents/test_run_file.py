@@ -108,7 +108,7 @@ def test_a_run_is_replaced_and_so_is_an_empty_file(tmp_path, text):
     path = tmp_path / "run.jsonl"
     path.write_text(text)
     with RunFile(path, HEADER, replace=True) as file:
-        assert not file.finished and not file.unfinished
+        assert not file.tasks
         file.write({"task": "look", "end": {"success": True}})
     assert list(read_run(path)) == [{"run": HEADER}, {"task": "look", "end": {"success": True}}]
 

@@ -26,7 +26,7 @@ SUITE = open_suite("household", limit=1)
 def recorded(folder, models, settings):
     path = folder / "run.jsonl"
     play_all(SUITE, HOUSEHOLD, models, settings, path)
-    return read_tasks(path)[TASK.name][0]
+    return read_tasks(path)[1][TASK.name]
 
 
 @pytest.mark.parametrize("step_format", ["act", "react", "knowagent"])

@@ -77,9 +77,9 @@ def test_the_shorter_path_of_each_task_is_learned_whichever_round_it_is_of(whole
     folder, _ = whole
     won = {}
     for number in (1, 2):
-        for name, (begun, end) in read_tasks(folder / f"round-{number}" / "synthesis.jsonl").items():
-            if end["success"]:
-                won.setdefault(name, {})[number] = len(begun.steps)
+        for name, played in read_tasks(folder / f"round-{number}" / "synthesis.jsonl")[1].items():
+            if played.end["success"]:
+                won.setdefault(name, {})[number] = len(played.steps)
     assert {line["task"] for line in merged(folder, 2)} == won.keys()
     for line in merged(folder, 2):
         lengths = won[line["task"]]
@@ -91,17 +91,17 @@ def test_the_shorter_path_of_each_task_is_learned_whichever_round_it_is_of(whole
 def test_without_masks_exactly_what_breaks_the_knowledge_is_dropped(tmp_path):
     free = Settings("act", "act", constrained=False, max_steps=14, temperature=0.7)
     [_, report] = learn(tmp_path, synthesis=free, schedule=Schedule(rounds=1))
-    played = read_tasks(tmp_path / "round-1" / "synthesis.jsonl")
-    verdicts = {name: [step["verdict"] for step in begun.steps] for name, (begun, _) in played.items()}
-    clean = {name for name, (_, end) in played.items() if end["success"] and set(verdicts[name]) == {"ok"}}
+    _, played = read_tasks(tmp_path / "round-1" / "synthesis.jsonl")
+    verdicts = {name: [step["verdict"] for step in one.steps] for name, one in played.items()}
+    clean = {name for name, one in played.items() if one.end["success"] and set(verdicts[name]) == {"ok"}}
     assert {line["task"] for line in merged(tmp_path, 1)} == clean
     dropped = {line["run"]: line for line in json.loads((tmp_path / "round-1" / "dropped.json").read_text())}
     assert dropped.keys() == played.keys() - clean
     for name, line in dropped.items():
         if line["reason"] == "not correct":
-            assert not played[name][1]["success"]
+            assert not played[name].end["success"]
         else:
-            first = next(step for step in played[name][0].steps if step["verdict"] != "ok")
+            first = next(step for step in played[name].steps if step["verdict"] != "ok")
             assert (line["reason"], line["action"]) == (f"{first['verdict']} action", first["action"])
     assert report["kept"] == len(clean)
 
@@ -167,7 +167,7 @@ def test_no_correct_trajectory_is_said_with_the_reasons_and_nothing_is_lost(tmp_
     short = Settings("act", "act", max_steps=1)
     with pytest.raises(ConstrainedError, match="round 1: none of 4 trajectories .*4 not correct"):
         learn(tmp_path, synthesis=short, model=(random.model, random.tokenizer))
-    assert len(read_tasks(tmp_path / "round-1" / "synthesis.jsonl")) == 4
+    assert len(read_tasks(tmp_path / "round-1" / "synthesis.jsonl")[1]) == 4
     assert len(json.loads((tmp_path / "round-1" / "dropped.json").read_text())) == 4
 
 
