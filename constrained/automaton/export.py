@@ -330,7 +330,7 @@ _TOO_LONG = "the regular expression becomes too long"
 
 def _regex(rules: Rules, limits: Limits) -> str:
     """The expression of rules whose recursion, if any, is at the end of their bodies."""
-    calls = {name: [call.rule for call in n.find(rule.body, n.Call)] for name, rule in rules.items()}
+    calls = {name: [call.rule for call in rule.find(n.Call)] for name, rule in rules.items()}
     solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
         _solve(group, rules, solved, limits)

@@ -14,7 +14,7 @@ from math import isqrt
 
 from constrained.grammar import nodes
 from constrained.grammar.members import Members
-from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule
+from constrained.grammar.nodes import NEVER, Node, Rule
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
@@ -45,7 +45,7 @@ class Nullable:
         def value(unit: Unit, found: Mapping[Unit, bool]) -> bool:
             return found[unit] or any(self._nullable(piece, rule, found) for rule, piece in pieces[unit])
 
-        return least_fixpoint(pieces, value, False)
+        return least_fixpoint(pieces, value, False, True)
 
     def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
         if isinstance(node, (nodes.Literal, nodes.Chars)):  # most nodes
@@ -79,13 +79,17 @@ def scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules from which some finite text can be derived (slots taken as bound)."""
-    pieces = units(rules, parameters=False)
+    return rules.keys() - unproductive({name: rule.body for name, rule in rules.items()})
 
-    def value(unit: Unit, found: Mapping[Unit, bool]) -> bool:
-        return found[unit] or all(is_productive(body, found.__getitem__) for _, body in pieces[unit])
 
-    found = least_fixpoint(pieces, value, False)
-    return {name for name in rules if found[name]}
+def unproductive(bodies: Mapping[str, Node]) -> set[str]:
+    """Return those of some rules' bodies from which no finite text can be derived; all other rules have one."""
+    pieces = {name: [(name, body)] for name, body in bodies.items()}
+
+    def value(name: str, found: Mapping[str, bool]) -> bool:
+        return found[name] or is_productive(bodies[name], lambda rule: found.get(rule, True))
+
+    return {name for name, found in least_fixpoint(pieces, value, False, True).items() if not found}
 
 
 def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
@@ -103,24 +107,6 @@ def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     return fold(node, leaf, all, any, optional_repeat)
 
 
-def unproductive(bodies: Mapping[str, Node]) -> set[str]:
-    """Return those of some rules' bodies from which no finite text can be derived; all other rules have one."""
-    left = dict(reversed(list(bodies.items())))  # what is called mostly stands after what calls it
-    for _ in range(_ROUNDS):
-        before = len(left)
-        for name, body in list(left.items()):
-            if is_productive(body, lambda other: other not in left):
-                del left[name]
-        if len(left) == before:
-            return set(left)
-    others = {call.rule for body in left.values() for call in nodes.find(body, nodes.Call)} - left.keys()
-    rules = {name: Rule(name, body) for name, body in left.items()} | {name: Rule(name, EMPTY) for name in others}
-    return left.keys() - productive_rules(rules)
-
-
-_ROUNDS = 8
-
-
 def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
     """Return `rules` without the alternatives that no text completes, so that no mask leads into a dead end.
 
@@ -129,7 +115,7 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
     every = len(productive) == len(rules)
 
     def trimmed(rule: Rule) -> Rule:
-        stays = rule.name not in productive or (every and len(nodes.walk(rule.body)) <= _LONG)
+        stays = rule.name not in productive or (every and len(rule.nodes) <= _LONG)
         return rule if stays else replace(rule, body=prune(rule.body, productive.__contains__))
 
     return {name: trimmed(rule) for name, rule in rules.items()}
@@ -180,8 +166,16 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
         on_stack.add(root)
         while work:
             name, rest = work[-1]
-            other = next((o for o in rest if o in edges and (o not in index or o in on_stack)), None)
-            if other is None:
+            for other in rest:
+                if other in on_stack:
+                    lowest[name] = min(lowest[name], index[other])
+                elif other not in index and other in edges:
+                    index[other] = lowest[other] = len(index)
+                    stack.append(other)
+                    on_stack.add(other)
+                    work.append((other, iter(edges[other])))
+                    break
+            else:
                 work.pop()
                 if work:
                     lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[name])
@@ -191,13 +185,6 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
                         found.append(stack.pop())
                     on_stack.difference_update(found)
                     out.append(found[::-1])
-            elif other in index:
-                lowest[name] = min(lowest[name], index[other])
-            else:
-                index[other] = lowest[other] = len(index)
-                stack.append(other)
-                on_stack.add(other)
-                work.append((other, iter(edges[other])))
     return out
 
 

@@ -20,7 +20,7 @@ NEWLINE = charset([(10, 10)])
 _NOT_IN_EMPTY_TEXT = re.fullmatch(r"\B", "") is None  # before Python 3.14
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Look(Node):
     """A lookahead, or, with the width `behind` in characters, a lookbehind; negative unless `holds`."""
 
@@ -29,7 +29,7 @@ class Look(Node):
     behind: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Atomic(Node):
     """An atomic group: only the first way to read `node` that `re` finds, which can depend on what follows.
 
@@ -39,7 +39,7 @@ class Atomic(Node):
     node: Node
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Lazy(Repeat):
     """A lazy repeat, which `re` ends as soon as it can: this matters in atomic groups and in terminals."""
 

@@ -17,7 +17,7 @@ from constrained.grammar.json_schema import Options, layout, load_schema, read_s
 from constrained.grammar.lark_reader import prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
 from constrained.grammar.lookaround import eliminate_lookaround
-from constrained.grammar.nodes import AT, STEP, Call, Node, Related, Rule, Slot, find
+from constrained.grammar.nodes import AT, STEP, Call, Node, Related, Rule, Slot
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.traverse import uses_relations
@@ -231,7 +231,7 @@ class ContextFreeGrammar:
             return {name: form.format(name) for name in unbound}
         texts = {name: [form.format(name), form.format(f"another {name}")] for name in unbound}
         every = [text for values in texts.values() for text in values]
-        relations = (node for rule in self.rules.values() for node in find(rule.body, Related))
+        relations = (node for rule in self.rules.values() for node in rule.find(Related))
         by_key = {node.slot.name for node in relations if node.relation == AT}
         return {name: dict.fromkeys(every, values) if name in by_key else values for name, values in texts.items()}
 
@@ -319,7 +319,7 @@ class ContextFreeGrammar:
 
 
 def _used_slots(rules: dict[str, Rule]) -> frozenset[str]:
-    return frozenset(slot.name for rule in rules.values() for slot in find(rule.body, Slot))
+    return frozenset(slot.name for rule in rules.values() for slot in rule.find(Slot))
 
 
 def as_bytes(text: str | bytes) -> bytes:

@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from constrained.errors import GrammarError, LimitError
@@ -90,7 +91,7 @@ class Definition:
         """Where its name stands where it is defined."""
         return self.scope.span(self.at)
 
-    @property
+    @cached_property
     def shown(self) -> str:
         """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that an import brings with it."""
         if self.name.startswith("$ignore"):
@@ -125,6 +126,12 @@ class Faults(list[GrammarError]):
             return False
         self.append(error)
         return True
+
+    def add(self, error: GrammarError) -> None:
+        """Keep an error, or raise it, as ``with faults:`` would."""
+        if not self.every:
+            raise error from None
+        self.append(error)
 
 
 def load(

@@ -40,11 +40,6 @@ def parts(literal: Quoted) -> tuple[str, str]:
     if not written:
         hint = 'an empty alternative needs no text: `rule: | "a"`'
         raise Fault(f"an empty literal ({literal.text}) matches nothing there is", 0, hint)
-    if quote == "/" and "\n" in written and "x" not in flags:
-        hint = (
-            "a regular expression ends on its line; close it with `/`, or write it over lines with the flag x: `/.../x`"
-        )
-        raise Fault("this regular expression goes on over the line's end", 0, hint)
     return unescape(written, quote == "/"), flags
 
 
@@ -95,9 +90,13 @@ def written_offset(literal: Quoted, at: int) -> int:
 def literal_node(literal: Quoted, limits: Limits) -> Node:
     """Return the texts of a literal; Fault if it has none."""
     text, flags = parts(literal)
+    if literal.text[0] == '"' and not flags:
+        try:
+            return nodes.literal(text)
+        except UnicodeEncodeError:
+            hint = "write the character itself, or \\U and eight digits"
+            raise Fault("a lone surrogate is not text", 0, hint) from None
     if literal.text[0] == '"':
-        if not flags:
-            return _text(text)
         text = re.escape(text)
     return regex(literal, text, flags, limits)
 
@@ -121,6 +120,11 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
             offset = sum(map(len, text.splitlines(True)[: line - 1])) + error.column - 1
             offset = written_offset(literal, first + offset) if literal.text[0] == "/" else 0
         raise Fault(error.problem, offset, error.hint) from None
+
+
+def whole(literal: Quoted, limits: Limits) -> list[Node]:
+    """Return the texts of a literal as one node, in a list."""
+    return [literal_node(literal, limits)]
 
 
 def branches(literal: Quoted, limits: Limits) -> list[Node]:
@@ -160,10 +164,3 @@ def range_node(item: Range) -> Node:
     if not chars:
         raise Fault("lone surrogates are not text", 0, "leave \\ud800 to \\udfff out")
     return Chars(chars)
-
-
-def _text(text: str) -> Node:
-    try:
-        return nodes.literal(text)
-    except UnicodeEncodeError:
-        raise Fault("a lone surrogate is not text", 0, "write the character itself, or \\U and eight digits") from None

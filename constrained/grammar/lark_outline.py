@@ -70,10 +70,9 @@ class OutlineEntry:
     def in_head(self, pattern: str) -> SourceSpan | None:
         """Return where a pattern stands between the name and its colon."""
         found = re.search(pattern, self.head)
-        if not found:
+        if not found or self.span.start is None:
             return None
-        column = self.span.end_column + found.start()
-        return replace(self.span, column=column, end_column=column + len(found[0]))
+        return self.span.source.span(self.span.start + self.span.length + found.start(), len(found[0]))
 
 
 @dataclass

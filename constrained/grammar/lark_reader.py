@@ -190,11 +190,15 @@ class _BodyReader:
     def error(self, message: str, offset: int, hint: str | None = None, code: str = "refused") -> GrammarError:
         return self.body.scope.error(message, offset, hint, code)
 
-    def count(self, size: int, offset: int) -> None:
-        self.reader.count(size, self.body, offset)
-
     def options(self, options: Options) -> Node:
-        return nodes.alt([nodes.seq([self.item(i) for i in items]) for items in options.items])
+        if len(options.items) == 1:
+            return self.sequence(options.items[0])
+        return nodes.alt([self.sequence(items) for items in options.items])
+
+    def sequence(self, items: list[Item]) -> Node:
+        if len(items) == 1:
+            return self.item(items[0])
+        return nodes.seq([self.item(item) for item in items])
 
     def item(self, item: Item) -> Node:
         if not self.reader.faults.every:
@@ -207,7 +211,7 @@ class _BodyReader:
         if isinstance(item, Name):
             return self.name(item)
         if isinstance(item, (Quoted, Range)):
-            self.count(1, item.at)
+            self.reader.count(1, self.body, item.at)
             return self.token(self.reader.terminals.literal(item, self.definition, self.body))
         if isinstance(item, Group):
             inner = self.options(item.options)
@@ -227,7 +231,7 @@ class _BodyReader:
         if found.terminal:
             terminals = self.reader.terminals
             node = terminals.node(found)
-            self.count(terminals.size(found), item.at)
+            self.reader.count(terminals.size(found), self.body, item.at)
             return node if found.name == STEP else self.token(node)
         if found.params:
             hint = f"`{item.text}{{...}}` with {len(found.params)}: {', '.join(found.params)}"
@@ -236,7 +240,7 @@ class _BodyReader:
 
     def template(self, item: Name) -> Node:
         args = item.args
-        self.count(1 + len(args or ()), item.at)
+        self.reader.count(1 + len(args or ()), self.body, item.at)
         name = self.given.get(item.text)
         if args is None:
             hint = f"'{name}' takes arguments, and so must '{item.text}' wherever it is used: `{item.text}{{...}}`"
@@ -311,7 +315,8 @@ class TemplateArguments:
         as_template: set[Parameter] = set()
         given_to: dict[Parameter, list[Parameter]] = {}
         given_from: dict[Parameter, list[Parameter]] = {}
-        for definition in definitions.values():
+        templates = any(d.params for d in definitions.values())
+        for definition in definitions.values() if templates else ():
             for body in definition.bodies if not definition.terminal else ():
                 for item in walk(body.options):
                     if not isinstance(item, Name) or item.args is None:

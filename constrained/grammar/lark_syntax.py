@@ -17,6 +17,9 @@ from constrained.limits import Limits
 
 _REPEATS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
+_VALUES = frozenset(("rule", "terminal", "string", "regex"))
+_COUNTED = frozenset(("operator", "~"))
+
 LINES = "a line goes on only before `|`, or after a backslash at its end"
 
 
@@ -305,20 +308,24 @@ class _Parser:
     def options(self) -> Options:
         """Parse alternatives up to the end of their line; groups are on an explicit stack, as they can nest deeply."""
         outer: list[tuple[Options, int]] = []
-        options = Options([[]], [])
+        items: list[Item] = []
+        options = Options([items], [])
         kinds = self.kinds
         while True:
             kind = kinds[self.at]
-            if kind in ("rule", "terminal", "string", "regex"):
-                options.items[-1].append(self.repeated(self.value()))
+            if kind in _VALUES:
+                value = self.value()
+                items.append(self.repeated(value) if kinds[self.at] in _COUNTED else value)
             elif kind == "|":
                 self.at += 1
-                options.items.append([])
+                items = []
+                options.items.append(items)
             elif kind in ("(", "["):
                 outer.append((options, self.at))
                 self.check_depth(len(outer), "groups")
                 self.at += 1
-                options = Options([[]], [])
+                items = []
+                options = Options([items], [])
             elif kind in (")", "]"):
                 if not outer:
                     raise self.error(f"nothing is open that {self.texts[self.at]} could close", "leave it out")
@@ -328,7 +335,8 @@ class _Parser:
                     raise self.error(f"{self.texts[self.at]} closes another bracket", hint)
                 self.at += 1
                 group = Group(inner, self.starts[opened], kind == "]")
-                options.items[-1].append(self.repeated(group))
+                items = options.items[-1]
+                items.append(self.repeated(group) if kinds[self.at] in _COUNTED else group)
                 options.aliases += inner.aliases
             elif kind == "->":
                 options.aliases.append(self.starts[self.at])
@@ -355,21 +363,23 @@ class _Parser:
     def value(self) -> Value:
         kind, text, at = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         self.at += 1
-        if kind == "string" and self.kinds[self.at] == "..":
-            self.at += 1
+        if kind == "terminal":
+            return Name(text, at)
+        if kind == "rule":
+            return Name(text, at, self.arguments() if self.take("{") else None)
+        if kind == "string" and self.take(".."):
             last = self.at
             self.need("string", "the last character of the range", 'a range goes from string to string: `"a".."z"`')
             return Range(Quoted(text, at), Quoted(self.texts[last], self.starts[last]))
-        if kind in ("string", "regex"):
-            return Quoted(text, at)
-        return Name(text, at, self.arguments() if kind == "rule" and self.take("{") else None)
+        self.tokens.check_regex(self.at - 1)
+        return Quoted(text, at)
 
     def arguments(self) -> list[Value]:
         found: list[Value] = []
         self.depth += 1
         self.check_depth(self.depth, "templates")
         while True:
-            if self.kinds[self.at] not in ("rule", "terminal", "string", "regex"):
+            if self.kinds[self.at] not in _VALUES:
                 hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
                 raise self.error(f"an argument expected here, not {self.shown()}", hint)
             found.append(self.value())
@@ -380,14 +390,13 @@ class _Parser:
                 hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
                 raise self.error(f"`,` or `}}` expected here, not {self.shown()}", hint)
 
-    def repeated(self, item: Item) -> Item:
-        kind, at = self.kinds[self.at], self.at
-        if kind == "operator":
-            self.at += 1
-            text = self.texts[at]
+    def repeated(self, item: Item) -> Repeated:
+        """Parse the operator behind an item."""
+        at, text = self.at, self.texts[self.at]
+        self.at += 1
+        if self.kinds[at] == "operator":
             low, high = _REPEATS[text]
-        elif kind == "~":
-            self.at += 1
+        else:
             hint = "`x~3` is three times, `x~2..5` two to five times"
             low = most = self.count(hint)
             if self.take(".."):
@@ -399,9 +408,7 @@ class _Parser:
             if most > self.limits.repeat:
                 self.limits.check("repeat", most, f"repeat {text}", **self.tokens.for_error(at))
             high = most
-        else:
-            return item
-        if self.kinds[self.at] in ("operator", "~"):
+        if self.kinds[self.at] in _COUNTED:
             further = self.texts[self.at]
             raise self.error(f"`{further}` can't follow `{text}`", f"group what it repeats: `(x{text}){further}`")
         return Repeated(item, low, high, self.starts[at], text)

@@ -5,15 +5,16 @@ An assertion in a terminal looks at the whole of it, and beyond: see `token_cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Lazy, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
-from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
+from constrained.grammar.lark_literals import Fault, branches, range_node, whole
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
+from constrained.grammar.source import SourceSpan
 from constrained.grammar.token_contexts import Token
 from constrained.limits import Limits
 
@@ -51,28 +52,30 @@ class Terminals:
         """Count its pieces, those of its parts included."""
         return self._sizes[definition]
 
-    def literal(self, item, definition: Definition, body: Body) -> Node:
+    def literal(self, item: Quoted | Range, definition: Definition, body: Body) -> Node:
         """Return the texts of a string, regular expression or range, with its span."""
-        (node,) = self._literal(item, definition, body, literal_node)
+        (node,) = self._literal(item, definition, body, whole)
         node = _end_early(node)
         if item.text[0] == "/" and looks(node):
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
         return node
 
-    def _literal(self, item, definition: Definition, body: Body, read) -> list[Node]:
-        if isinstance(item, Quoted) and item.text[0] + item.text[-1] != '""':
-            self._patterns += len(item.text)
+    def _literal(
+        self, item: Quoted | Range, definition: Definition, body: Body, read: Callable[[Quoted, Limits], list[Node]]
+    ) -> list[Node]:
+        text, scope = item.text, body.scope
+        if text[0] == "/" or (text[-1] == "i" and isinstance(item, Quoted)):
+            self._patterns += len(text)
             if self._patterns > self.limits.pattern:
                 what = f"the grammar's regular expressions have more than {self.limits.pattern:,} characters together"
-                self.limits.check("pattern", self._patterns, what, **body.scope.span(item.at).for_error())
-        found: Node | list[Node] = nodes.EMPTY
-        with self.faults:
-            try:
-                found = range_node(item) if isinstance(item, Range) else read(item, self.limits)
-            except Fault as fault:
-                raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
-        span = body.scope.source.span(item.at, len(item.text), definition.shown)
-        return [nodes.with_span(node, span) for node in (found if isinstance(found, list) else [found])]
+                self.limits.check("pattern", self._patterns, what, **scope.span(item.at).for_error())
+        try:
+            found = [range_node(item)] if isinstance(item, Range) else read(item, self.limits)
+        except Fault as fault:
+            self.faults.add(scope.error(fault.message, item.at + fault.offset, fault.hint))
+            found = [nodes.EMPTY]
+        span = SourceSpan(scope.source, item.at, len(text), definition.shown)
+        return [nodes.with_span(node, span) for node in found]
 
     def _read(self, definition: Definition) -> None:
         if definition.declared:

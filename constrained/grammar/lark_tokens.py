@@ -19,22 +19,28 @@ _COMMENT = r"(?://|\#)[^\n]*"
 # A comment includes the blank space before it, lines too; a newline all blank space after it.
 _TOKEN = re.compile(
     rf"""
-    (?P<blank>     [ \t]+ | \\[ ]*\r?\n )
-  | (?P<comment>   \s*{_COMMENT} )
-  | (?P<string>    {_STRING} )
-  | (?P<regex>     {_REGEX} )
-  | (?P<rule>      _?[a-z][_a-z0-9]* )
-  | (?P<terminal>  _?[A-Z][_A-Z0-9]* )
-  | (?P<bar>       (?:\r?\n\s*)?\| )
-  | (?P<newline>   \r?\n\s* )
-  | (?P<number>    [+-]?\d+ )
-  | (?P<modifiers> (?:!\??|\?!?)(?=[_a-z]) )
-  | (?P<operator>  [+*?] )
-  | (?P<sign>      \.\.|->|[.:,~(){{}}\[\]] )
-  | (?P<directive> %(?:declare|extend|ignore|import|override) )
+    (?: [ \t]+ | \\[ ]*\r?\n | \s*{_COMMENT} )*
+    (?:
+        (?P<rule>      _?[a-z][_a-z0-9]* )
+      | (?P<terminal>  _?[A-Z][_A-Z0-9]* )
+      | (?P<string>    {_STRING} )
+      | (?P<bar>       (?:\r?\n\s*)?\| )
+      | (?P<newline>   \r?\n\s* )
+      | (?P<sign>      \.\.|->|[.:,~(){{}}\[\]] )
+      | (?P<regex>     {_REGEX} )
+      | (?P<number>    [+-]?\d+ )
+      | (?P<modifiers> (?:!\??|\?!?)(?=[_a-z]) )
+      | (?P<operator>  [+*?] )
+      | (?P<directive> %(?:declare|extend|ignore|import|override) )
+      | (?P<end>       \Z )
+      | (?P<bad>       [\s\S] )
+    )
     """,
     re.VERBOSE,
 )
+_KINDS = [None, *_TOKEN.groupindex]
+"""By the group's number, the kind of token; None: its text."""
+_KINDS[_TOKEN.groupindex["sign"]], _KINDS[_TOKEN.groupindex["bar"]] = None, "|"
 _TEXT_OR_COMMENT = re.compile(rf"{_STRING}|{_REGEX}|(?P<comment>{_COMMENT})")
 _WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
@@ -104,28 +110,28 @@ class Tokens:
         self.kinds: list[str] = []
         self.texts: list[str] = []
         self.starts: list[int] = []
-        text, at, most = source.text, 0, limits.symbols
-        scan = _TOKEN.match
-        while (found := scan(text, at)) is not None:
-            kind = found.lastgroup or ""
-            at = found.end()
-            if kind == "blank" or kind == "comment":
-                continue
-            self.texts.append(found[0])
-            self.starts.append(found.start())
-            self.kinds.append(found[0] if kind == "sign" else "|" if kind == "bar" else kind)
-            if kind == "regex" and "\n" in found[0] and "x" not in found[0][found[0].rindex("/") :]:
-                hint = "close it with `/`; over several lines it is written with the flag x: `/.../x`"
-                raise self.error("this regular expression is not closed on its line", len(self.kinds) - 1, hint)
-            if len(self.kinds) > most:
-                advice = "split it into files, or bind long lists to a slot"
-                what = "the grammar has too many names, literals and signs"
-                limits.check("symbols", len(self.kinds), what, advice, **self.for_error(len(self.kinds) - 1))
-        if at < len(text):
-            raise self._no_token(at)
-        self.kinds.append("end")
-        self.texts.append("")
-        self.starts.append(len(text))
+        for found in _TOKEN.finditer(source.text):
+            group = found.lastindex or 0
+            text = found[group]
+            self.kinds.append(_KINDS[group] or text)
+            self.texts.append(text)
+            self.starts.append(found.start(group))
+        if "bad" in self.kinds:
+            for index in range(self.kinds.index("bad")):
+                self.check_regex(index)
+            raise self._no_token(self.starts[self.kinds.index("bad")])
+        count = self.kinds.index("end")
+        if count > limits.symbols:
+            advice = "split it into files, or bind long lists to a slot"
+            what = "the grammar has too many names, literals and signs"
+            limits.check("symbols", count, what, advice, **self.for_error(limits.symbols))
+
+    def check_regex(self, index: int) -> None:
+        """Raise GrammarError if a token is a regular expression that goes on over its line's end by mistake."""
+        text = self.texts[index]
+        if "\n" in text and self.kinds[index] == "regex" and "x" not in text[text.rindex("/") :]:
+            hint = "close it with `/`; over several lines it is written with the flag x: `/.../x`"
+            raise self.error("this regular expression is not closed on its line", index, hint)
 
     def error(self, message: str, index: int, hint: str | None = None) -> GrammarError:
         """Return a GrammarError at a token."""

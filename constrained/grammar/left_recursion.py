@@ -18,7 +18,7 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
-from constrained.grammar.nodes import EMPTY, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var, find
+from constrained.grammar.nodes import EMPTY, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules
 from constrained.limits import Limits
 
@@ -36,7 +36,7 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
 
     Raises LeftRecursion: it can't be eliminated. Raises LimitError: it takes more nodes than there may be.
     """
-    size = sum(1 for rule in rules.values() for _ in nodes.walk(rule.body))
+    size = sum(len(rule.nodes) for rule in rules.values())
     limits.check("nodes", size, f"a grammar of {size} nodes")
     nullable = Nullable(rules)
     corners = LeftCorners(rules, nullable)
@@ -114,7 +114,7 @@ def ending_parameters(rule: Rule) -> set[int]:
     if not rule.params:
         return set()
     last = {id(var) for var in _last_vars(rule.body)}
-    inside = {var.name for var in find(rule.body, Var) if id(var) not in last}
+    inside = {var.name for var in rule.find(Var) if id(var) not in last}
     return {i for i, param in enumerate(rule.params) if param not in inside}
 
 

@@ -176,7 +176,7 @@ class Names:
         return Names(names, tuple(filter(None, kept)), required, *parts, self.low, self.high, condition).start()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Members(Inner):
     """The members that may follow some that are written, one at least.
 
@@ -192,13 +192,14 @@ class Members(Inner):
     others: int
     shown: int
 
-    @property
-    def parts(self) -> tuple[Node, ...]:
+    @cached_property
+    def parts(self) -> tuple[Node, ...]:  # type: ignore[override]
         of = self.of
         found = [of.between, of.others, of.last, *(node for variants in of.values for node, _ in variants)]
         return tuple(dict.fromkeys(node for node in found if node is not NEVER))
 
-    def key(self) -> tuple:
+    @cached_property
+    def key(self) -> tuple:  # type: ignore[override]
         return id(self.of), self.written, self.others, self.shown
 
     @cached_property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from threading import RLock
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet, charset
@@ -24,22 +24,22 @@ class Node:
     __slots__ = ()
 
 
+N = TypeVar("N", bound=Node)
+
+
 class Inner(Node):
     """Base of node types that are defined elsewhere and have nodes below them."""
 
     __slots__ = ()
 
-    @property
-    def parts(self) -> tuple[Node, ...]:
-        """The nodes directly below."""
-        raise NotImplementedError
+    parts: tuple[Node, ...]
+    """The nodes directly below."""
 
-    def key(self) -> tuple:
-        """What is equal, beside the parts, for nodes that read the same."""
-        raise NotImplementedError
+    key: tuple
+    """What is equal, beside the parts, for nodes that read the same."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Literal(Node):
     """Exactly these bytes; `joined` are the (offset, span) of neighbours that were joined to it."""
 
@@ -52,7 +52,7 @@ class Literal(Node):
         return next((span for start, span in reversed(self.joined) if start <= offset), self.span)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Chars(Node):
     """One character of a set."""
 
@@ -60,7 +60,7 @@ class Chars(Node):
     span: SourceSpan | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Choices(Node):
     """One of several texts; `values` are sorted and distinct, so a prefix is a range."""
 
@@ -68,7 +68,7 @@ class Choices(Node):
     span: SourceSpan | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Except(Node):
     """A run of characters of a set, or the empty text, but none of `values`: sorted and distinct texts of ASCII."""
 
@@ -93,21 +93,21 @@ class Except(Node):
         return after(0, len(self.values), 0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Seq(Node):
     """One after the other; no items: the empty text."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Alt(Node):
     """Any one of the items; no items: no text at all, not even the empty one."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Repeat(Node):
     """`low` to `high` times (`high` None: no upper bound)."""
 
@@ -116,7 +116,7 @@ class Repeat(Node):
     high: int | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Call(Node):
     """A rule, with the arguments of its template parameters."""
 
@@ -124,21 +124,21 @@ class Call(Node):
     args: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Var(Node):
     """A template parameter: one value, the same wherever the parameter is used."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Slot(Node):
     """A `%declare`d terminal, bound at run time."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Related(Node):
     """Those values of a slot that stand in a relation to another value (`grammars/relations.lark`)."""
 
@@ -155,7 +155,7 @@ class Related(Node):
 ScopeValue = bytes | tuple[bytes, ...] | Node
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Scoped(Node):
     """`node` with values for its template parameters: where a path continues after an action.
 
@@ -174,7 +174,7 @@ class Scoped(Node):
         return texts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Lazy(Node):
     """What `make` returns, worked out when it is first reached: never the empty text, and always some text."""
 
@@ -195,6 +195,18 @@ class Rule:
     body: Node
     params: tuple[str, ...] = ()
     line: int | None = field(default=None, compare=False)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes of the body, as :func:`walk` gives them."""
+        return walk(self.body)
+
+    def find(self, kind: type[N]) -> list[N]:
+        """Return the nodes of one type in the body."""
+        return [node for node in self.nodes if isinstance(node, kind)]
+
+    def __reduce__(self):
+        return Rule, (self.name, self.body, self.params, self.line)
 
 
 class Rules(dict[str, Rule]):
@@ -281,21 +293,36 @@ def choices(values: Iterable[bytes], span: SourceSpan | None = None) -> Node:
 
 def seq(items: Iterable[Node]) -> Node:
     """Items in order: nested sequences are flattened and neighbouring literals joined."""
-    parts = [p for item in items for p in (item.items if isinstance(item, Seq) else (item,))]
+    parts: list[Node] = []
+    for item in items:
+        if isinstance(item, Seq):
+            parts += item.items
+        else:
+            parts.append(item)
     if len(parts) == 1:
         return parts[0]
-    if NEVER in parts:
-        return NEVER
     if len(parts) >= _MANY_REPEATS:
         parts = _merge_repeats(parts)
     flat: list[Node] = []
-    for literals, group in groupby(parts, lambda p: isinstance(p, Literal)):
-        run = list(group)
-        flat += [_join(cast(list[Literal], run))] if literals and len(run) > 1 else run
+    literals: list[Literal] = []
+    for part in parts:
+        if type(part) is Literal:
+            literals.append(part)
+            continue
+        if part is NEVER:
+            return NEVER
+        if literals:
+            flat.append(_join(literals))
+            literals = []
+        flat.append(part)
+    if literals:
+        flat.append(_join(literals))
     return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
 
 
 def _join(literals: list[Literal]) -> Literal:
+    if len(literals) == 1:
+        return literals[0]
     spans: list[tuple[int, SourceSpan | None]] = []
     offset = 0
     for part in literals:
@@ -334,7 +361,10 @@ def alt(items: Iterable[Node]) -> Node:
     """Any one of the items: nested alternatives are flattened, literals among them become one sorted choice."""
     flat: list[Node] = []
     for item in items:
-        flat.extend(item.items if isinstance(item, Alt) else (item,))
+        if isinstance(item, Alt):
+            flat += item.items
+        else:
+            flat.append(item)
     texts = [i for i in flat if isinstance(i, (Literal, Choices))]
     if len(texts) > 1:
         values = {v for t in texts for v in ((t.data,) if isinstance(t, Literal) else t.values)}
@@ -391,11 +421,11 @@ def related(relation: str, arguments: Sequence[Node]) -> Related:
 def with_span(node: Node, span: SourceSpan | None) -> Node:
     """Record where `node`, just made and used nowhere else, is written; return it."""
     if isinstance(node, Literal) and node.span is None:  # the usual case
-        object.__setattr__(node, "span", span)
+        node.span = span
         return node
     for part in walk(node) if span else ():
         if isinstance(part, (Literal, Chars, Choices)) and part.span is None:
-            object.__setattr__(part, "span", span)
+            part.span = span
     return node
 
 
@@ -431,12 +461,11 @@ def walk(node: Node, scopes: bool = False) -> list[Node]:
     below = scoped_children if scopes else children
     found = [node]
     for top in found:  # which grows meanwhile
-        if type(top) not in LEAVES:
+        if type(top) is Call:  # after leaves, most nodes
+            found += top.args
+        elif type(top) not in LEAVES:
             found += below(top)
     return found
-
-
-N = TypeVar("N", bound=Node)
 
 
 def find(node: Node, kind: type[N]) -> list[N]:
@@ -460,7 +489,7 @@ def shape(node: Node) -> tuple:
         case Chars():
             return (Chars, id(node.chars))  # character sets are interned
         case Inner():
-            return (type(node), *node.key(), *below)
+            return (type(node), *node.key, *below)
         case Except():
             return (Except, id(node.chars), node.values)
         case Repeat():

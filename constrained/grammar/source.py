@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from constrained.errors import GrammarError
 from constrained.limits import DEFAULT, Limits
@@ -38,11 +39,13 @@ class Source:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """Return the offset of a one-based line and column."""
+        return self._line_starts[line - 1] + column - 1
+
     def span(self, offset: int, length: int = 0, definition: str | None = None) -> SourceSpan:
         """Return the span of `length` characters from `offset`; see :class:`SourceSpan`."""
-        line, column = self.line_column(offset)
-        end_line, end_column = self.line_column(offset + length) if length else (line, column)
-        return SourceSpan(self, line, column, end_line, end_column, definition)
+        return SourceSpan(self, offset, length, definition)
 
     def context(self, line: int, column: int) -> str:
         """Return the line, with a caret below the column; a long line is cut to the part around it."""
@@ -70,29 +73,26 @@ class Source:
         return GrammarError(message, line=line, column=column, context=context, hint=hint, source=self.name)
 
 
-@dataclass(frozen=True)
-class SourceSpan:
+class SourceSpan(NamedTuple):
     """Where something is written.
 
     Attributes
     ----------
     source : Source
         The file: the grammar's own, or one that it imports.
-    line, column : int
-        One-based, of the first character; line 0 stands for the file as a whole.
-    end_line, end_column : int
-        Of the position after the last character; the same position where the length is not known.
+    start : int or None
+        The offset of the first character; None: the file as a whole.
+    length : int
+        In characters; 0 where it is not known.
     definition : str or None
         The rule or terminal in whose definition it stands.
     rule : str or None
         The rule whose text it is part of, where that is known: the terminals of a rule are defined elsewhere.
     """
 
-    source: Source = field(repr=False)
-    line: int = 0
-    column: int = 0
-    end_line: int = 0
-    end_column: int = 0
+    source: Source
+    start: int | None = None
+    length: int = 0
     definition: str | None = None
     rule: str | None = None
 
@@ -104,10 +104,23 @@ class SourceSpan:
             return f"{'terminal' if self.definition.isupper() else 'rule'} {self.definition}, {place}"
         return f"{self.definition} in rule {self.rule}, {place}"
 
+    __repr__ = __str__
+
+    @property
+    def line(self) -> int:
+        """The one-based line of the first character; 0 for the file as a whole."""
+        return 0 if self.start is None else self.source.line_column(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        """The one-based column of the first character; 0 for the file as a whole."""
+        return 0 if self.start is None else self.source.line_column(self.start)[1]
+
     @property
     def end(self) -> int | None:
         """The column after the last character; None where it is on another line, or not known."""
-        return self.end_column if self.end_line == self.line and self.end_column > self.column else None
+        line, column = self.source.line_column((self.start or 0) + self.length)
+        return column if self.length and line == self.line else None
 
     @property
     def context(self) -> str:

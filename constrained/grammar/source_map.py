@@ -62,7 +62,7 @@ class SourceMap:
         span = node.span_at(offset) if isinstance(node, Literal) else getattr(node, "span", None)
         if span is None:
             return self.rule_span(owner)
-        return replace(span, rule=self._shown(owner) if owner else span.definition)
+        return span._replace(rule=self._shown(owner) if owner else span.definition)
 
     def slots_of(self, parameter: Var) -> list[str]:
         """Return the slots that calls give this parameter, directly or by way of other rules' parameters."""
@@ -110,4 +110,4 @@ class SourceMap:
 
     def _of_rule(self, rule: str, span: SourceSpan) -> SourceSpan:
         name = self._shown(rule)
-        return replace(span, rule=name, definition=name)
+        return span._replace(rule=name, definition=name)

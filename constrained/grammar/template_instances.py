@@ -23,7 +23,7 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
     """Return `rules` with a rule for each call that has such arguments; with `every`, for all that can have one."""
     if not any(rule.params for rule in rules.values()):
         return dict(rules)
-    calls = (call for rule in rules.values() for call in _calls(rule))
+    calls = (call for rule in rules.values() for call in rule.find(Call))
     if not every and not any(find(arg, Call) for call in calls for arg in call.args):
         return dict(rules)
     productive = productive_rules(rules)
@@ -36,7 +36,7 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
             return node
         args = tuple(rebuild(arg, write_out) for arg in node.args)
         template = out[node.rule]
-        texts = every and not find(template.body, Related)
+        texts = every and not template.find(Related)
         values = {
             param: arg
             for param, arg in zip(template.params, args)
@@ -56,17 +56,13 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
 
     for name in work:
         rule = out[name]
-        if any(call.args for call in _calls(rule)):
+        if any(call.args for call in rule.find(Call)):
             written = rebuild(rule.body, write_out)
             out[name] = Rule(name, written, rule.params, rule.line)
     if every:  # templates that nobody calls any more may still be left-recursive
         used = reachable(out, Seq(tuple(Call(name) for name, rule in out.items() if not rule.params)))
         out = {name: rule for name, rule in out.items() if name in used}
     return out
-
-
-def _calls(rule: Rule) -> list[Call]:
-    return find(rule.body, Call)
 
 
 def _is_closed(arg: Node) -> bool:

@@ -44,7 +44,7 @@ from constrained.grammar.template_instances import with_values
 from constrained.grammar.traverse import rebuild, units, users
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Token(Node):
     """A token that looks around, at one place of a grammar, until `token_resolution`.
 
@@ -136,7 +136,7 @@ class Contexts:
     def first_sets(self) -> dict[Node, int]:
         """Return what each token begins with, with a bit of its own."""
         out: dict[Node, int] = {}
-        for token in dict.fromkeys(token for rule in self.rules.values() for token in find(rule.body, Token)):
+        for token in dict.fromkeys(token for rule in self.rules.values() for token in rule.find(Token)):
             number = self.number[token.node]
             found = self.looking[number]
             out[token] = 1 << len(self.classes) + 1 + number
@@ -305,7 +305,7 @@ class Contexts:
 
     def call(self, node: Call, context: Context) -> Exits:
         rule = self.rules[node.rule]
-        fixed = {var.name for related in find(rule.body, Related) for var in find(related, Var)}
+        fixed = {var.name for related in rule.find(Related) for var in find(related, Var)}
         given = {
             param: arg
             for param, arg in zip(rule.params, node.args)
@@ -364,7 +364,7 @@ class Contexts:
 def _leading_to_tokens(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules that a token is reached from."""
     callers = users(units(rules, parameters=False))
-    found = {name for name, rule in rules.items() if find(rule.body, Token)}
+    found = {name for name, rule in rules.items() if rule.find(Token)}
     work = list(found)
     while work:
         new = {str(name) for name in callers.get(work.pop(), ())} - found

@@ -6,7 +6,7 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.lookaround import LookingToken
-from constrained.grammar.nodes import Call, Node, Rule, Slot, find
+from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.grammar.token_contexts import Contexts, Token
 from constrained.grammar.traverse import rebuild
 from constrained.limits import Limits
@@ -28,7 +28,7 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
         A slot's values would decide whether a token is read.
     LimitError
     """
-    tokens = [token for rule in rules.values() for token in find(rule.body, Token)]
+    tokens = [token for rule in rules.values() for token in rule.find(Token)]
     if not tokens:
         return rules, start, []
     steps = Steps(limits)

@@ -80,7 +80,7 @@ def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
     """Return, for each (rule, parameter), every argument given to it, after the rule that gives it."""
     out: dict[tuple[str, str], Pieces] = {}
     for rule in rules.values():
-        for call in find(rule.body, Call):
+        for call in rule.find(Call):
             for name, arg in zip(rules[call.rule].params, call.args):
                 out.setdefault((call.rule, name), []).append((rule.name, arg))
     return out
@@ -107,7 +107,9 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
     return out
 
 
-def least_fixpoint(pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T) -> dict[U, T]:
+def least_fixpoint(
+    pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T, top: T | None = None
+) -> dict[U, T]:
     """Return the least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
 
     Parameters
@@ -118,38 +120,45 @@ def least_fixpoint(pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]
         The value of a unit, given those found so far; monotone.
     bottom : object
         The least value, where every unit begins.
+    top : object, optional
+        The greatest value, if there is one: a unit that has it is done.
     """
-    mentioned_by = users(pieces)
     found = dict.fromkeys(pieces, bottom)
-    work = list(pieces)
+    for unit in reversed(found):  # what is called mostly stands after what calls it
+        found[unit] = value(unit, found)
+    work = [unit for unit, known in found.items() if known != bottom]
+    if not work or all(known == top for known in found.values()):
+        return found
+    mentioned_by = users(pieces)
     waiting = set(work)
     while work:
         unit = work.pop()
         waiting.discard(unit)
-        new = value(unit, found)
-        if new != found[unit]:
-            found[unit] = new
-            again = mentioned_by.get(unit, set()) - waiting
-            waiting |= again
-            work.extend(again)
+        for user in mentioned_by.get(unit, ()):
+            new = found[user] if found[user] == top else value(user, found)
+            if new != found[user]:
+                found[user] = new
+                if user not in waiting:
+                    waiting.add(user)
+                    work.append(user)
     return found
 
 
 def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
     """Return the rules that a text of `start` can pass through, in the order they are met."""
     found: dict[str, None] = {}
-    work = [start]
-    for node in work:
-        for call in find(node, Call):
+    work = [find(start, Call)]
+    for calls in work:
+        for call in calls:
             if call.rule not in found:
                 found[call.rule] = None
-                work.append(rules[call.rule].body)
+                work.append(rules[call.rule].find(Call))
     return list(found)
 
 
 def uses_relations(rules: Mapping[str, Rule]) -> bool:
     """Whether some rule picks values by a relation."""
-    return any(find(rule.body, Related) for rule in rules.values())
+    return any(rule.find(Related) for rule in rules.values())
 
 
 def size(node: Node) -> int:

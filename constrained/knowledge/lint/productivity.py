@@ -30,7 +30,7 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
         assumed = {name: Rule(name, nodes.EMPTY) if name in told else rule for name, rule in rules.items()}
         bad = reached.intersection(rules) - productive_rules(assumed) - told
         calls = {
-            name: [call.rule for call in nodes.find(rules[name].body, nodes.Call) if call.rule in bad]
+            name: [call.rule for call in rules[name].find(nodes.Call) if call.rule in bad]
             for name in outline.by_name
             if name in bad
         }
@@ -43,8 +43,7 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             spans = {name: span for name in found if (span := outline.span_of(name))}
             first = min(spans, key=lambda name: spans[name].line)
             if not any(
-                part is nodes.NEVER or (isinstance(part, nodes.Alt) and not part.items)
-                for part in nodes.walk(rules[first].body)
+                part is nodes.NEVER or (isinstance(part, nodes.Alt) and not part.items) for part in rules[first].nodes
             ):
                 yield _never_finishes(shortest_cycle(first, calls), rules, start in productive, start, spans[first])
 
@@ -53,7 +52,7 @@ def _never_finishes(
     cycle: Sequence[str], rules: Mapping[str, Rule], start_finishes: bool, start: str, span: SourceSpan
 ) -> Finding:
     first = cycle[0]
-    is_action = any(slot.name == STEP for name in cycle for slot in nodes.find(rules[name].body, nodes.Slot))
+    is_action = any(slot.name == STEP for name in cycle for slot in rules[name].find(nodes.Slot))
     if start_finishes:
         why = f"a text that enters '{first}' could never be complete, so every alternative that leads there is left out"
     else:

@@ -53,10 +53,8 @@ def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Findin
 
 def _span(source: Source, fault: GrammarError) -> SourceSpan:
     """Where an error is; up to the end of the name that stands there, if one does."""
-    line, column = fault.line or 1, fault.column or 1
-    lines = source.text.split("\n")
-    name = word_at(lines[line - 1], column - 1) if line <= len(lines) else ""
-    return SourceSpan(source, line, column, line, column + len(name))
+    at = source.offset(fault.line or 1, fault.column or 1)
+    return source.span(at, len(word_at(source.text, at)))
 
 
 def node_of(item: Quoted | Range) -> Node:

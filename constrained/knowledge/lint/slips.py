@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from constrained.grammar import STEP
@@ -189,10 +188,9 @@ def _alias_for_step(outline: Outline, entry: OutlineEntry, actions: Collection[s
     for at in entry.options.aliases if entry.options else ():
         found = re.compile(r"->\s*([a-z_]\w*)").match(text, at)
         if found and found[1] in actions:
-            span = outline.source.span(at, 2)
             yield Finding(
                 "misplaced-step",
                 f"`-> {found[1]}` only names the alternative, as in lark; '{found[1]}' doesn't follow",
                 f"write `_STEP {found[1]}`",
-                replace(span, end_column=span.column + 2),
+                outline.source.span(at, 2),
             )

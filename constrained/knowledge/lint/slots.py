@@ -53,7 +53,7 @@ def _without(name: str, outline: Outline, what: str, fix: str) -> Finding:
 
 
 def _used(grammar: Grammar, name: str) -> bool:
-    return any(isinstance(p, n.Slot) and p.name == name for r in grammar.rules.values() for p in n.walk(r.body))
+    return any(isinstance(p, n.Slot) and p.name == name for r in grammar.rules.values() for p in r.nodes)
 
 
 def without_key(outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding]:
