@@ -104,7 +104,8 @@ class SourceSpan(NamedTuple):
             return f"{'terminal' if self.definition.isupper() else 'rule'} {self.definition}, {place}"
         return f"{self.definition} in rule {self.rule}, {place}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:  # without the file's text
+        return f"<SourceSpan {self}>"
 
     @property
     def line(self) -> int:
