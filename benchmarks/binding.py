@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.engine import vocabularies
 from benchmarks.household_solver import solve
 from benchmarks.reporting import add_json, describe_machine, markdown, report
+from benchmarks.scienceworld import bindings
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.scienceworld.scene import choices_of
@@ -123,7 +124,7 @@ def science_steps(knowledge: ActionKnowledge, count: int) -> Iterator[Step]:
             gold, choices = simulator.gold(name), []
             simulator.load(name)
             for action in gold:
-                view = simulator.bindings(choices)
+                view = bindings(simulator, choices)
                 if knowledge.bind_view(view).judge(action):
                     yield Step(knowledge, view, action)
                 choices = choices_of(simulator.step(action)[0])

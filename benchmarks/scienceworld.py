@@ -17,16 +17,19 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks.reporting import add_json, describe_machine, markdown
 from constrained import ActionKnowledge, __version__
+from constrained.environments.base import Binding
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.scene import choices_of, slots
+from constrained.environments.scienceworld.scene import ABLE, Scene, answers, choices_of
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
@@ -39,6 +42,37 @@ DRAWN = 20
 
 FATES = ("done", "question", "refused", "unknown")
 """What the simulator does with an action: does it, asks which object is meant, says why not, doesn't know it."""
+
+
+TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close"), "LOOSE": ("pick up", "put down")}
+"""What `ABLE` says, where it is less: the package's own agent opens doors that are open, and picks up what it has."""
+
+
+def bindings(simulator: Simulator, choices: Sequence[str] = ()) -> dict[str, Binding]:
+    """The slots' values now, where every name and every way of saying an action counts; `choices` answer a question."""
+    if choices:
+        return answers(list(choices))
+    scene = simulator.scene()
+    spelled = spellings(scene)
+
+    def names(things: Iterable[int]) -> list[str]:
+        return sorted({name for thing in things for name in spelled[thing]})
+
+    view: dict[str, Binding] = {"FREE": [""], "OTHER": [""], "WAIT": ["wait", "wait1"], "NUMBER": []}
+    view |= dict.fromkeys(("THING", "WANTED"), names(scene.names))
+    for slot, kinds in (ABLE | TOLERATED).items():
+        view[slot] = names(set().union(*(scene.able.get(kind, ()) for kind in kinds)))
+    return view
+
+
+def spellings(scene: Scene) -> dict[int, list[str]]:
+    """All names of each thing, and the same with the capitals that observations write: its own actions have either."""
+    capitals = {name.lower(): name for name in sorted(scene.capitals)}
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
+    return {
+        thing: [*small, *((pattern.sub(lambda m: capitals[m[0]], name) for name in small) if capitals else ())]
+        for thing, small in (scene.names | scene.terminals).items()
+    }
 
 
 class Trial:
@@ -119,7 +153,7 @@ def walk(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
     refusals, choices, score, stepping, viewing = [], [], 0.0, 0.0, 0.0
     for action in gold:
         began = time.perf_counter()
-        bound = knowledge.bind_view(simulator.bindings(choices))
+        bound = knowledge.bind_view(bindings(simulator, choices))
         viewing += time.perf_counter() - began
         admitted = bool(bound.judge(action))
         began = time.perf_counter()
@@ -146,7 +180,7 @@ def hold(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
     choices: list[str] = []
     for i, action in enumerate(gold):
         if i % EVERY == 0 and not choices:
-            bound = knowledge.bind_view(slots(simulator.scene()))
+            bound = knowledge.bind_view(bindings(simulator))
             start = bound.next_action().automaton.start
             drawn.update(trial.fate(draw(start, rng)) for _ in range(DRAWN))
             began = time.perf_counter()

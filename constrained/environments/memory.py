@@ -51,7 +51,7 @@ class WorldMemory:
         self.had_effect = self.known.update(self.last, observation)
         self.shown = Shown(self.known)
 
-    def facts_now(self) -> WorldState:
+    def facts_now(self) -> WorldState | None:
         """Return what is known, and what may be, as a planning task."""
         return self.known.facts_now()
 
@@ -88,9 +88,12 @@ class WorldMemory:
 
     def restart(self, first_observation: str) -> WorldMemory:
         """Return a memory for the same episode started anew, with the facts that still hold (`again` lines)."""
-        other = WorldMemory(self.known.world, first_observation)
+        other = self._anew(first_observation)
         for predicate, *terms in self.shown.again():
             for term, parameter in zip(terms, self.known.world.domain.predicates[predicate]):
                 other.known.add_object(self.known.spell(term), parameter.type)
             other.known.hold(predicate, *terms)
         return other
+
+    def _anew(self, first_observation: str) -> WorldMemory:
+        return WorldMemory(self.known.world, first_observation)

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
+from constrained.environments.memory import WorldMemory
 from constrained.environments.scienceworld.scene import QUESTION, Scene
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
 
 LONGEST_ANSWER = 300
@@ -93,7 +93,7 @@ def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
     return chosen
 
 
-class Reading:
+class Reading(WorldMemory):
     """What an agent remembers of an episode: the task, and each action with the answer to it and what is new in view.
 
     Parameters
@@ -102,16 +102,11 @@ class Reading:
         Its description.
     look : callable
         Returns the room's description and the inventory now.
-
-    Attributes
-    ----------
-    known : Known
-        The facts: where things are, what is open, on, carried, connected.
     """
 
     def __init__(self, task: str, look: Callable[[], tuple[str, str]]):
-        self.known = Known(scienceworld())
-        self._look = look
+        super().__init__(scienceworld(), "")
+        self.task, self._look = task, look
         self._blocks = [shorter(task)]
         self._lines: dict[str, list[str]] = {}
         self._blocks[0] += self._news()
@@ -121,7 +116,7 @@ class Reading:
         block = f"Action {len(self._blocks)}: {action}"
         if observation.startswith(QUESTION) or "\n\t" not in observation:  # what is listed is in view
             block += "\n" + shorter(" ".join(observation.split()))[:LONGEST_ANSWER]
-        self.known.update(action, observation)
+        super().update(action, observation)
         self._blocks.append(block + self._news())
 
     def text(self) -> str:
@@ -132,7 +127,7 @@ class Reading:
             kept -= 1
         # Whole runs of steps are left out, so that the text seldom changes except at its end.
         kept = 1 if kept == 1 else min(-(-kept // 20) * 20, len(self._blocks))
-        return "\n".join([self._blocks[0], *self._blocks[kept:], "", Shown(self.known).text])
+        return "\n".join([self._blocks[0], *self._blocks[kept:], "", self.shown.text])
 
     def whole(self) -> str:
         """Return all steps, without the facts."""
@@ -142,10 +137,17 @@ class Reading:
         """Return a text that is never the same: time goes by with each action, so that none is useless twice."""
         return f"step {len(self._blocks)}"
 
+    def facts_now(self) -> None:
+        """Return nothing: what is possible is asked of the simulator, which knows things of one name apart."""
+
+    def _anew(self, first_observation: str) -> Reading:
+        return Reading(self.task, self._look)
+
     def _news(self) -> str:
         look, inventory = self._look()
         for described in (inventory, look):
             self.known.read(described.replace("its terminal 1", ". its terminal 1"))  # "a black wireits terminal 1"
+        self.shown = Shown(self.known)
         room = self.known.value("at") or ""
         news = ""
         for place, lines in ((room, lines_of(look)), ("inventory", lines_of(inventory))):

@@ -37,9 +37,6 @@ ABLE = {
 }
 """Slot -> the kinds of action that can be done to its things."""
 
-TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close"), "LOOSE": ("pick up", "put down")}
-"""The same where every name counts: the package's own agent opens doors that are open, and picks up what it has."""
-
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
 QUESTION = "Ambiguous request"
 ACTIONS = (
@@ -206,53 +203,38 @@ def choices_of(observation: str) -> list[str]:
 
 
 def slots(
-    scene: Scene, called: Mapping[int, str] | None = None, task: str = "", focused: Mapping[str, str] | None = None
+    scene: Scene, called: Mapping[int, str], task: str, focused: Mapping[str, str] | None = None
 ) -> dict[str, Binding]:
-    """Return the values of the slots of `grammars/scienceworld.lark`.
+    """Return the values of the slots of `grammars/scienceworld.lark`, with one name for each thing.
 
     Parameters
     ----------
     scene : Scene
-    called : mapping of int to str, optional
-        One name for each thing. Default: every name counts, both as the observations write it and in small letters: the
-        simulator makes no difference, and its own gold actions are written either way.
-    task : str, optional
-        The task's description: with it, only things that it may ask to focus on can be focused on.
+    called : mapping of int to str
+        The names.
+    task : str
+        The task's description: only things that it may ask to focus on can be focused on.
     focused : mapping of str to str, optional
         What need not be focused on again -> what the simulator answered to it.
     """
     done = focused or {}
-    spelled = {thing: [name] for thing, name in called.items()} if called is not None else _spellings(scene)
 
     def names(things: Iterable[int]) -> list[str]:
-        return sorted({name for thing in things for name in spelled[thing]})
+        return sorted({called[thing] for thing in things})
 
-    view: dict[str, Binding] = {"FREE": [""], "OTHER": [""] if called is None else [], "WAIT": ["wait", "wait1"]}
-    view |= {"NUMBER": [], "THING": names(scene.names)}
-    wanted = names(focusable(scene, task, done.values()) if task else scene.names)
-    view["WANTED"] = [name for name in wanted if name not in done]
-    for slot, kinds in ABLE.items():
-        kinds = kinds if called is not None else TOLERATED.get(slot, kinds)
-        view[slot] = names(set().union(*(scene.able.get(kind, ()) for kind in kinds)))
-    if called is not None:  # what would change nothing
-        view["LOOSE"] = [name for name in view["LOOSE"] if name not in view["HELD"]]
-        view["TERMINAL"] = view["TERMINAL"] if any("wire" in name for name in view["THING"]) else []
+    view: dict[str, Binding] = {"FREE": [""], "OTHER": [], "WAIT": ["wait", "wait1"], "NUMBER": []}
+    view["THING"] = names(scene.names)
+    view["WANTED"] = [name for name in names(focusable(scene, task, done.values())) if name not in done]
+    view |= {slot: names(set().union(*(scene.able.get(kind, ()) for kind in kinds))) for slot, kinds in ABLE.items()}
+    # what would change nothing
+    view["LOOSE"] = [name for name in view["LOOSE"] if name not in view["HELD"]]
+    view["TERMINAL"] = view["TERMINAL"] if any("wire" in name for name in view["THING"]) else []
     return view
 
 
 def answers(choices: list[str]) -> dict[str, Binding]:
     """Return the values of the slots while a question is open: only its answers."""
     return {**dict.fromkeys(("FREE", "OTHER", "WAIT", "THING", "WANTED", *ABLE), ()), "NUMBER": choices}
-
-
-def _spellings(scene: Scene) -> dict[int, list[str]]:
-    """All names of each thing, and the same with the capitals that observations write."""
-    capitals = {name.lower(): name for name in sorted(scene.capitals)}
-    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
-    return {
-        thing: [*small, *((pattern.sub(lambda m: capitals[m[0]], name) for name in small) if capitals else ())]
-        for thing, small in (scene.names | scene.terminals).items()
-    }
 
 
 _KINDS = {"thing", "animal", "plant", "substance", "light", "component", "terminal", "generator", "ground"}

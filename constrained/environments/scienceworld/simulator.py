@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS, JavaProcess
-from constrained.environments.scienceworld.scene import Observer, Scene, answers, slots
+from constrained.environments.scienceworld.scene import Observer, Scene
 from constrained.errors import GameError
 
 SPLITS = {"test": "getVariationsTest", "dev": "getVariationsDev", "train": "getVariationsTrain"}
@@ -90,10 +89,6 @@ class Simulator:
         """Return the things that can be named now."""
         with self.process.answering("tell what is there"):
             return self._observer.observe(self.world())
-
-    def bindings(self, choices: list[str]) -> dict[str, Binding]:
-        """Return the slots' values now: the answers to the open question, or else the things that can be named."""
-        return answers(choices) if choices else slots(self.scene())
 
     def world(self) -> Any:
         """Return the simulator's own AgentInterface, which knows the whole state."""

@@ -4,17 +4,17 @@ import random
 
 import pytest
 
-from benchmarks.scienceworld import Trial, draw
+from benchmarks.scienceworld import Trial, bindings, draw
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.scene import ABLE, choices_of, slots
+from constrained.environments.scienceworld.scene import ABLE, choices_of
 
 KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
 
 
 def bound(simulator, choices=()):
-    return KNOWLEDGE.bind_view(simulator.bindings(list(choices)))
+    return KNOWLEDGE.bind_view(bindings(simulator, choices))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_things_are_those_that_the_simulator_would_name(simulator):
         {name for place in (room, inventory) for name in world.inputParser().getAllReferents(place, hidden)}
         for hidden in (False, True)
     )
-    things = slots(simulator.scene())["THING"]
+    things = bindings(simulator)["THING"]
     assert shown <= {name.lower() for name in things} <= known
     assert "battery anode" in things and "battery in inventory" in things and "apple" not in things
 
@@ -55,7 +55,7 @@ def test_names_with_capitals_are_written_both_ways(simulator):
     simulator.load("test-conductivity-of-unknown-substances")
     for action in ("open door to workshop", "go to workshop"):
         simulator.step(action)
-    view = slots(simulator.scene())
+    view = bindings(simulator)
     capital = next(name for name in view["THING"] if name.startswith("unknown substance ") and name != name.lower())
     assert capital.lower() in view["MOVABLE"] and f"{capital} terminal 1" in view["TERMINAL"]
 

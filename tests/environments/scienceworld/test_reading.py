@@ -1,6 +1,7 @@
 """What an agent reads of ScienceWorld, and what its things are called."""
 
 import re
+from random import Random
 
 import pytest
 
@@ -116,6 +117,21 @@ def test_the_facts_are_those_of_the_simulator(simulator, task):
                 assert any(thing in scene.names[number] for number in scene.able.get(able, ())), (predicate, thing)
         assert all(f"{thing} in inventory" in names for _, thing in known.of("held"))
     assert seen > 20
+
+
+def test_the_facts_say_where_there_is_something_new(installed):
+    """By them alone each room is seen and each container opened; where things were is kept for a new start."""
+    env = ScienceWorldEnv("boil")
+    memory, random = env.memory(env.reset()), Random(0)
+    for _ in range(60):
+        actions = memory.shown.explores()
+        assert all(KNOWLEDGE.bind_view(env.view()).judge(action) for action in actions), actions
+        action = random.choice(actions)
+        memory.update(action, env.step(action)[0])
+    assert len(memory.known.of("seen")) == 10 and memory.known.holds("in", "metal pot", "cupboard", "kitchen")
+    again = memory.restart(env.reset())
+    assert "stove" in again.text().partition("Elsewhere: kitchen: ")[2] and again.known.value("at") == "hallway"
+    env.close()
 
 
 def test_a_long_episode_keeps_its_beginning_and_its_last_steps():
