@@ -44,3 +44,11 @@ def test_texts(pattern, text):
 def test_a_long_class_is_cut_short_and_says_so():
     text = class_text(charset((c, c) for c in range(0x400, 0x500, 4)))
     assert text.endswith("... 52 more ranges]") and len(text) < 40
+
+
+@pytest.mark.parametrize("pattern", [r"\w", r"\D", r"\s"])
+def test_a_category_is_what_re_says_of_each_character(pattern):
+    is_one = re.compile(pattern).match
+    chars = matching(pattern, 0)
+    places = [*range(0, 0x110000, 97), *(end for pair in chars.ranges for end in pair)]
+    assert all((place in chars) == bool(is_one(chr(place))) for place in places if not 0xD800 <= place <= 0xDFFF)

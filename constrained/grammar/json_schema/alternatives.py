@@ -231,11 +231,18 @@ class Alternatives:
                 return []
         shared = Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)
         beside = [part.made({"type": rest["type"]}, "oneOf types")] if twice - {"integer"} else []
-        overlaps = self.disjoint.overlaps([[shared, branch] for branch in branches])
-        return [
-            [*beside, branch, *(part.made({"not": branches[j]}, f"oneOf not {branches[j].pointer}") for j in others)]
-            for branch, others in zip(branches, overlaps)
-        ]
+        out = []
+        for branch, others in zip(branches, self.disjoint.overlaps([[shared, branch] for branch in branches])):
+            beyond = [branches[j] for j in others]
+            found = self.constraints_of([branch]) if beyond else []
+            if found and all(one.listed for one in found):  # the values that no other branch has are listed, too
+                every = [v for one in found if one.listed for v in one.listed[1] if self.validator.fits(v, one)]
+                left = [v for v in every if not any(self.validator.admits(v, [other]) for other in beyond)]
+                out.append([*beside, branch, part.made({"enum": left}, f"oneOf only {branch.pointer}")])
+            else:
+                complements = (part.made({"not": other}, f"oneOf not {other.pointer}") for other in beyond)
+                out.append([*beside, branch, *complements])
+        return out
 
     def _free_types(self, part: Subschema, depth: int = 8) -> frozenset[str]:
         """Return types of which every value is valid, as far as it is plain."""

@@ -7,7 +7,7 @@ problems", 1959). Its states are made when a text reaches them, and only those t
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
@@ -58,8 +58,11 @@ class Nfa:
 
     def takes_all(self, states: frozenset[int]) -> bool:
         """Whether any text may follow, as far as it shows: a tree that ends with any number of any character."""
-        onward = (to for chars, to in self.edges[self.end] if chars is ANY) if self.end in states else ()
-        return any(self.end in self._closure({to}) for to in onward)
+        return self.end in states and self._goes_round
+
+    @cached_property
+    def _goes_round(self) -> bool:
+        return any(self.end in self._closure({to}) for chars, to in self.edges[self.end] if chars is ANY)
 
     def listed(self, states: frozenset[int]) -> list[str] | None:
         """Return the texts that may follow, if the tree is a list of texts."""
@@ -179,17 +182,12 @@ class Texts:
         self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits
     ):
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
-        self._wanted, self.low, self.high, self.limits = fitting, low, high, limits
+        self.low, self.high, self.limits = low, high, limits
+        self._example = example(fitting[0]) if fitting and high is None else None  # longer ones will do, too
         self.start: State = tuple(one.start() for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
         self._lives: dict[State, bool] = {}
-
-    def some(self) -> bool:
-        """Whether there are such texts."""
-        text = example(self._wanted[0]) if self._wanted and self.high is None else None  # longer ones will do, too
-        found = text is not None and len(text) >= self.low
-        return found and all(one.accepts(text or "") == wanted for one, wanted in self.parts) or self.lives(self.start)
 
     def may_end(self, state: State) -> bool:
         """Whether a text may be over."""
@@ -221,6 +219,12 @@ class Texts:
         LimitError
             It takes more than `limits.schema` states to tell.
         """
+        if state not in self._lives and self._example is not None:
+            sets, count = state
+            for character in self._example:
+                sets = tuple(one.step(s, ord(character)) for (one, _), s in zip(self.parts, sets))
+            if self.may_end((sets, count + len(self._example))):
+                self._lives[state] = True
         if state in self._lives:
             return self._lives[state]
         before: dict[State, State | None] = {state: None}
@@ -241,12 +245,12 @@ class Texts:
         return False
 
     def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
-        """Return the sets after one more character in which no wanted automaton is stuck, and these characters."""
+        """Return the sets after one more character, and these characters; not sets that plainly rule every text out."""
         if sets not in self._known:
             found: dict[Sets, list[tuple[int, int]]] = {}
             for cell in partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(self.parts, sets)))):
                 to = tuple(one.step(s, cell.ranges[0][0]) for (one, _), s in zip(self.parts, sets))
-                if all(s or not wanted for (_, wanted), s in zip(self.parts, to)):
+                if all(bool(s) if wanted else not one.takes_all(s) for (one, wanted), s in zip(self.parts, to)):
                     found.setdefault(to, []).extend(cell.ranges)
             self._known[sets] = {to: charset(ranges) for to, ranges in found.items()}
         return self._known[sets]

@@ -264,7 +264,7 @@ def language(
         if node is not None:
             return spelled(node)
     texts = Texts(fitting, without, low, high, limits)
-    return _States(texts, name, wait).node(texts.start) if texts.some() else nodes.NEVER
+    return _States(texts, name, wait).node(texts.start) if texts.lives(texts.start) else nodes.NEVER
 
 
 def others(values: list[str]) -> Node | None:
@@ -292,4 +292,5 @@ def some_in_both(one: Constraints, other: Constraints) -> bool:
 
 def has_text(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> bool:
     """Whether there are such strings (see :func:`language`)."""
-    return Texts(fitting, without, low, high, limits).some()
+    texts = Texts(fitting, without, low, high, limits)
+    return texts.lives(texts.start)

@@ -110,3 +110,45 @@ def test_unique_items_of_a_long_enum():
     grammar = Grammar.from_json_schema(schema)
     assert grammar.matches('["v7", "v39", "v0"]')
     assert not grammar.matches('["v7"]') and not grammar.is_prefix('["v7", "v39", "v7"')
+
+
+BESIDE = {"allOf": [{"properties": {"a": DEEP, "b": TEXT}}, {"required": ["b"], "properties": {"b": {"maxLength": 2}}}]}
+
+
+def test_an_object_of_several_schemas_is_written_when_a_text_reaches_it():
+    grammar = Grammar.from_json_schema({"properties": {"x": {"type": "object", **BESIDE}}})
+    before = written(grammar)
+    assert not any(name.endswith("object") for name in before)
+    assert grammar.matches('{"x": {"b": "ok", "a": {"a": {}}}}') and not grammar.matches('{"x": {"b": "long"}}')
+    assert len(written(grammar)) > len(before)
+
+
+def test_no_mask_leads_to_an_object_of_several_schemas_that_nothing_fits():
+    beside = [{"type": "object", "required": ["a"], "properties": {"a": {"const": i}}} for i in (1, 2)]
+    grammar = Grammar.from_json_schema({"anyOf": [{"allOf": beside}, {"type": "null"}]})
+    assert not grammar.is_prefix("{") and grammar.matches("null")
+
+
+def test_a_refusal_in_an_object_of_several_schemas_comes_when_it_is_loaded():
+    unique = {"properties": {"a": {"type": "array", "uniqueItems": True}}}
+    with pytest.raises(GrammarError, match="uniqueItems"):
+        Grammar.from_json_schema({"properties": {"x": {"allOf": [unique, {"properties": {"b": TEXT}}]}}})
+
+
+@pytest.mark.parametrize(
+    "branches",
+    [
+        [{"enum": ["a"]}, {"enum": ["b"]}],
+        [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in "ab"],
+        [{"type": "object", "properties": {"k": TEXT}}, {"type": "string"}],
+    ],
+)
+def test_a_one_of_whose_branches_show_that_they_differ_waits(branches):
+    grammar = Grammar.from_json_schema({"properties": {"x": {"oneOf": branches}}})
+    assert not any("oneOf" in name for name in written(grammar))
+
+
+def test_a_one_of_lists_overlapping_arrays():
+    lists = [[[1], [2, 4], [5]], [[1], [1, 2]], [[1], [2, 4], [4, 6], [5]]]
+    grammar = Grammar.from_json_schema({"oneOf": [{"enum": values} for values in lists]})
+    assert [t for t in ("[1]", "[2, 4]", "[5]", "[1, 2]", "[4, 6]") if grammar.matches(t)] == ["[1, 2]", "[4, 6]"]
