@@ -7,9 +7,9 @@ still meet every condition; it is worked out when the text gets there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained.automaton import Grammar
 from constrained.errors import KnowledgeError, LimitError
@@ -53,6 +53,15 @@ def _call_grammar(calls: Calls, memory: Memory) -> Grammar | None:
     return Grammar(calls.rules, writer.write(calls.agenda, {}), limits=calls.options.limits, name=calls.name)
 
 
+class Way(NamedTuple):
+    """One of the ways to go on at a choice: what is written, and what is still to be written then."""
+
+    key: tuple  # the same for all ways that go on alike
+    text: str
+    agenda: Agenda
+    args: dict
+
+
 class CallWriter:
     """The calls of one tool in one memory: what was found out about them is kept."""
 
@@ -62,21 +71,21 @@ class CallWriter:
         self._cases = 0
         self._found: dict[tuple, Any] = {}
 
-    def _kept(self, what: str, item: tuple, args: dict, make: Callable[[], Any]) -> Any:
-        """What `make` gives: the same each time for the same place and arguments."""
-        path = item[1]
+    def _place(self, item: tuple, args: dict) -> tuple:
+        """What the rest of a call depends on: where it is, and the arguments before that are still looked at."""
+        kind, path, _, *count = item
         given = [args[name] for name in self.calls.relevant(path) if name in args]
-        key = (what, path, item[3] if item[0] == "more" else -1, json.dumps(given))
-        if key not in self._found:
-            self._found[key] = make()
-        return self._found[key]
+        return kind, path, *count, json.dumps(given)
 
     def _options(self, item: tuple, args: dict) -> tuple[str, Any]:
         """What a value can be: ("values", list), ("free", None), ("into", agenda items), ("items", None)."""
         _, path, schema = item
         calls = self.calls
         if pattern_of(path) in calls.domains:
-            return "values", self._kept("values", item, args, partial(self._candidates, path, schema, args))
+            key = self._place(item, args)
+            if key not in self._found:
+                self._found[key] = self._candidates(path, schema, args)
+            return "values", self._found[key]
         if path[0] not in calls.governed:
             return "free", None
         if _kind(schema) == "array" and (calls.opens(path) or len(path) == 1):
@@ -117,71 +126,6 @@ class CallWriter:
         unique = {json.dumps(one, sort_keys=True): one for one in kept if _fits(one, schema)}
         return [_shaped(one, schema) for one in unique.values()]
 
-    # looking ahead
-
-    def can(self, agenda: Agenda, args: dict) -> bool:
-        """Whether what is on the agenda can be written so that every condition holds."""
-        while agenda is not None:
-            item, agenda = agenda
-            kind = item[0]
-            if kind == "check":
-                if not self._checked(item[1], args):
-                    return False
-            elif kind == "member":
-                written, asked = (("value", *item[1:3]), agenda), self.calls.asked(item[1])
-                if item[3] or asked == "always":
-                    agenda = written
-                elif asked == "if given":
-                    return self._kept("lack", item, args, partial(self._either, written, agenda, args))
-            elif kind == "value":
-                what, given = self._options(item, args)
-                path = item[1]
-                if what == "free":
-                    args = _with(args, path, FREE)
-                elif what == "into":
-                    args, agenda = _with(args, path, {}), onto(given, agenda)
-                elif what == "items":
-                    args, agenda = _with(args, path, []), (("more", path, item[2], 0), agenda)
-                elif not self.calls.matters(path):
-                    if not given:
-                        return False
-                    args = _with(args, path, given[0])
-                else:
-                    return self._kept("some", item, args, partial(self._some, given, path, agenda, args))
-            elif kind == "more":
-                return self._can_close(item, agenda, args) or self._can_add(item, agenda, args)
-        return True
-
-    def _either(self, one: Agenda, other: Agenda, args: dict) -> bool:
-        return self._can(one, args) or self._can(other, args)
-
-    def _can_close(self, item: tuple, agenda: Agenda, args: dict) -> bool:
-        _, _, schema, count = item
-        if count < max(schema.get("minItems", 1), 1):
-            return False
-        return self._kept("close", item, args, partial(self._can, agenda, args))
-
-    def _can_add(self, item: tuple, agenda: Agenda, args: dict) -> bool:
-        _, _, schema, count = item
-        if count >= min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
-            return False
-        return self._kept("add", item, args, partial(self._can, self._another(item, agenda), args))
-
-    def _some(self, values: list[Any], path: Path, agenda: Agenda, args: dict) -> bool:
-        return any(self._can(agenda, _with(args, path, one)) for one in values)
-
-    def _can(self, agenda: Agenda, args: dict) -> bool:
-        self._cases += 1
-        if self._cases > MAX_CASES:
-            advice = "bound its lists, or let conditions choose earlier arguments first"
-            raise LimitError("policy_cases", MAX_CASES, f"a call of {self.calls.name} takes too long to find", advice)
-        return self.can(agenda, args)
-
-    def _another(self, item: tuple, agenda: Agenda) -> Agenda:
-        _, path, schema, count = item
-        more = ("more", path, schema, count + 1)
-        return ("value", (*path, count), schema.get("items", {})), (more, agenda)
-
     def _checked(self, name: str, args: dict) -> bool:
         return all(one.holds(self._names(one, args), self.scope) for one in self.calls.checks.get(name, ()))
 
@@ -191,73 +135,93 @@ class CallWriter:
         names.update((name, args[name]) for name in expression.names if name in args)
         return names if index is None else {**names, "i": index}
 
-    # writing
+    def _ways(self, agenda: Agenda, args: dict, parts: list[Node] | None = None) -> Iterable[Way] | None:
+        """How a call can go on from the next choice; () where none is left, None where it can't.
+
+        Where `parts` are given, what is written before that choice is added to them.
+        """
+        sure = [] if parts is None else parts
+        while agenda is not None:
+            item, agenda = agenda
+            match item:
+                case "text", text:
+                    sure.append(nodes.literal(text))
+                case "check", name:
+                    if not self._checked(name, args):
+                        return None
+                case "member", path, schema, required:
+                    asked = "always" if required else self.calls.asked(path)
+                    if asked == "never" and parts is None:
+                        continue  # it can be left out
+                    inside = args
+                    for step in path[:-1]:
+                        inside = inside[step]
+                    name = f"{', ' if inside else ''}{json.dumps(path[-1])}: "
+                    if asked == "never" and inside:
+                        free = nodes.seq([nodes.literal(name), self.calls.text_of(path, schema)])
+                        sure.append(nodes.alt([free, nodes.EMPTY]))
+                        continue
+                    given = ("value", path, schema), agenda
+                    if asked != "always":
+                        return self._numbered(item, args, [(name, given, args), ("", agenda, args)])
+                    sure.append(nodes.literal(name))
+                    agenda = given
+                case "value", path, schema:
+                    what, found = self._options(item, args)
+                    if what == "values" and not found:
+                        return None
+                    if what == "values" and self.calls.matters(path):
+                        return self._numbered(item, args, ((_dumped(v), agenda, _with(args, path, v)) for v in found))
+                    if what == "values":
+                        sure.append(nodes.choices([_dumped(one).encode() for one in found]))
+                        args = _with(args, path, found[0])
+                    elif what == "free":
+                        sure.append(nodes.EMPTY if parts is None else self.calls.text_of(path, schema))
+                        args = _with(args, path, FREE)
+                    elif what == "into":
+                        sure.append(nodes.literal("{"))
+                        args, agenda = _with(args, path, {}), onto(found, agenda)
+                    else:
+                        sure.append(nodes.literal("["))
+                        args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
+                case "more", path, schema, count:
+                    ways = [("]", agenda, args)] if count >= max(schema.get("minItems", 1), 1) else []
+                    if count < min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
+                        another = ("value", (*path, count), schema.get("items", {}))
+                        after = another, (("more", path, schema, count + 1), agenda)
+                        ways.append((", " if count else "", after, args))
+                    return self._numbered(item, args, ways) if ways else None
+        return ()
+
+    def _numbered(self, item: tuple, args: dict, ways: Iterable[tuple[str, Agenda, dict]]) -> Iterator[Way]:
+        place = self._place(item, args)
+        return (Way((place, number), *way) for number, way in enumerate(ways))
+
+    def can(self, agenda: Agenda, args: dict) -> bool:
+        """Whether what is on the agenda can be written so that every condition holds."""
+        ways = self._ways(agenda, args)
+        return ways == () or (ways is not None and any(map(self._leads_on, ways)))
+
+    def _leads_on(self, way: Way) -> bool:
+        if way.key not in self._found:
+            self._cases += 1
+            if self._cases > MAX_CASES:
+                advice = "bound its lists, or let conditions choose earlier arguments first"
+                raise LimitError(
+                    "policy_cases", MAX_CASES, f"a call of {self.calls.name} takes too long to find", advice
+                )
+            self._found[way.key] = self.can(way.agenda, way.args)
+        return self._found[way.key]
 
     def write(self, agenda: Agenda, args: dict) -> Node:
         """The texts of what is on the agenda; the caller has made sure that there are some."""
         parts: list[Node] = []
-        while agenda is not None:
-            item, agenda = agenda
-            kind = item[0]
-            if kind == "text":
-                parts.append(nodes.literal(item[1]))
-            elif kind == "member":
-                path, schema = item[1:3]
-                inside = args
-                for step in path[:-1]:
-                    inside = inside[step]
-                comma = nodes.literal(f"{', ' if inside else ''}{json.dumps(path[-1])}: ")
-                written, asked = (("value", path, schema), agenda), self.calls.asked(path)
-                if item[3] or asked == "always":
-                    parts.append(comma)
-                    agenda = written
-                elif inside and asked == "never":
-                    parts.append(nodes.alt([nodes.seq([comma, self.calls.text_of(path, schema)]), nodes.EMPTY]))
-                else:
-                    self._cases = 0
-                    ways = [nodes.seq([comma, self._later(written, args)])] if self.can(written, args) else []
-                    ways += [self._later(agenda, args)] if self.can(agenda, args) else []
-                    return nodes.seq([*parts, nodes.alt(ways)])
-            elif kind == "value":
-                what, given = self._options(item, args)
-                path, schema = item[1], item[2]
-                if what == "free":
-                    args = _with(args, path, FREE)
-                    parts.append(self.calls.text_of(path, schema))
-                elif what == "into":
-                    args, agenda = _with(args, path, {}), onto(given, agenda)
-                    parts.append(nodes.literal("{"))
-                elif what == "items":
-                    args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
-                    parts.append(nodes.literal("["))
-                else:
-                    return nodes.seq([*parts, self._one_of(given, path, agenda, args)])
-            elif kind == "more":
-                return nodes.seq([*parts, self._more(item, agenda, args)])
-        return nodes.seq(parts)
-
-    def _one_of(self, values: list[Any], path: Path, agenda: Agenda, args: dict) -> Node:
-        if not self.calls.matters(path):
-            texts = nodes.choices([_dumped(one).encode() for one in values])
-            return nodes.seq([texts, self._later(agenda, _with(args, path, values[0]))])
-        ways = []
-        for one in values:
-            after = _with(args, path, one)
+        ways, going = self._ways(agenda, args, parts), []
+        for way in ways or ():
             self._cases = 0
-            if self.can(agenda, after):
-                ways.append(nodes.seq([nodes.literal(_dumped(one)), self._later(agenda, after)]))
-        return nodes.alt(ways)
-
-    def _more(self, item: tuple, agenda: Agenda, args: dict) -> Node:
-        ways = []
-        self._cases = 0
-        if self._can_close(item, agenda, args):
-            ways.append(nodes.seq([nodes.literal("]"), self._later(agenda, args)]))
-        self._cases = 0
-        if self._can_add(item, agenda, args):
-            comma = nodes.literal(", ") if item[3] else nodes.EMPTY
-            ways.append(nodes.seq([comma, self._later(self._another(item, agenda), args)]))
-        return nodes.alt(ways)
+            if self._leads_on(way):
+                going.append(nodes.seq([nodes.literal(way.text), self._later(way.agenda, way.args)]))
+        return nodes.seq([*parts, nodes.alt(going)] if ways else parts)
 
     def _later(self, agenda: Agenda, args: dict) -> Node:
         return nodes.EMPTY if agenda is None else Lazy(partial(self.write, agenda, args), _LONGEST)
