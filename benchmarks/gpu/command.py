@@ -150,18 +150,18 @@ def kernel_table(result: dict) -> str:
 
 def text_table(rows: list[dict]) -> str:
     free = {row["batch"]: row["tokens/s"] for row in rows if row["loop"] == "unconstrained"}
-    head = ("rows", "loop", "tokens/s", "to unconstrained", "passes", "waits per token", "whole texts")
+    head = ("rows", "loop", "tokens/s", "to unconstrained", "passes", "waits per token", "whole texts", "first call")
     cells = []
     for row in rows:
         if "reason" in row:
-            cells.append([row["batch"], row["loop"], row["reason"], "", "", "", ""])
+            cells.append([row["batch"], row["loop"], row["reason"], *[""] * 5])
             continue
         waits, passes = row["waits per token"], row["passes"]
         ratio = f"{row['tokens/s'] / free[row['batch']]:.2f}" if row["batch"] in free else "–"
         whole = "–" if row["whole"] is None else f"{row['whole']} of {row['batch']}"
         cells.append([
             row["batch"], row["loop"], f"{row['tokens/s']:,.0f}", ratio, "–" if passes is None else passes,
-            "–" if waits is None else f"{waits:.2f}", whole,
+            "–" if waits is None else f"{waits:.2f}", whole, f"{row['first call']:.1f} s",
         ])  # fmt: skip
     return markdown(head, cells, left=2)
 

@@ -20,7 +20,7 @@ def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> Non
         words = """a folder, a GGUF file or a Hub name; or random: any admitted action, equally likely; or none: the
             shortest path that the knowledge admits (default: the embedded model, which knows only households)"""
     parser.add_argument("--model", help=words)
-    parser.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, auto: all of them (default: the GPU if there is one)")
 
 
 def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:

@@ -130,7 +130,7 @@ def add_serve(commands) -> None:
     words = "where to listen (default: 127.0.0.1, which only this machine can reach)"
     add("--host", default="127.0.0.1", metavar="ADDRESS", help=words)
     add("--port", type=int, default=8000, help="default: 8000; 0: any free one")
-    add("--device", help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
+    add("--device", help="cpu, cuda, cuda:1, auto: all of them (default: the GPU if there is one)")
     parser.set_defaults(run=run_serve)
 
 

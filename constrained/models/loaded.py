@@ -84,6 +84,7 @@ class LoadedModel:
 
             weights = get_state_dict_offloaded_model(self.model)
         for name, value in sorted(weights.items()):
+            value = value.full_tensor() if hasattr(value, "full_tensor") else value  # tensor parallel
             hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
         return hashed.hexdigest()[:16]
 

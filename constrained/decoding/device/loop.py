@@ -305,27 +305,24 @@ class AsyncFlag:
     """
 
     def __init__(self, device: torch.device | str):
-        self._asynchronous = torch.device(device).type == "cuda"
-        self._copy = torch.zeros((), dtype=torch.bool, pin_memory=self._asynchronous)
-        self._event = torch.cuda.Event() if self._asynchronous else None
+        asynchronous = torch.device(device).type == "cuda"
+        self._copy = torch.zeros((), dtype=torch.bool, pin_memory=asynchronous)
+        self._event = torch.cuda.Event() if asynchronous else None
         self._pending = False
-        self._seen = False
 
     def look(self, condition: torch.Tensor) -> bool:
         """Whether an earlier condition (on a CPU: this one) was true; once True, always True.
 
         A condition is a bool tensor of one element on the device, such as ``matcher.finished.all()``.
         """
-        self._collect()
-        if not self._pending and not self._seen:
+        if self._arrived() and bool(self._copy):
+            return True
+        if self._arrived() or not self._pending:
             self._copy.copy_(condition.reshape(()), non_blocking=True)
             if self._event is not None:
                 self._event.record(torch.cuda.current_stream(condition.device))
             self._pending = True
-        self._collect()
-        return self._seen
+        return self._arrived() and bool(self._copy)
 
-    def _collect(self) -> None:
-        if self._pending and (self._event is None or self._event.query()):
-            self._pending = False
-            self._seen = self._seen or bool(self._copy)
+    def _arrived(self) -> bool:
+        return self._pending and (self._event is None or self._event.query())

@@ -77,35 +77,25 @@ def load(
 
 def _is_consistent(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> bool:
     """Whether every index is within its table: kernels don't check before they follow one."""
-    if any(t.dtype != torch.int32 for t in tensors.values()):
+    dimensions = {name: 1 + (name in ("masks", "next", "run_ids", "run_after")) for name in TENSORS}
+    if {name: t.dim() for name, t in tensors.items() if t.dtype == torch.int32} != dimensions:
         return False
-    try:
-        (start, wide, offsets, ids, after, mask_row, masks, class_of, next, fewest, horizon,
-         run_ids, run_after, run_length) = (tensors[name] for name in TENSORS)  # fmt: skip
-    except KeyError:
-        return False
-    if len(tensors) != len(TENSORS) or any(
-        t.dim() != 1 + (name in ("masks", "next", "run_ids", "run_after")) for name, t in tensors.items()
-    ):
-        return False
-    states, listed, rows = len(wide), len(ids), len(next)
+    sizes = {name: t.shape[0] for name, t in tensors.items()}
+    states, listed, wide, size = sizes["wide"], sizes["ids"], sizes["next"], vocabulary.size
+    classes, offsets = tensors["next"].shape[1], tensors["offsets"]
+    by_state = "fewest", "horizon", "run_ids", "run_after", "run_length"
+    expected = dict.fromkeys(by_state, states) | {"offsets": states + 1, "after": listed, "class_of": size}
+    ranges = {
+        "start": (0, states), "wide": (-1, wide), "ids": (0, size), "after": (0, states), "next": (-1, states),
+        "mask_row": (0, sizes["masks"]), "class_of": (0, classes if wide else size),
+        "run_ids": (0, size), "run_after": (0, states), "run_length": (0, RUN + 1),
+    }  # fmt: skip
     return (
         states > 0
-        and masks.shape[1] == vocabulary.words
-        and (len(offsets), len(after), len(fewest), len(horizon)) == (states + 1, listed, states, states)
-        and (len(class_of), len(mask_row)) == (vocabulary.size, rows)
-        and run_ids.shape == run_after.shape == (states, RUN)
-        and run_length.shape == (states,)
-        and _within(run_ids, 0, vocabulary.size)
-        and _within(run_after, 0, states)
-        and _within(run_length, 0, RUN + 1)
-        and _within(start, 0, states)
-        and _within(ids, 0, vocabulary.size)
-        and _within(after, 0, states)
-        and _within(mask_row, 0, len(masks))
-        and (not rows or _within(class_of, 0, next.shape[1]))
-        and _within(wide, -1, rows)
-        and _within(next, -1, states)
+        and sizes == sizes | expected | {"mask_row": wide}
+        and tensors["masks"].shape[1] == vocabulary.words
+        and tensors["run_ids"].shape[1] == tensors["run_after"].shape[1] == RUN
+        and all(_within(tensors[name], *between) for name, between in ranges.items())
         and int(offsets[0]) == 0
         and int(offsets[-1]) == listed
         and bool((offsets.diff() >= 0).all())

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -140,6 +141,25 @@ def test_a_household_game_from_the_command_line_without_the_key_in_a_log(url, mo
     out = capsys.readouterr()
     assert "0 invalid, 0 misordered" in out.out
     assert KEY not in out.out + out.err + caplog.text
+
+
+def test_two_models_behind_two_servers_at_once(package, url, tmp_path):
+    """Each by itself writes the same as both side by side, from two threads; they are different models."""
+    tokenizer = tiny_tokenizer()
+    gguf = write_gguf(tmp_path / "other.gguf", tiny_llama(len(tokenizer), seed=1, context=16384), tokenizer)
+    server = Started(package, str(gguf))
+    try:
+        models = [RemoteModel(address) for address in (url, server.url)]
+        alone = [model.write([ask(SEARCH)])[0].text for model in models]
+        asked = [[ask(SEARCH) for _ in range(4)], [ask(ACTIONS) for _ in range(4)]]
+        with ThreadPoolExecutor() as pool:
+            crossed = zip(models * 2, [*asked, *reversed(asked)])
+            first, other, *rest = pool.map(lambda pair: pair[0].write(pair[1]), crossed)
+    finally:
+        server.kill()
+    assert all(SEARCH.matches(one.text) and not one.replaced for one in [*first, *rest[1]])
+    assert all(ACTIONS.matches(one.text) and not one.replaced for one in [*other, *rest[0]])
+    assert alone[0] != alone[1] and {one.model for one in first} != {one.model for one in other}
 
 
 def test_a_server_that_ends_while_it_writes_is_one_clear_error(package, gguf):

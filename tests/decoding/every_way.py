@@ -1,0 +1,61 @@
+"""Texts that a model writes in every way of this project, to hold a sharded one to a whole one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from constrained import Grammar, compile_grammar
+from constrained.decoding import custom_generate
+from constrained.decoding.device import DeviceTables
+from constrained.decoding.generation import generate, generate_batch
+from constrained.decoding.request import Request
+from constrained.models import LoadedModel, load
+from tests.decoding.tiny import tiny_llama, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+GRAMMAR = Grammar.from_lark(
+    'start: "Thought: " /[a-z ]{1,12}/ "\\nAction: go to " ("desk 1" | "desk 10" | "drawer 1")\n'
+)
+PROMPTS = ["A room.", "You are in a room with a desk. ", "x"]
+
+
+def texts(loaded: LoadedModel, temperature: float = 0.0) -> list[str]:
+    compiled = compile_grammar(GRAMMAR, loaded.vocabulary)
+    requests = [Request(p, compiled, 60, generator=torch.Generator().manual_seed(i)) for i, p in enumerate(PROMPTS)]
+    alone = generate(loaded, PROMPTS[0], compiled, max_new_tokens=60)
+    return [alone.text, *(one.text for one in generate_batch(loaded, requests, temperature=temperature))]
+
+
+def by_generate(model: Any, device: str, tables: bool = False, **options: Any) -> list[list[int]]:
+    prompts = torch.arange(10).reshape(2, 5) + 60
+    compiled = compile_grammar(GRAMMAR, load((tiny_llama(len(TOKENIZER)), TOKENIZER)).vocabulary)
+    grammar = DeviceTables.build(compiled, tokenizer=TOKENIZER, device=device) if tables else compiled
+    out = model.generate(
+        prompts.to(device), attention_mask=torch.ones_like(prompts).to(device), custom_generate=custom_generate,
+        grammar=grammar, pad_token_id=1, do_sample=False, max_new_tokens=60, **options,
+    )  # fmt: skip
+    return out.tolist()
+
+
+def every_way(loaded: LoadedModel) -> dict[str, Any]:
+    """By the host's loop, sampled, by `generate`, with device tables; and the digest of the weights."""
+    return {
+        "texts": texts(loaded),
+        "sampled": texts(loaded, 1.0),
+        "generate": by_generate(loaded.model, "cpu"),
+        "tables": by_generate(loaded.model, "cpu", tables=True, cache_implementation="static"),
+        "digest": loaded.weights_digest(),
+    }
+
+
+if __name__ == "__main__":  # one of several processes that share a model
+    torch.set_num_threads(1)
+    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], tp_plan="auto")
+    found = every_way(load((model, TOKENIZER)))
+    if torch.distributed.get_rank() == 0:
+        print(json.dumps(found | {"shard": list(model.lm_head.weight.to_local().shape)}))
