@@ -105,7 +105,7 @@ def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[
 
 def play_set(name: str, instances: Sequence[Instance], model: str, level: str, options: argparse.Namespace) -> dict:
     """Play the instances of one set with each seed, and judge what was played."""
-    from benchmarks.planbench.plans import judge_plan
+    from constrained.planning.plans import judge_plan
 
     best = optima(instances, options.output)
     impossible = failed = actions = 0
@@ -166,12 +166,12 @@ def _play(
 
 def _impossible(instance: Instance, written: Sequence[str]) -> int:
     """How many actions a validator refuses, if each of them changes nothing."""
-    from constrained.planning import GroundAction
+    from constrained.planning.plans import read_action
 
     task = instance.task()
     state, refused = task.initial, 0
     for line in written:
-        action = GroundAction.read(line)
+        action = read_action(line)
         if action is not None and task.is_applicable(state, action):
             state = task.apply(state, action)
         else:

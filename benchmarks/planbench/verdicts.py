@@ -17,11 +17,11 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks.planbench.instances import RecordedPlan, read_instances, read_plans
-from benchmarks.planbench.plans import EXECUTED, INAPPLICABLE, UNKNOWN, judge_plan
 from benchmarks.reporting import markdown
 from constrained.errors import DataError
 from constrained.planning import Task
 from constrained.planning.model import Condition, Junction, Literal, Quantified
+from constrained.planning.plans import EXECUTED, INAPPLICABLE, UNKNOWN, judge_plan
 
 NO_PLAN = "no plan"
 """The verdict on an answer in which no action was found."""

@@ -31,18 +31,6 @@ class GroundAction(NamedTuple):
     def __str__(self) -> str:
         return f"({' '.join((self.action, *self.arguments))})"
 
-    @classmethod
-    def read(cls, line: str) -> GroundAction | None:
-        """The action that a line such as ``(stack a b)`` writes; None if it writes none.
-
-        Parentheses may be missing, as in the plans that some programs write.
-        """
-        words = line.strip().lower()
-        if words.startswith("(") and words.endswith(")"):
-            words = words[1:-1]
-        name, *arguments = words.split() or [""]
-        return cls(name, tuple(arguments)) if name and not set(words) & set("()") else None
-
 
 @dataclass(frozen=True)
 class Schema:

@@ -27,8 +27,9 @@ from constrained.models.chooser.chooser import GraphChooser
 from constrained.models.chooser.graphs import Encoder, Example, Vocabulary
 from constrained.models.chooser.network import Network, collate, imitation_loss
 from constrained.models.chooser.weights import load_network, save_networks
-from constrained.planning import Domain, GroundAction, read_problem_of
+from constrained.planning import Domain, read_problem_of
 from constrained.planning import Task as PlanningTask
+from constrained.planning.plans import read_action
 from constrained.planning.writer import PddlText
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.output_folder import Tuned
@@ -158,7 +159,7 @@ class ChooserLearner:
         task = PlanningTask(self.domain, read_problem_of(self.domain, text.spans[0].text))
         encoder, state = Encoder(self.vocabulary, task), task.initial
         for span in text.spans[1:]:
-            actions, taken = task.applicable(state), GroundAction.read(span.text)
+            actions, taken = task.applicable(state), read_action(span.text)
             if taken not in actions:
                 raise DataError(f"{span.text.strip()!r} is not possible in its problem", "begin a new folder")
             if len(actions) > 1:

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from benchmarks.planbench.optimum import shortest_plan
-from benchmarks.planbench.plans import judge_plan
 from constrained.planning import Task, read_domain, read_problem_of
 from constrained.planning.model import Junction, Literal, Problem
 from constrained.planning.packed import PackedTask
+from constrained.planning.plans import judge_plan
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import _shortened, _WidthSearch, find_plan
 from tests.planning import domains

@@ -5,7 +5,6 @@ import random
 
 import pytest
 
-from benchmarks.planbench.plans import judge_plan
 from constrained import generate_plan
 from constrained.agents.world import World
 from constrained.decoding.choosers import Choice
@@ -14,6 +13,7 @@ from constrained.errors import DataError, ModelError
 from constrained.models import load_roles
 from constrained.models.chooser.chooser import GraphChooser, SearchChooser
 from constrained.models.chooser.weights import EMBEDDED, read_weights
+from constrained.planning.plans import judge_plan
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
 
 OTHER_WORDS = (with_other_names(BLOCKS), with_other_names(SUSSMAN))

@@ -44,6 +44,18 @@ class PlanVerdict:
     final: State
 
 
+def read_action(line: str) -> GroundAction | None:
+    """The action that a line such as ``(stack a b)`` writes, in lower case; None if it writes none.
+
+    Parentheses may be missing, as in the plans that some programs write.
+    """
+    words = line.strip().lower()
+    if words.startswith("(") and words.endswith(")"):
+        words = words[1:-1]
+    name, *arguments = words.split() or [""]
+    return GroundAction(name, tuple(arguments)) if name and not set(words) & set("()") else None
+
+
 def judge_plan(task: Task, lines: Iterable[str]) -> PlanVerdict:
     """Judge a plan as a validator does: from the task's initial state, until an action can't be done.
 
@@ -58,7 +70,7 @@ def judge_plan(task: Task, lines: Iterable[str]) -> PlanVerdict:
         written = line.partition(";")[0].strip()
         if not written:
             continue
-        action = GroundAction.read(written)
+        action = read_action(written)
         if action is None:
             return PlanVerdict(UNKNOWN, False, steps, written, (), "it is not of the form (name object …)", state)
         try:

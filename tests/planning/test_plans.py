@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.planbench.plans import judge_plan
 from constrained.planning import GroundAction
 from constrained.planning.model import Literal
+from constrained.planning.plans import judge_plan, read_action
 from tests.planning_domains import blocks_task
 
 SOLUTION = "(unstack c a)\n(put-down c)\n(pick-up b)\n(stack b c)\n(pick-up a)\n(stack a b)".splitlines()
@@ -40,4 +40,4 @@ def test_case_comments_and_empty_lines_do_not_matter():
 
 
 def test_an_action_is_read_with_and_without_parentheses():
-    assert GroundAction.read(" (Stack a  b) ") == GroundAction.read("stack a b") == GroundAction("stack", ("a", "b"))
+    assert read_action(" (Stack a  b) ") == read_action("stack a b") == GroundAction("stack", ("a", "b"))
