@@ -159,6 +159,10 @@ _INTERNED: dict[tuple, CharSet] = {}
 
 def charset(ranges) -> CharSet:
     """Return the set of inclusive code point ranges, given in any order; surrogates are dropped."""
+    ranges = tuple(ranges)
+    found = _INTERNED.get(ranges)
+    if found is not None:  # they were in order
+        return found
     merged: list[list[int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:

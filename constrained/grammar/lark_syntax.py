@@ -7,7 +7,7 @@ or never ends, on large and hostile files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from constrained.errors import GrammarError
@@ -188,13 +188,6 @@ class _Parser:
     # statements
 
     def statements(self) -> list[Statement]:
-        directives: dict[str, Callable[[], Statement]] = {
-            "%override": lambda: self.definition("override"),
-            "%extend": lambda: self.definition("extend"),
-            "%declare": self.declare,
-            "%ignore": self.ignore,
-            "%import": self.import_,
-        }
         found: list[Statement] = []
         while self.kinds[self.at] != "end":
             kind = self.kinds[self.at]
@@ -203,11 +196,19 @@ class _Parser:
             elif kind in ("modifiers", "rule", "terminal"):
                 found.append(self.definition("define"))
             elif kind == "directive":
-                self.at += 1
-                found.append(directives[self.texts[self.at - 1]]())
+                found.append(self.directive())
             else:
                 raise self.no_statement()
         return found
+
+    def directive(self) -> Statement:
+        self.at += 1
+        kind = self.texts[self.at - 1]
+        if kind == "%declare":
+            return self.declare()
+        if kind == "%ignore":
+            return self.ignore()
+        return self.import_() if kind == "%import" else self.definition(kind[1:])
 
     def no_statement(self) -> GrammarError:
         kind, text = self.kinds[self.at], self.texts[self.at]

@@ -18,7 +18,7 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
-from constrained.grammar.nodes import EMPTY, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var
+from constrained.grammar.nodes import EMPTY, LEAVES, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules
 from constrained.limits import Limits
 
@@ -51,7 +51,8 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
         check_left_recursion(out)
     for name in self_embedding_rules(out):
         rule = out[name]
-        out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
+        if rule.find(Alt):
+            out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
     return out
 
 
@@ -65,7 +66,7 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
-    edges = {name: set(tail_calls(rule.body, rules, ends)) for name, rule in rules.items()}
+    edges = {name: tail_calls(rule.body, rules, ends) for name, rule in rules.items()}
     return {name for group in self_embedding_groups(edges) for name in group}
 
 
@@ -85,28 +86,35 @@ def tail_calls(
     ends: dict[str, set[int]],
     below: Callable[[Node], Iterable[Node]] = nodes.children,
     entered: Callable[[str], Container[int]] | None = None,
-    tail: bool = True,
-) -> Iterator[tuple[str, bool]]:
-    """Iterate over the calls in `node` as (rule, whether it is a tail call: nothing is read after it).
+) -> set[tuple[str, bool]]:
+    """Return the calls in `node` as (rule, whether it is a tail call: nothing is read after it).
 
     `ends` remembers the :func:`ending_parameters` of rules from call to call. `below` gives the parts of a node that
     are looked into, the first ones at least; `entered` the numbers of a rule's arguments that are, by default all.
     """
-    match node:
-        case Call():
-            yield node.rule, tail
+    found: set[tuple[str, bool]] = set()
+
+    def visit(node: Node, tail: bool) -> None:
+        if type(node) in LEAVES:
+            return
+        if isinstance(node, Call):
+            found.add((node.rule, tail))
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
                 if entered is None or i in entered(node.rule):
-                    yield from tail_calls(arg, rules, ends, below, entered, tail and i in ends[node.rule])
-        case Seq():
+                    visit(arg, tail and i in ends[node.rule])
+        elif isinstance(node, Seq):
+            last = len(node.items) - 1
             for i, item in enumerate(below(node)):
-                yield from tail_calls(item, rules, ends, below, entered, tail and i == len(node.items) - 1)
-        case _:
+                visit(item, tail and i == last)
+        else:
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
             for item in below(node):
-                yield from tail_calls(item, rules, ends, below, entered, tail)
+                visit(item, tail)
+
+    visit(node, True)
+    return found
 
 
 def ending_parameters(rule: Rule) -> set[int]:
@@ -141,10 +149,10 @@ class LeftCorners:
 
     def groups(self) -> list[set[str]]:
         """Return the groups of rules that call each other before any text, with something to read after."""
-        return self_embedding_groups({name: set(self.of(rule.body, name)) for name, rule in self.rules.items()})
+        return self_embedding_groups({name: self.of(rule.body, name) for name, rule in self.rules.items()})
 
-    def of(self, node: Node, rule: str) -> Iterator[tuple[str, bool]]:
-        """Iterate over the calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
+    def of(self, node: Node, rule: str) -> set[tuple[str, bool]]:
+        """Return the calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
         below = partial(self.first_items, rule=rule)
         return tail_calls(node, self.rules, self._ends, below, self.first_parameters)
 
