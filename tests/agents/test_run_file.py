@@ -1,9 +1,9 @@
 """A run's file replaces only a run; a process that is killed while it plays leaves what it wrote, and is continued."""
 
+import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -32,16 +32,32 @@ def by_task(folder):
     return found
 
 
+STOPPING = """
+import os, signal, sys
+from itertools import count
+from constrained.agents.run_file import RunFile
+from constrained.cli import main
+
+write, number = RunFile.write, count()
+
+def stop(file, line):
+    write(file, line)
+    if next(number) == 5:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+RunFile.write = stop
+main(sys.argv[1:])
+"""
+
+
 @pytest.fixture
 def stopped(tmp_path):
-    """A process that has played some steps, and stands still."""
+    """A process that has written its header and five steps, and stands still."""
     folder = tmp_path / "killed"
-    process = subprocess.Popen([sys.executable, "-m", "constrained", *ARGUMENTS, "--output", str(folder)])
+    process = subprocess.Popen([sys.executable, "-c", STOPPING, *ARGUMENTS, "--output", str(folder)])
     try:
-        while not any(folder.glob("*.jsonl")) or len(lines(folder)[1]) < 5:
-            assert process.poll() is None, "it ended before it could be stopped"
-            time.sleep(0.01)
-        process.send_signal(signal.SIGSTOP)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
         yield process, folder
     finally:
         process.kill()
