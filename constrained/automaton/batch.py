@@ -11,6 +11,9 @@ from constrained.automaton import native
 from constrained.automaton.matcher import Matcher
 from constrained.errors import VocabularyError
 
+THREADED = 512
+"""Rows from which threads are used: to wake one takes as long as to fill some hundred."""
+
 
 class BatchMatcher:
     """Rows over one vocabulary; each follows its own text in its own grammar.
@@ -23,8 +26,8 @@ class BatchMatcher:
     matchers : iterable of Matcher
         They are not copied: to advance one elsewhere is to advance the row.
     threads : int, 1 to 64
-        Fill the batch's own mask on so many cores, without the GIL. It pays from some hundred rows on. What a text
-        reaches for the first time is still computed by one of them.
+        Fill the batch's own mask on so many cores, without the GIL, where it has `THREADED` rows or more: fewer are
+        quicker on one. What a text reaches for the first time is still computed by one of them.
 
     Raises
     ------
@@ -111,7 +114,7 @@ class BatchMatcher:
         if mask is None:
             mask = self._own_mask()
             if self._buffer is not None:
-                for row in self._buffer.fill(self._rows, self.threads):
+                for row in self._buffer.fill(self._rows, self.threads if rows >= THREADED else 1):
                     self._rows[row]._fill_row(mask[row])
                 return mask[:rows]
         for row, matcher in enumerate(self._rows):

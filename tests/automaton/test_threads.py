@@ -6,15 +6,22 @@ import os
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from constrained import BatchMatcher, Vocabulary, compile_grammar
+from constrained.automaton import batch as batches
 from constrained.automaton import native
 from tests.automaton.small_grammars import GRAMMARS
 
 VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), b"go to", b" desk", b"ab", b"abc", b""], [260])
+
+
+@pytest.fixture(autouse=True)
+def threads_for_few_rows(monkeypatch):
+    monkeypatch.setattr(batches, "THREADED", 2)
 
 
 def mask(matcher) -> np.ndarray:
@@ -92,3 +99,15 @@ def test_threads_are_started_again_after_a_fork():
 def test_a_number_of_threads_out_of_range_is_refused(threads):
     with pytest.raises(ValueError, match="1 to 64"):
         BatchMatcher(threads=threads)
+
+
+@pytest.mark.skipif(native.kernel is None, reason="the C kernel is not built")
+def test_few_rows_are_filled_on_one_thread(monkeypatch):
+    monkeypatch.setattr(batches, "THREADED", 4)
+    compiled, asked = compile_grammar(GRAMMARS["choices"], VOCABULARY), []
+    for rows in (3, 4):
+        batch = BatchMatcher((compiled.matcher() for _ in range(rows)), threads=2)
+        batch.fill_bitmask()
+        batch._buffer = SimpleNamespace(fill=lambda rows, threads: asked.append(threads) or [])
+        batch.fill_bitmask()
+    assert asked == [1, 2]
