@@ -92,7 +92,7 @@ class Bridge:
                 return _read(LOOP, env, (looped[0].chars, looped[1]), low, high, empty=not low)
             after = () if high == 1 else (self.repeat(node, max(low - 1, 0), max(high - 1, -1)),)
             return _of(REPEAT, env, node.item, *after, low=low, high=high)
-        elif isinstance(node, n.Choices):
+        if isinstance(node, n.Choices):
             value = node.values
         elif isinstance(node, n.Except):
             empty = bool(node.values[0])
@@ -137,9 +137,9 @@ class Bridge:
         """The frame of what a loop reads in place of a character (see `Closure.aside`)."""
         return self._closure.aside(loop, low, None if high < 0 else high, rest)
 
-    def join(self, first: Stack, second: Stack) -> Frame | bool | None:
-        """The frame after which comes what comes after either; False where parameters in one are still open."""
-        return False if is_open(first) or is_open(second) else self._stacks.join((first, second))
+    def join(self, frames: tuple[Stack, ...]) -> Frame | bool | None:
+        """The frame after which comes what comes after any of some; False where parameters in one are still open."""
+        return False if any(map(is_open, frames)) else self._stacks.join(frames)
 
     def position(self, kind: int, what, rest: Stack, low: int, high: int, depth, bind) -> Position:
         """The position that `describe` describes so."""

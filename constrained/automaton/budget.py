@@ -75,8 +75,10 @@ class Budget:
             return False
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
-        need = self.fewest(state)
-        return need is not None and (left is None or need <= left)
+        if state.accepting:
+            return True
+        needs = map(self._from_position, sorted(state.positions, key=self._distance.of_position))
+        return any(need is not None and (left is None or need <= left) for need in needs)
 
     def fewest(self, state: State) -> int | None:
         """The fewest tokens from `state` to a complete text, or a bound; None if there is none."""

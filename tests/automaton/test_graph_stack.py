@@ -12,6 +12,7 @@ from lark.exceptions import LarkError
 
 from constrained import ActionKnowledge, Grammar, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.automaton import graph_stack, native
+from constrained.automaton.bridge import Bridge
 from constrained.automaton.matcher import Matcher
 from constrained.grammar.source import read_source
 from tests.grammar.grammars import tangled, templated
@@ -123,6 +124,25 @@ def test_the_kernel_joins_as_python_does(name):
         token = pieces.index(bytes((byte,)))
         assert ours.advance(token) and theirs.advance(token)
     assert ours.is_complete and theirs.is_complete
+
+
+@pytest.mark.skipif(native.kernel is None, reason="the C kernel is not built")
+def test_all_that_read_the_same_are_joined_at_once(monkeypatch):
+    asked = []
+
+    def join(self, frames):
+        asked.append(len(frames))
+        return original(self, frames)
+
+    original = Bridge.join
+    monkeypatch.setattr(Bridge, "join", join)
+    rules = [f't{i}: "x" "y"* "{i}"\n' for i in range(10)]
+    grammar = Grammar.from_lark(f'start: "b" ({" | ".join(f"t{i}" for i in range(10))})\n' + "".join(rules))
+    vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), b""], eos_token_ids=[256])
+    matcher = compile_grammar(grammar, vocabulary).matcher()
+    assert all(map(matcher.advance, b"bxy"))
+    assert bytes(matcher.allowed_token_ids().tolist()) == b"0123456789y"
+    assert asked and set(asked) == {10}
 
 
 NESTED = {

@@ -17,13 +17,29 @@ static int alike(Config a, Config b) {
     return !memcmp(&a, &b, sizeof(Config));
 }
 
-/* The frame for either of two: its number, -1 where they must stay apart, -2 on error. */
-static int32_t join(Engine *e, int32_t first, int32_t second) {
-    Config key = {JOINED, 0, first, second, 0, 0};
-    intptr_t known = (intptr_t)map_get(&e->joined, &key);
+/* The frame for any of those that `many` go on with: its number, -1 where they must stay apart, -2 on error. */
+static int32_t join(Engine *e, const Config *many, int count) {
+    intptr_t known = many[0].rest; /* number of the list of the first, the first two … */
+    Config key = {JOINED, 0, 0, 0, 0, 0};
+    for (int i = 1; i < count; i++) {
+        key.object = i == count - 1 ? -i : i; /* below 0: of a whole list, the frame for it */
+        key.rest = many[i].rest, key.low = (int32_t)known;
+        known = (intptr_t)map_get(&e->joined, &key);
+        if (known || i == count - 1 || read_only) {
+            if (!known) break;
+            continue;
+        }
+        known = (intptr_t)e->joined.used + 1;
+        if (map_put(&e->joined, &key, (void *)known) < 0) return -2;
+    }
     if (known || read_only) return (int32_t)known - 2;
-    PyObject *one = frame_object(e, first), *other = one ? frame_object(e, second) : NULL;
-    PyObject *frame = other ? PyObject_CallMethod(e->bridge, "join", "OO", one, other) : NULL;
+    PyObject *frames = PyTuple_New(count);
+    for (int i = 0; frames && i < count; i++) {
+        PyObject *frame = frame_object(e, many[i].rest);
+        if (frame) PyTuple_SET_ITEM(frames, i, Py_NewRef(frame));
+        else Py_CLEAR(frames);
+    }
+    PyObject *frame = frames ? PyObject_CallMethod(e->bridge, "join", "(N)", frames) : NULL;
     if (!frame) return -2;
     int32_t rest = frame == Py_False ? -1 : know_frame(e, frame);
     if (frame != Py_False && rest < 0) rest = -2;
@@ -62,18 +78,21 @@ int vec_join(Engine *e, Vec *vec) {
     join_counts(vec);
     qsort(vec->at, vec->n, sizeof(Config), compare);
     int kept = 0;
-    for (int i = 0; i < vec->n; i++) {
-        Config next = vec->at[i];
-        int bound = next.kind == CHOICES && e->choices[next.object].bind != Py_None;
-        if (kept && next.kind != ACCEPT && !bound && alike(vec->at[kept - 1], next)) {
-            int32_t rest = join(e, vec->at[kept - 1].rest, next.rest);
-            if (rest == -2) return -1;
-            if (rest >= 0) {
-                vec->at[kept - 1].rest = rest;
-                continue;
-            }
+    for (int i = 0, end; i < vec->n; i = end) {
+        Config first = vec->at[i];
+        int apart = first.kind == ACCEPT || (first.kind == CHOICES && e->choices[first.object].bind != Py_None);
+        for (end = i + 1; end < vec->n && !apart && alike(first, vec->at[end]);) end++;
+        int32_t rest = end - i > 1 ? join(e, vec->at + i, end - i) : first.rest;
+        if (rest == -2) return -1;
+        if (rest >= 0) first.rest = rest;
+        vec->at[kept++] = first;
+        for (int k = i + 1; k < end && rest < 0; k++) { /* some must stay apart: two by two */
+            Config two[] = {vec->at[kept - 1], vec->at[k]};
+            int32_t both = join(e, two, 2);
+            if (both == -2) return -1;
+            if (both >= 0) vec->at[kept - 1].rest = both;
+            else vec->at[kept++] = two[1];
         }
-        vec->at[kept++] = next;
     }
     vec->n = kept;
     return 0;
