@@ -23,6 +23,7 @@ from constrained.automaton.bridge import (
     Bridge,
     describe,
 )
+from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
 
 if native.kernel is None:
@@ -176,7 +177,7 @@ def test_the_bridges_successors_are_checked(answer):
 
 
 @pytest.mark.parametrize(
-    "asked", ["after_choice", "construct", "frame", "repeat", "may_be_empty", "join", "capped", "bounds"]
+    "asked", ["after_choice", "construct", "frame", "repeat", "may_be_empty", "join", "capped", "bounds", "tail"]
 )
 def test_what_the_bridge_says_of_frames_is_checked(asked):
     grammar = Grammar.from_lark("start: e\ne: (A | B | C) [e] [/[xy]{1,3}/]\nA: /a+/\nB: /[ab]+/\nC: /(a|b|ab)+/\n")
@@ -225,6 +226,27 @@ def test_the_bridges_constructs_are_checked():
                 core.advance(byte)
         except (*REFUSED, LimitError, KeyError):
             pass
+
+
+@pytest.mark.parametrize(
+    "node",
+    [n.Seq(7), n.Alt(None), n.Literal("a"), n.Chars("a"), n.Call("start", 3), n.Call("missing")],
+)
+def test_nodes_that_the_kernel_reads_by_itself_are_checked(node):
+    automaton = Grammar.from_choices(["ab", "abc"]).automaton
+    bridge = Bridge(automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
+    bridge.after_choice = lambda *_: automaton.frames.frame(node, automaton.root.env, None)
+    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, [], 99, 99, 10**6, 10**6, 10**5, 10**6)
+    with pytest.raises((*REFUSED, KeyError)):
+        engine.row([(CHOICES, VALUES, automaton.root, 0, 3, 0, "x")])
+
+
+@pytest.mark.parametrize("types", [None, (), (n.Literal,), [n.Literal] * 5])
+def test_the_bridges_types_of_nodes_are_checked(types):
+    bridge = Bridge(Grammar.from_choices(["ab"]).automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
+    bridge.types = types
+    with pytest.raises(REFUSED):
+        KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, [], 99, 99, 10**6, 10**6, 10**5, 10**6)
 
 
 def test_an_engine_is_made_once_and_from_what_fits(engine):

@@ -50,12 +50,11 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     PyObject *bottom = PyObject_GetAttrString(bridge, "bottom");
     e->no_call = PyObject_GetAttrString(bridge, "no_call");
     e->types = PyObject_GetAttrString(bridge, "types");
-    e->tail = e->types ? PyObject_GetAttrString(bridge, "tail") : NULL;
-    if (e->tail && (!PyTuple_Check(e->types) || PyTuple_GET_SIZE(e->types) != NODE_TYPES)) {
+    if (e->types && (!PyTuple_Check(e->types) || PyTuple_GET_SIZE(e->types) != NODE_TYPES)) {
         PyErr_SetString(PyExc_TypeError, "the bridge's types of nodes are not those of the kernel");
-        Py_CLEAR(e->tail);
+        Py_CLEAR(e->types);
     }
-    int known = bottom && e->no_call && e->tail && e->literal_numbers && e->choices_numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
+    int known = bottom && e->no_call && e->types && e->literal_numbers && e->choices_numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
                 (e->near = number_of(bridge, "near", MOST_NEAR)) >= 0 && (e->deep = number_of(bridge, "deep", INT32_MAX)) >= 0 &&
                 first_frames(e, bottom) == 0;
     Py_XDECREF(bottom);
@@ -79,7 +78,6 @@ int engine_ready(const Engine *e) {
 static int engine_traverse(Engine *e, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(e));
     Py_VISIT(e->bridge);
-    Py_VISIT(e->tail);
     for (int32_t i = 0; i < e->frame_index.count; i++) Py_VISIT(e->frames[i].python);
     for (int32_t i = 0; i < e->construct_index.count; i++) {
         Py_VISIT(e->constructs[i].node);
@@ -90,7 +88,6 @@ static int engine_traverse(Engine *e, visitproc visit, void *arg) {
 
 static int engine_clear(Engine *e) {
     Py_CLEAR(e->bridge);
-    Py_CLEAR(e->tail);
     return 0;
 }
 
@@ -114,7 +111,7 @@ static void engine_dealloc(Engine *e) {
     map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
-    Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call), Py_XDECREF(e->types), Py_XDECREF(e->tail);
+    Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call), Py_XDECREF(e->types);
     type->tp_free((PyObject *)e);
     Py_DECREF(type);
 }

@@ -125,7 +125,7 @@ static int read_described(Engine *e, int32_t number, PyObject *described) {
 /* What follows the first of several items: of two, the other; else a node of Python's. */
 static PyObject *tail_of(Engine *e, PyObject *node, PyObject *items) {
     if (PyTuple_GET_SIZE(items) == 2) return Py_NewRef(PyTuple_GET_ITEM(items, 1));
-    return PyObject_CallOneArg(e->tail, node);
+    return PyObject_CallMethodOneArg(e->bridge, name_tail, node);
 }
 
 /* The body of the rule that a call without arguments names. */

@@ -257,8 +257,9 @@ typedef struct {
     PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
     Tokens *tokens;
     PyObject *no_call;   /* the environment of frames without a construct */
-    PyObject *types, *tail; /* types of nodes that the kernel reads by itself; what follows the first item of a sequence */
+    PyObject *types;     /* of the nodes that the kernel reads by itself */
     int32_t near, deep;  /* as in graph_stack.py */
+    int32_t max_frames;  /* numbers of frames are below max_frames, here and in Python */
     int asks;            /* every closure is Python's: what can be finished depends on the bindings */
     Construct *constructs;
     Index construct_index;
@@ -272,7 +273,6 @@ typedef struct {
     int32_t bottom;      /* the frame that stands for what is left open */
     int32_t ready;       /* it was made without an error */
     int64_t bottom_hits;     /* how often it has been reached */
-    int32_t max_frames; /* numbers of frames are below max_frames, here and in Python */
     Literal *literals;
     int32_t literal_count, literal_room;
     PyObject *literal_numbers;
@@ -409,7 +409,7 @@ int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ss
 
 /* Python types ---------------------------------------------------------------------------------- */
 
-extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways;
+extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways, *name_tail;
 extern PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_grammar, *name_body, *name_values;
 extern PyObject *name_zero; /* the number 0 */
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;

@@ -5,7 +5,7 @@
 #define STRING(macro) AS_STRING(macro)
 
 /* what is asked of Python, by names made once */
-PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways;
+PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways, *name_tail;
 PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_grammar, *name_body, *name_values;
 PyObject *name_zero;
 
@@ -25,7 +25,7 @@ static int execute(PyObject *module) {
         const char *name;
     } names[] = {
         {&name_enter, "enter"}, {&name_capped, "capped"}, {&name_number, "number"}, {&name_construct, "construct"},
-        {&name_frame, "frame"}, {&name_node, "node"}, {&name_env, "env"}, {&name_next, "next"}, {&name_ways, "ways"},
+        {&name_frame, "frame"}, {&name_node, "node"}, {&name_env, "env"}, {&name_next, "next"}, {&name_ways, "ways"}, {&name_tail, "tail"},
         {&name_data, "data"}, {&name_chars, "chars"}, {&name_items, "items"}, {&name_args, "args"}, {&name_rule, "rule"},
         {&name_rules, "rules"}, {&name_grammar, "grammar"}, {&name_body, "body"}, {&name_values, "values"},
     };
