@@ -96,6 +96,16 @@ def test_what_was_taken_away_takes_its_contents_along():
     assert reading.known.of("held") == [("held", "orange"), ("held", "bowl")]
 
 
+def test_a_device_is_on_where_it_is():
+    on = "\ta stopwatch, which is activated.\n"
+    views = [(LOOK.replace("\ta table", f"{on}\ta table"), INVENTORY)]
+    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    assert reading.known.of("on") == [("on", "stopwatch", "kitchen")]
+    views.append((LOOK, INVENTORY + on))
+    reading.update("pick up stopwatch", "You move the stopwatch to the inventory.")
+    assert reading.known.of("on") == [("on", "stopwatch", "inventory")]
+
+
 @pytest.mark.parametrize("task", ["boil", "chemistry-mix", "power-component"])
 def test_the_facts_are_those_of_the_simulator(simulator, task):
     """Along the gold path: what is in what is called so by the simulator, and what is open or closed can be."""
