@@ -21,6 +21,7 @@ from constrained.grammar.json_schema.keywords import (
     SOME_PROPERTY,
     TYPES,
     Options,
+    says_nothing,
 )
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.json_schema.presence import Condition, names_in
@@ -231,17 +232,19 @@ class Constraints:
         return [Witness(*value) for _, value in self.all(SOME_PROPERTY)]
 
     @cached_property
-    def key_trees(self) -> dict[str, tuple[Node, Node]]:
-        """The patterns of patternProperties: the names that match in both languages, and those that match in either."""
-        every = ((part, pattern) for part, patterns in self.all("patternProperties") for pattern in patterns)
-        places = {pattern: Subschema({}, f"{part.pointer}/patternProperties") for part, pattern in every}
-        return {
-            pattern: (
-                pattern_of(place, pattern, pattern, self.limits),
-                pattern_of(place, pattern, pattern, self.limits, either=True),
+    def key_trees(self) -> dict[str, tuple[Node, ...]]:
+        """The patterns that say something of a property: the names that match in both languages, and in either."""
+        found = {}
+        for part, patterns in self.all("patternProperties"):
+            free = says_nothing(part.keywords.get("additionalProperties", True)) and not self.all(
+                "unevaluatedProperties"
             )
-            for pattern, place in places.items()
-        }
+            place = Subschema({}, f"{part.pointer}/patternProperties")
+            for pattern, schema in patterns.items():
+                trees = tuple(pattern_of(place, pattern, pattern, self.limits, either) for either in (False, True))
+                if not (free and says_nothing(schema)):
+                    found[pattern] = trees
+        return found
 
     @cached_property
     def _matchers(self) -> dict[str, tuple[Nfa, Nfa]]:

@@ -210,13 +210,23 @@ def check(part: Subschema, options: Options) -> None:
             options.note(part, keyword)
 
 
-_TYPING = frozenset("type title description default example examples deprecated readOnly writeOnly $comment".split())
+_NOTING = frozenset("title description default example examples deprecated readOnly writeOnly $comment".split())
+_TYPING = _NOTING | {"type"}
+_FREEING = ("additionalProperties", "additionalItems")
 
 
 def is_type(schema) -> bool:
     """Whether a schema names no more than a type, and so needs no check."""
-    simple = isinstance(schema, dict) and schema.keys() <= _TYPING
-    return schema is True or simple and schema.get("type", "null") in TYPES
+    if schema is True:
+        return True
+    return isinstance(schema, dict) and schema.keys() <= _TYPING and schema.get("type", "null") in TYPES
+
+
+def says_nothing(schema) -> bool:
+    """Whether it is plain that every value fits a schema."""
+    if not isinstance(schema, dict):
+        return schema is True
+    return all(k in _NOTING or k in _FREEING and v is True for k, v in schema.items())
 
 
 def is_known(keyword) -> bool:

@@ -16,7 +16,7 @@ from constrained.grammar.assertions import looks
 from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives, listed_by, types_of
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of, whole
 from constrained.grammar.json_schema.document import Document, Subschema
-from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type
+from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing
 from constrained.grammar.json_schema.numbers import integer
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
@@ -116,28 +116,26 @@ def members(constraints: Constraints) -> Members | None:
         return None
     if conditions and not satisfiable(("and", *conditions, *required), options.limits):
         return None
+    others = [part for part in parts if not says_nothing(part.keywords.get("additionalProperties", True))]
+    patterns = frozenset(constraints.key_trees)
+    if len(patterns) > 1:  # a name may match both
+        return None
     values: dict[str, list[Subschema]] = {}
-    others = [part for part in parts if part.keywords.get("additionalProperties", True) not in (True, {})]
     for part in parts:
-        shared = any(other is not part for other in others)
+        shared = bool(patterns) or any(other is not part for other in others)
         for name, schema in (part["properties"] or {}).items():
             if shared or name in values:
                 values[name] = constraints.property(name)
             else:
                 values[name] = [] if is_type(schema) else [part.below("properties", name)]
     free = [part.below("additionalProperties") for part in others]
-    patterns = [(part, pattern) for part, named in constraints.all("patternProperties") for pattern in named]
-    if patterns:  # names that are listed, or match none, would have to be told apart
-        ((part, pattern), *more) = patterns
-        alone = not more and not values and not required and [one.schema for one in free] == [False]
-        if not alone or not _is_certain(part, "patternProperties", pattern, options):
-            return None
-        return Members([[part.below("patternProperties", pattern)]], [])
+    matched = constraints.key(None, patterns) if patterns else []
     names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
     needed = [values.get(name, free) for name in names]
-    if any(one.schema is False for inner in needed for one in inner):
+    unclear = patterns and names.keys() - values.keys()
+    if unclear or any(one.schema is False for inner in needed for one in inner):
         return None
-    return Members([one for one in [*values.values(), free] if one], [one for one in needed if one])
+    return Members([one for one in [*values.values(), free, matched] if one], [one for one in needed if one])
 
 
 def tangled(known: dict[str, Plain]) -> set[str]:
@@ -183,7 +181,7 @@ def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) 
         return None
     items = [part.below("items")] if "items" in part else []
     found = members(own)
-    if found is None:
+    if found is None or any(len(one) > 1 for one in found.parts):
         return None
     parts = items + [one for (one,) in found.parts if one.schema is not False]
     if own.types - {"object", "array"}:

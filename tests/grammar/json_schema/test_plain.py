@@ -152,3 +152,25 @@ def test_a_one_of_lists_overlapping_arrays():
     lists = [[[1], [2, 4], [5]], [[1], [1, 2]], [[1], [2, 4], [4, 6], [5]]]
     grammar = Grammar.from_json_schema({"oneOf": [{"enum": values} for values in lists]})
     assert [t for t in ("[1]", "[2, 4]", "[5]", "[1, 2]", "[4, 6]") if grammar.matches(t)] == ["[1, 2]", "[4, 6]"]
+
+
+def test_a_pattern_of_names_that_says_nothing_is_left_out():
+    freeing = {"^x-": {"description": "anything"}, "^_": {"additionalProperties": True}}
+    grammar = Grammar.from_json_schema({"properties": {"a": TEXT}, "patternProperties": freeing})
+    assert grammar.matches('{"x-b": 1, "_": {"c": 2}, "other": 3}')
+    assert not any(":key" in name for name in written(grammar))
+    closed = Grammar.from_json_schema({"patternProperties": freeing, "additionalProperties": False})
+    assert closed.matches('{"x-b": 1}') and not closed.matches('{"b": 1}')
+    rest = Grammar.from_json_schema({"patternProperties": freeing, "unevaluatedProperties": False})
+    assert rest.matches('{"x-b": 1}') and not rest.matches('{"b": 1}')
+
+
+def test_a_pattern_of_names_waits_beside_listed_ones():
+    named = {
+        "properties": {"a": DEEP},
+        "patternProperties": {"^x-": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    grammar = Grammar.from_json_schema({"properties": {"inner": named}})
+    assert not any(name.endswith("inner object") for name in written(grammar))
+    assert grammar.matches('{"inner": {"x-b": 1, "a": {"a": {}}}}') and not grammar.matches('{"inner": {"b": 1}}')
