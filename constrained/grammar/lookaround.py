@@ -18,6 +18,9 @@ from constrained.grammar.charset import CharSet
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
 from constrained.grammar.state_elimination import Edges, expression, merge_equivalent, one_of
 
+_SHARED = 16
+"""An expression of more nodes becomes a rule, as a token is often read in many places."""
+
 MET, NEVER_MET = 0, 1
 """The conditions that every text meets, and none."""
 
@@ -101,6 +104,9 @@ class LookingToken:
         node = expression(class_of[start], last, merged)
         if node is None:
             node, rules = _row_of_rules(name, class_of[start], last, merged)
+        elif len(nodes.walk(node)) > _SHARED:
+            whole = f"{name}$all"
+            node, rules = Call(whole), {whole: Rule(whole, node)}
         for rule in rules.values():
             nodes.with_span(rule.body, self._span)
         return nodes.with_span(node, self._span), rules

@@ -590,3 +590,10 @@ def test_one_terminal_among_many_neighbours_is_worked_out_once_for_those_it_tell
     grammar = Grammar.from_lark(f"start: {uses} | A\nA: /(?!if\\b)[a-z]+/\n")
     assert len(grammar.rules) < 6
     assert grammar.matches("一if一") and grammar.matches("ifs") and not grammar.matches("if")
+
+
+def test_a_token_read_in_many_places_is_written_once():
+    places = " | ".join(f'"{number}" WORD "."' for number in range(200))
+    grammar = Grammar.from_lark(f"start: {places}\nWORD: /(?!if|else|while)[a-z]+/")
+    assert sum(len(rule.nodes) for rule in grammar.rules.values()) < 2_000
+    assert grammar.matches("7word.") and not grammar.matches("7while.")
