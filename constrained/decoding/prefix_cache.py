@@ -21,6 +21,8 @@ class PrefixCache:
     ----------
     tokens : list of int
         The ids whose keys and values are held.
+    past : transformers.Cache or None
+        Their keys and values; None if nothing is held.
     forward_passes, tokens_run : int
         Calls of the model, and tokens that went through it, over the life of this object.
     """
@@ -33,16 +35,11 @@ class PrefixCache:
     def clear(self) -> None:
         """Forget the text; the counters stay."""
         self.tokens: list[int] = []
-        self._past: Any = None
+        self.past: Any = None
 
     def adopt(self, past: Any, tokens: Sequence[int]) -> None:
         """Continue from `past`, a transformers cache that holds exactly the keys and values of `tokens`."""
-        self._past, self.tokens = past, list(tokens)
-
-    @property
-    def past(self) -> Any:
-        """The transformers cache of :attr:`tokens`; None if nothing is held."""
-        return self._past
+        self.past, self.tokens = past, list(tokens)
 
     def forward(self, model: Any) -> Forward:
         """The `Forward` of `model`; what is held of another model is forgotten."""
@@ -61,7 +58,7 @@ class PrefixCache:
         """
         forward = self.forward(model)
         kept = self._keep(tokens)
-        past, self._past = self._past, None
+        past, self.past = self.past, None
         fresh = torch.tensor([tokens[kept:]], device=forward.device)
         # Tokens count as held only once the call has returned: an interrupted one leaves an empty cache.
         self.tokens = []
@@ -70,7 +67,7 @@ class PrefixCache:
         self.forward_passes += 1
         self.tokens_run += len(tokens) - kept
         if past is not None:  # None: a model without a cache reads everything again each time
-            self._past, self.tokens = past, list(tokens)
+            self.past, self.tokens = past, list(tokens)
         return logits[0]
 
     def _keep(self, tokens: Sequence[int]) -> int:
@@ -80,7 +77,7 @@ class PrefixCache:
         shared = most if held[:most] == tokens[:most] else next(i for i in range(most) if held[i] != tokens[i])
         if shared < len(held):
             try:
-                self._past.crop(shared - len(held))  # negative: that many off the end
+                self.past.crop(shared - len(held))  # negative: that many off the end
             except (AttributeError, RuntimeError, ValueError, NotImplementedError):
                 # Sliding-window and recurrent states no longer have what cropping needs; static caches can't crop.
                 shared = 0

@@ -58,4 +58,6 @@ if __name__ == "__main__":  # one of several processes that share a model
     model = AutoModelForCausalLM.from_pretrained(sys.argv[1], tp_plan="auto")
     found = every_way(load((model, TOKENIZER)))
     if torch.distributed.get_rank() == 0:
-        print(json.dumps(found | {"shard": list(model.lm_head.weight.to_local().shape)}))
+        weight = model.model.layers[0].self_attn.q_proj.weight
+        shard = weight.to_local() if hasattr(weight, "to_local") else weight  # a plain tensor in transformers 4
+        print(json.dumps(found | {"shard": list(shard.shape)}))

@@ -22,10 +22,6 @@ WORD = 0xFFFFFFFF
 apply = bitmask.apply
 
 
-def scratch(tables: DeviceTables, rows: int) -> None:
-    """Nothing is kept between steps."""
-
-
 def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
     """Tokens allowed in each row, bool ``[rows, size]``; a finished row allows the end-of-text tokens."""
     rows, size = len(state), tables.size
@@ -75,7 +71,6 @@ def step(
     key: torch.Tensor | None,
     draws: torch.Tensor,
     pad: int,
-    scratch: None = None,
     top_k: int | None = None,
     top_p: float | None = None,
     pruned: torch.Tensor | None = None,

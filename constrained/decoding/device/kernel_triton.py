@@ -6,8 +6,6 @@ triton is first imported, the same kernel runs on CPU tensors, slowly: that is h
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
@@ -25,7 +23,7 @@ PROGRAMS = 256
 
 MOST_SPLITS = 32
 
-__all__ = ["Scratch", "apply", "scratch", "step"]
+__all__ = ["apply", "step"]
 
 _LARGEST: tl.constexpr = tl.constexpr(LARGEST)
 _NO_TOKEN: tl.constexpr = tl.constexpr(2**31 - 1)
@@ -235,26 +233,6 @@ def _step(
             tl.store(pruned + row, tl.where(running, mass, 0.0))
 
 
-class Scratch(NamedTuple):
-    """Where the programs of one row leave their results for the last of them."""
-
-    arrived: torch.Tensor  # int32 [rows]
-    token: torch.Tensor  # int32 [rows, splits]
-    sums: torch.Tensor  # float32 [rows, splits, 4]
-
-
-def scratch(tables: DeviceTables, rows: int) -> Scratch:
-    """Scratch of a matcher, kept as long as it lives: a captured graph has its address."""
-    splits = max(1, min(MOST_SPLITS, PROGRAMS // rows, triton.cdiv(tables.size, BLOCK)))
-    splits = 1 << (splits.bit_length() - 1)
-    device = tables.device
-    return Scratch(
-        torch.zeros(rows, dtype=torch.int32, device=device),
-        torch.empty(rows, splits, dtype=torch.int32, device=device),
-        torch.empty(rows, splits, 4, dtype=torch.float32, device=device),
-    )
-
-
 def step(
     tables: DeviceTables,
     state: torch.Tensor,
@@ -265,7 +243,6 @@ def step(
     key: torch.Tensor | None,
     draws: torch.Tensor,
     pad: int,
-    scratch: Scratch,
     top_k: int | None = None,
     top_p: float | None = None,
     pruned: torch.Tensor | None = None,
@@ -276,11 +253,11 @@ def step(
         may = kernel_torch.allowed(tables, state, left)
         values = clean(logits)[:, : tables.size]
         kept = kernel_torch.within(values, may, temperature, top_k, top_p).view(torch.uint8)
-    rows, splits = scratch.token.shape
-    tokens = torch.empty(rows, dtype=torch.int64, device=logits.device)
-    with on_device(logits.device):
-        if splits > 1:
-            scratch.arrived.zero_()  # here and not in the kernel: one that was aborted leaves a count behind
+    rows, device = len(state), logits.device
+    splits = max(1, min(MOST_SPLITS, PROGRAMS // rows, triton.cdiv(tables.size, BLOCK)))
+    splits = 1 << (splits.bit_length() - 1)
+    tokens = torch.empty(rows, dtype=torch.int64, device=device)
+    with on_device(device):
         _step[(rows, splits)](
             logits,
             tokens if kept is None else kept,
@@ -291,9 +268,9 @@ def step(
             left,
             tokens,
             temperature if pruned is None else pruned,
-            scratch.arrived,
-            scratch.token,
-            scratch.sums,
+            torch.zeros(rows, dtype=torch.int32, device=device),
+            torch.empty((rows, splits), dtype=torch.int32, device=device),
+            torch.empty((rows, splits, 4), device=device),
             tables.wide,
             tables.offsets,
             tables.ids,

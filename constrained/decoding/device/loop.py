@@ -308,21 +308,22 @@ class AsyncFlag:
         asynchronous = torch.device(device).type == "cuda"
         self._copy = torch.zeros((), dtype=torch.bool, pin_memory=asynchronous)
         self._event = torch.cuda.Event() if asynchronous else None
-        self._pending = False
+        self._pending = self._seen = False
 
     def look(self, condition: torch.Tensor) -> bool:
         """Whether an earlier condition (on a CPU: this one) was true; once True, always True.
 
         A condition is a bool tensor of one element on the device, such as ``matcher.finished.all()``.
         """
-        if self._arrived() and bool(self._copy):
-            return True
-        if self._arrived() or not self._pending:
+        self._collect()
+        if not self._pending and not self._seen:
             self._copy.copy_(condition.reshape(()), non_blocking=True)
             if self._event is not None:
                 self._event.record(torch.cuda.current_stream(condition.device))
             self._pending = True
-        return self._arrived() and bool(self._copy)
+        self._collect()
+        return self._seen
 
-    def _arrived(self) -> bool:
-        return self._pending and (self._event is None or self._event.query())
+    def _collect(self) -> None:
+        if self._pending and (self._event is None or self._event.query()):
+            self._pending, self._seen = False, bool(self._copy)

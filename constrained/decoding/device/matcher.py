@@ -77,7 +77,6 @@ class DeviceMatcher:
         self.left, self.draws = torch.zeros_like(self.state), torch.zeros_like(self.state)
         self.pruned_mass: torch.Tensor | None = None
         self._key: torch.Tensor | None = None
-        self._scratch = self.backend.scratch(tables, len(grammars))
         self.restart(grammars, budget=budget, generator=generator)
 
     def __len__(self) -> int:
@@ -190,7 +189,6 @@ class DeviceMatcher:
             key=None if greedy else self._key,
             draws=self.draws,
             pad=self.pad,
-            scratch=self._scratch,
             top_k=top_k,
             top_p=top_p,
             pruned=self.pruned_mass if pruned_mass else None,
@@ -260,7 +258,6 @@ class DeviceMatcher:
         other = copy.copy(self)
         other.state, other.left, other.pruned_mass = state, left, None
         other.draws, other._key = torch.zeros_like(state), None
-        other._scratch = self.backend.scratch(self.tables, len(state))
         return other
 
     def _draw_key(self) -> torch.Tensor:
