@@ -25,8 +25,8 @@ from tqdm import tqdm
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
 from constrained.environments.question.env import Question
-from constrained.environments.question.index import BACKENDS, LocalIndex
-from constrained.environments.question.passages import Collection, Passage, Store
+from constrained.environments.question.index import BACKENDS, LocalIndex, Store
+from constrained.environments.question.passages import Collection, Passage
 from constrained.environments.question.suites import hotpotqa_paragraphs, load_hotpotqa
 from constrained.environments.text_search import query_terms
 from constrained.errors import ConstrainedError

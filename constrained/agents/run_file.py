@@ -153,10 +153,8 @@ class RunFile:
             return
         record = self.tasks.setdefault(line["task"], TaskRecord())
         record.add(line)
-        if (
-            record.end is not None and "failure" not in record.end
-        ):  # a task that failed can be continued where it failed
-            record.lines = []
+        if record.end is not None and "failure" not in record.end:
+            record.lines = []  # kept where a task failed: it can be continued there
 
 
 def read_run(path: str | Path) -> Iterator[dict]:

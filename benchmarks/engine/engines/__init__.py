@@ -6,6 +6,7 @@ of doing something, the adapter takes the fastest that its documentation names.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -60,7 +61,7 @@ class Batch:
     mask: np.ndarray
 
 
-class BaseAdapter:
+class BaseAdapter(ABC):
     """The interface, with defaults for most engines.
 
     A vocabulary is a namespace with at least `words` and the reused row `mask`.
@@ -79,20 +80,20 @@ class BaseAdapter:
     def version(self) -> str:
         return version(self.DISTRIBUTION)
 
+    @abstractmethod
     def prepare(self, tokens: Tokens) -> SimpleNamespace:
         """A vocabulary, from the tokens' bytes."""
-        raise NotImplementedError
 
     def read(self, name: str, folder: str | None) -> SimpleNamespace:
-        raise NotImplementedError
+        raise Refused("it keeps no vocabularies")
 
+    @abstractmethod
     def compile(self, vocabulary, source) -> Any:
         """Compile a text in the engine's notation (a tuple of texts for "choices"), never from a cache."""
-        raise NotImplementedError
 
     def session(self, compiled, mask: np.ndarray) -> Session:
-        """Begin a text whose masks are written to `mask`."""
-        raise NotImplementedError
+        """Begin a text whose masks are written to `mask`; an engine without it has its own `start` and `batch`."""
+        raise Refused("its masks have a place of their own")
 
     def start(self, vocabulary, compiled) -> Session:
         return self.session(compiled, vocabulary.mask)

@@ -17,10 +17,12 @@ from collections.abc import Collection as Names
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from constrained.environments.question import sqlite_store, tantivy_store
-from constrained.environments.question.passages import Collection, Passage, Store
+from constrained.environments.question.passages import Collection, Passage
+from constrained.environments.question.sqlite_store import SqliteStore
+from constrained.environments.question.tantivy_store import TantivyStore
 from constrained.environments.text_search import (
     MAX_CHARACTERS,
     STOP_WORDS,
@@ -33,9 +35,12 @@ from constrained.environments.text_search import (
 from constrained.errors import DataError
 from constrained.files import cache_folder
 
+Store: TypeAlias = SqliteStore | TantivyStore
+"""Passages on disk, found by words or by title."""
+
 BACKENDS: dict[str, tuple[Callable[..., None], Callable[..., Store]]] = {
-    "sqlite": (sqlite_store.build, sqlite_store.SqliteStore),
-    "tantivy": (tantivy_store.build, tantivy_store.TantivyStore),
+    "sqlite": (sqlite_store.build, SqliteStore),
+    "tantivy": (tantivy_store.build, TantivyStore),
 }
 """Name -> what builds a store, and what opens one."""
 

@@ -1,4 +1,4 @@
-"""Passages, collections of them read from files, and the protocol of the store that an index keeps them in.
+"""Passages, and collections of them read from files.
 
 Pages of one's own, or FEVER's dump of Wikipedia, are read from ``.jsonl``, ``.json`` (compressed or not) and ``.txt``
 files, or a folder of them (`page_collection`):
@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from constrained.environments.data import fields, is_text_list, read_rows
 from constrained.environments.text_search import clean_text, clean_title
@@ -61,26 +60,6 @@ class Passage:
         """Return a stored passage."""
         title, sentences = json.loads(text)
         return cls(title, tuple(sentences))
-
-
-class Store(Protocol):
-    """Passages on disk, found by words or by title."""
-
-    def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
-        """Return the passages that hold most of the words, with their bm25 scores (above 0), best first."""
-        ...
-
-    def named(self, keys: Iterable[str]) -> list[Passage]:
-        """Return the passages that go by one of these names (`name_key`), at most `MAX_NAMED`."""
-        ...
-
-    def titled(self, key: str) -> Passage | None:
-        """Return the passage of that title (`title_key`); the first, if there are several."""
-        ...
-
-    def close(self) -> None:
-        """Close its files; safe to call twice."""
-        ...
 
 
 @dataclass(frozen=True)

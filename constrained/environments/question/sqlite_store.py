@@ -89,7 +89,7 @@ class SqliteStore:
             raise self._damaged("it is not finished, or of other passages")
 
     def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
-        """As `Store.matching`."""
+        """Return the passages that hold most of the words, with their bm25 scores (above 0), best first."""
         if not terms:
             return []
         query = any_of(terms)
@@ -97,14 +97,14 @@ class SqliteStore:
         return [(Passage.from_json(content), score) for content, score in found]
 
     def named(self, keys: Iterable[str]) -> list[Passage]:
-        """As `Store.named`."""
+        """Return the passages that go by one of these names (`name_key`), at most `MAX_NAMED`."""
         # One parameter for all keys, as a statement takes few parameters.
         wanted = json.dumps(sorted(set(keys)))
         query = "SELECT content FROM json_each(?) JOIN page ON page.name = json_each.value ORDER BY page.id LIMIT ?"
         return [Passage.from_json(content) for (content,) in self._ask(query, wanted, MAX_NAMED)]
 
     def titled(self, key: str) -> Passage | None:
-        """As `Store.titled`."""
+        """Return the passage of that title (`title_key`); the first, if there are several."""
         found = self._ask("SELECT content FROM page WHERE title = ? ORDER BY id LIMIT 1", key)
         return Passage.from_json(found[0][0]) if found else None
 

@@ -84,7 +84,7 @@ class TantivyStore:
         self._analyzer = _analyzer(self._tantivy)
 
     def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
-        """As `Store.matching`."""
+        """As `SqliteStore.matching`."""
         # Queries are built as objects, so no text is read as query syntax.
         query, either = self._tantivy.Query, self._tantivy.Occur.Should
         field = "title" if titles_only else "text"
@@ -93,7 +93,7 @@ class TantivyStore:
         return self._find(query.boolean_query(parts), limit) if parts else []
 
     def named(self, keys: Iterable[str]) -> list[Passage]:
-        """As `Store.named`."""
+        """As `SqliteStore.named`."""
         wanted = sorted(set(keys))
         if not wanted:
             return []
@@ -101,7 +101,7 @@ class TantivyStore:
         return [passage for passage, _ in self._find(query, MAX_NAMED)]
 
     def titled(self, key: str) -> Passage | None:
-        """As `Store.titled`."""
+        """As `SqliteStore.titled`."""
         found = self._find(self._tantivy.Query.term_query(self._schema, "key", key), MAX_NAMED)
         return found[0][0] if found else None
 
