@@ -76,7 +76,7 @@ class Budget:
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
         if state.accepting:
-            return True
+            return left is None or left >= 0
         needs = map(self._from_position, sorted(state.positions, key=self._distance.of_position))
         return any(need is not None and (left is None or need <= left) for need in needs)
 

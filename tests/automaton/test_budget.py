@@ -7,6 +7,7 @@ import random
 import pytest
 
 from constrained import Grammar, Vocabulary, compile_grammar
+from constrained.automaton.matcher import CompiledGrammar, Matcher
 from constrained.errors import VocabularyError
 from tests.data import shared
 
@@ -213,3 +214,13 @@ def test_a_large_vocabulary_that_can_not_spell_the_shortest_text_but_another():
     assert {WORDY.tokens[i] for i in matcher.allowed_token_ids()} == {b"a", b"ab"}
     with pytest.raises(VocabularyError, match="no text of the grammar can be written"):
         compile_grammar(Grammar.from_regex("(;|ab)x{2,40};"), WORDY)
+
+
+@pytest.mark.parametrize("kind", [CompiledGrammar.matcher, Matcher])
+def test_after_the_last_token_of_a_budget_nothing_is_read_even_where_the_text_could_end(kind):
+    vocabulary = Vocabulary([b"a", b"b", b"ab", b""], eos_token_ids=[3])
+    matcher = kind(compile_grammar(Grammar.from_regex("[ab]{1,4}"), vocabulary))
+    matcher.set_budget(1)
+    assert matcher.advance(0) and matcher.is_complete
+    assert not any(matcher.advance(token) for token in range(3))
+    assert matcher.allowed_token_ids().tolist() == [3]

@@ -323,31 +323,16 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
         size_t promote = e->promote.used;
         failed = fill_row(e, &one, &target) < 0 || PyErr_CheckSignals() < 0;
         if (!failed && e->promote.used > promote) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
-        uint8_t bytes[256];
-        int n = 0;
-        if (c.kind == LITERAL) {
-            bytes[n++] = e->literals[c.object].at[c.low];
-        } else if (c.kind == CHOICES) {
-            for (int32_t at = c.low, length; at < c.high;) {
-                bytes[n] = choice(&e->choices[c.object], at, &length)[c.depth];
-                at = choices_from(&e->choices[c.object], at, c.high, c.depth, bytes[n++] + 1);
-            }
-        } else if (c.kind == TEXT && !failed) { /* one byte for each state after it will do */
-            TextSet *set = e->tokens->sets[c.object];
-            failed = text_expand(set, c.depth) < 0;
-            for (int b = 0; b < 256 && !failed; b++) {
-                int known = set->next[c.depth][b] < 0;
-                for (int k = 0; k < n && !known; k++) known = set->next[c.depth][bytes[k]] == set->next[c.depth][b];
-                if (!known) bytes[n++] = (uint8_t)b;
-            }
-        }
-        uint64_t wanted[4];
-        if (c.kind > TEXT && !failed) failed = next_bytes(e, &one, wanted) < 0;
-        for (int b = 0; b < 256 && c.kind > TEXT && !failed; b++)
-            if (wanted[b >> 6] >> (b & 63) & 1) bytes[n++] = (uint8_t)b;
-        for (int i = 0; i < n && !failed; i++) {
+        uint64_t first[4];
+        int16_t after[256]; /* of a character's bytes, one for each state after it will do */
+        if (!failed) failed = next_bytes(e, &one, first) < 0;
+        if (!failed && c.kind == TEXT) memcpy(after, e->tokens->sets[c.object]->next[c.depth], sizeof after);
+        for (int b = 0; b < 256 && !failed; b++) {
+            int same = c.kind == TEXT ? 0 : b;
+            while (same < b && after[same] != after[b]) same++;
+            if (same < b || !(first[b >> 6] >> (b & 63) & 1)) continue;
             next.n = 0;
-            failed = step_config(e, &c, bytes[i], &next) < 0 || discover(&work, &seen, next.at, next.n) < 0;
+            failed = step_config(e, &c, (uint8_t)b, &next) < 0 || discover(&work, &seen, next.at, next.n) < 0;
         }
     }
     Py_ssize_t count = (Py_ssize_t)seen.used;
