@@ -34,6 +34,10 @@ Piece = tuple[Any, ...]
 """
 
 
+Both = tuple[int, int]
+"""Two formulas; see :class:`Derivatives`."""
+
+
 @dataclass(frozen=True)
 class Residual:
     """What remains to be read."""
@@ -81,8 +85,10 @@ class Residuals:
         return found
 
     def any_way(self, number: int) -> int:
-        """Return a residual in an atomic group as far as the group's end, reached by whatever way."""
+        """Return a residual, in an atomic group as far as the group's end, reached by whatever way."""
         residual = self.known[number]
+        if not residual.in_order:
+            return number
         if residual.piece[0] == GROUP_END:
             return residual.piece[1]
         return self.number(residual.piece, self.any_way(residual.then))
@@ -126,42 +132,46 @@ class Derivatives:
     They become formulas over atoms: (characters, residual), which says that one of these characters comes next
     and the residual holds after it.
 
-    `entered`, in the methods below, holds the repeats begun at this very place: reading such a repeat again without
-    having read a character leads nowhere new.
+    Each method below gives two formulas: whether there is a way through a piece, and whether what must come after it
+    does. They differ in an atomic group alone, where the second is about the first way, in the order in which `re`
+    tries them. `entered` holds the repeats begun at this very place: reading such a repeat again without having read a
+    character leads nowhere new.
     """
 
     def __init__(self, formulas: Formulas, residuals: Residuals, behind: list[Look], past: tuple):
         self.formulas, self.residuals = formulas, residuals
         self.behind, self.past = behind, past
-        self._known: dict[tuple[int, frozenset], int] = {}
+        self._known: dict[tuple[int, frozenset], Both] = {}
         self._held: dict[Look, int] = {}
 
     def expand(self, formula: int) -> int:
-        return self.formulas.replace(formula, lambda number: self._residual(number, frozenset()))
+        return self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
 
     def begun(self, index: int) -> tuple[int, ...]:
         """Return a lookbehind begun here, and 1, 2, ... characters before, without the one that ends here."""
         look = self.behind[index]
-        return (self._piece(("node", look.node), YES, frozenset()), *map(self.expand, self.past[index][:-1]))
+        return (self._piece(("node", look.node), YES, frozenset())[1], *map(self.expand, self.past[index][:-1]))
 
-    def _residual(self, number: int, entered: frozenset) -> int:
+    def _residual(self, number: int, entered: frozenset) -> Both:
         if number == YES:
-            return TRUE
+            return TRUE, TRUE
         if number == END:
-            return self.formulas.variable(END_ATOM)
+            return (self.formulas.variable(END_ATOM),) * 2
         key = number, entered
         found = self._known.get(key)
         if found is None:
             self.formulas.count(1)
             residual = self.residuals.known[number]
-            if residual.in_order:
-                found = self._first_residual(number, entered)[1]
+            if residual.piece[0] == GROUP_END:
+                _, some, good = residual.piece
+                found = self._residual(some, entered)[1], self._residual(good, entered)[1]
             else:
                 found = self._piece(residual.piece, residual.then, entered)
             self._known[key] = found
         return found
 
-    def _piece(self, piece: Piece, then: int, entered: frozenset) -> int:
+    def _piece(self, piece: Piece, then: int, entered: frozenset) -> Both:
+        """Both of reading `piece`, then residual `then`."""
         match piece:
             case ("texts", texts):
                 return self._texts(texts, then, entered)
@@ -180,51 +190,79 @@ class Derivatives:
                 return self._times(node, node.low, node.high, then, entered)
             case Look():
                 held = self._holds(node)
-                return self.formulas.both(held, self._residual(then, entered)) if held != FALSE else FALSE
+                if held == FALSE:
+                    return FALSE, FALSE
+                some, good = self._residual(then, entered)
+                return self.formulas.both(held, some), self.formulas.both(held, good)
             case Atomic():
-                return self._first(("node", node.node), self.residuals.group_end(YES, then), entered)[1]
+                ends = self.residuals.group_end(YES, self.residuals.any_way(then)), self.residuals.group_end(YES, then)
+                some, good = (self._piece(("node", node.node), end, entered)[1] for end in ends)
+                return some, good
         assert isinstance(node, Alt)
-        out = FALSE
-        for item in node.items:
-            out = self.formulas.either(self._piece(("node", item), then, entered), out)
-        return out
+        return self._first_of([self._piece(("node", item), then, entered) for item in node.items])
 
-    def _atom(self, chars: CharSet, then: int) -> int:
-        return self.formulas.variable((chars, then)) if chars else FALSE
+    def _first_of(self, ways: list[Both]) -> Both:
+        """Both of several ways, in order."""
+        some = good = FALSE
+        for one, followed in reversed(ways):
+            alike = one == followed and some == good
+            good = self.formulas.choose(one, followed, good)
+            some = good if alike else self.formulas.either(one, some)
+        return some, good
 
-    def _texts(self, texts: tuple[str, ...], then: int, entered: frozenset) -> int:
-        out = FALSE
+    def _atom(self, chars: CharSet, then: int) -> Both:
+        if not chars:
+            return FALSE, FALSE
+        good = self.formulas.variable((chars, then))
+        way = self.residuals.any_way(then)
+        return (good if way == then else self.formulas.variable((chars, way))), good
+
+    def _texts(self, texts: tuple[str, ...], then: int, entered: frozenset) -> Both:
+        ways: list[Both] = []
         for first, same in groupby(texts, lambda t: t[:1]):
             if not first:
-                out = self.formulas.either(self._residual(then, entered), out)
+                ways.append(self._residual(then, entered))
                 continue
             rests = tuple(t[1:] for t in same)
             after = then if rests == ("",) else self.residuals.number(("texts", rests), then)
-            out = self.formulas.either(self._atom(charset([(ord(first), ord(first))]), after), out)
-        return out
+            ways.append(self._atom(charset([(ord(first), ord(first))]), after))
+        return self._first_of(ways)
 
-    def _items(self, node: Seq, index: int, then: int, entered: frozenset) -> int:
+    def _items(self, node: Seq, index: int, then: int, entered: frozenset) -> Both:
         if index == len(node.items):
             return self._residual(then, entered)
         if index < len(node.items) - 1:
             then = self.residuals.number(("items", node, index + 1), then)
         return self._piece(("node", node.items[index]), then, entered)
 
-    def _times(self, node: Repeat, low: int, high: int | None, then: int, entered: frozenset) -> int:
-        """Formula of a repeat; `entered` also says whether rounds remain that may be empty like the first."""
-        if high == 0 or (node, then, True) in entered:
-            out = self._residual(then, entered)
-        else:
-            out = self._residual(then, entered) if low == 0 else FALSE
-        if high == 0 or (node, then, False) in entered:
-            return out if high == 0 else FALSE
-        padded = low > 0 and (node, then, True) not in entered
-        if not padded:
-            low = 0
-        once = self.residuals.number(("times", node, max(low - 1, 0), None if high is None else high - 1), then)
+    def _times(self, node: Repeat, low: int, high: int | None, then: int, entered: frozenset) -> Both:
+        if self.residuals.known[then].in_order:
+            return self._times_in_order(node, low, high, then, entered)
+        if high == 0:
+            return self._residual(then, entered)
+        padded = (node, then, True) in entered  # it also says that the rounds that remain may be empty like the first
+        ends = [self._residual(then, entered)] if padded or low == 0 else []
+        if (node, then, False) in entered:
+            return FALSE, FALSE
+        low = 0 if padded else low
+        once = self._once(node, low, high, then)
         self.formulas.count(1 + len(entered))
-        inside = self._piece(("node", node.item), once, entered | {(node, then, padded)})
-        return self.formulas.either(inside, out)
+        inside = self._piece(("node", node.item), once, entered | {(node, then, low > 0)})
+        return self._first_of([inside, *ends])
+
+    def _times_in_order(self, node: Repeat, low: int, high: int | None, then: int, entered: frozenset) -> Both:
+        """As `re` does: a round that reads nothing is the last one, except among those that are required."""
+        if high == 0 or (low == 0 and (node, then) in entered):
+            return self._residual(then, entered)
+        once = self._once(node, low, high, then)
+        self.formulas.count(1 + len(entered))
+        if low:
+            return self._piece(("node", node.item), once, entered)
+        ways = [self._piece(("node", node.item), once, entered | {(node, then)}), self._residual(then, entered)]
+        return self._first_of(ways[::-1] if isinstance(node, Lazy) else ways)
+
+    def _once(self, node: Repeat, low: int, high: int | None, then: int) -> int:
+        return self.residuals.number(("times", node, max(low - 1, 0), None if high is None else high - 1), then)
 
     def _holds(self, look: Look) -> int:
         held = self._held.get(look)
@@ -232,80 +270,9 @@ class Derivatives:
             if look.behind:
                 held = self.expand(self.past[self.behind.index(look)][-1])
             else:
-                held = self._piece(("node", look.node), YES, frozenset())
+                held = self._piece(("node", look.node), YES, frozenset())[1]
             held = self._held[look] = held if look.holds else self.formulas.negation(held)
         return held
-
-    # In an atomic group, each method gives two formulas: whether there is a way through it, and whether the
-    # first such way, in the order in which `re` tries them, is followed by what must come after the group
-
-    def _first_residual(self, number: int, entered: frozenset) -> tuple[int, int]:
-        """Both of a residual whose end is that of an atomic group."""
-        residual = self.residuals.known[number]
-        if residual.piece[0] == GROUP_END:
-            _, some, good = residual.piece
-            return self._residual(some, entered), self._residual(good, entered)
-        return self._first(residual.piece, residual.then, entered)
-
-    def _first(self, piece: Piece, then: int, entered: frozenset) -> tuple[int, int]:
-        """Both of reading `piece`, then residual `then`."""
-        self.formulas.count(1)
-        match piece:
-            case ("texts", texts):
-                return self._first_text(texts, then)
-            case ("items", node, index):
-                return self._first_items(node, index, then, entered)
-            case ("times", node, low, high):
-                return self._first_times(node, low, high, then, entered)
-        match node := piece[1]:
-            case Chars():
-                return self._atom(node.chars, self.residuals.any_way(then)), self._atom(node.chars, then)
-            case Literal():
-                return self._first_text(texts_of(node), then)
-            case Seq():
-                return self._first_items(node, 0, then, entered)
-            case Repeat():
-                return self._first_times(node, node.low, node.high, then, entered)
-            case Look():
-                held, (some, good) = self._holds(node), self._first_residual(then, entered)
-                return self.formulas.both(held, some), self.formulas.both(held, good)
-            case Atomic():
-                inner = "node", node.node
-                some = self._first(inner, self.residuals.group_end(YES, self.residuals.any_way(then)), entered)[1]
-                return some, self._first(inner, self.residuals.group_end(YES, then), entered)[1]
-        assert isinstance(node, Alt)
-        out = FALSE, FALSE
-        for item in reversed(node.items):
-            out = self._or_else(self._first(("node", item), then, entered), out)
-        return out
-
-    def _or_else(self, one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-        return self.formulas.either(one[0], other[0]), self.formulas.choose(one[0], one[1], other[1])
-
-    def _first_text(self, texts: tuple[str, ...], then: int) -> tuple[int, int]:
-        (text,) = texts
-        char = charset([(ord(text[0]), ord(text[0]))])
-        after = self.residuals.number(("texts", (text[1:],)), then) if text[1:] else then
-        return self._atom(char, self.residuals.any_way(after)), self._atom(char, after)
-
-    def _first_items(self, node: Seq, index: int, then: int, entered: frozenset) -> tuple[int, int]:
-        if index == len(node.items):
-            return self._first_residual(then, entered)
-        if index < len(node.items) - 1:
-            then = self.residuals.number(("items", node, index + 1), then)
-        return self._first(("node", node.items[index]), then, entered)
-
-    def _first_times(self, node: Repeat, low: int, high: int | None, then: int, entered: frozenset) -> tuple[int, int]:
-        """As `re` does: a round that reads nothing is the last one, except among those that are required."""
-        if high == 0 or (low == 0 and (node, then) in entered):
-            return self._first_residual(then, entered)
-        again = self.residuals.number(("times", node, max(low - 1, 0), None if high is None else high - 1), then)
-        self.formulas.count(1 + len(entered))
-        if low:
-            return self._first(("node", node.item), again, entered)
-        more = self._first(("node", node.item), again, entered | {(node, then)})
-        end = self._first_residual(then, entered)
-        return self._or_else(end, more) if isinstance(node, Lazy) else self._or_else(more, end)
 
 
 def texts_of(node: Node) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class OutlineEntry:
     kind: str  # `RULE`, `TERMINAL`, `SLOT` or `IMPORT`
     span: SourceSpan  # of the name
     params: tuple[str, ...] = ()  # a template's parameters
-    options: Options | None = None  # what it can stand for; None for slots and imports
+    options: Options = field(default_factory=lambda: Options([], []))  # empty for slots, imports
     how: str = "define"  # "define", "override" or "extend"
     library: str = ""  # what is imported: its path with dots, one in front where it is relative
     head: str = ""  # the text between the name and its colon
@@ -175,21 +175,9 @@ def _statement_at(text: str, line: int) -> tuple[int, int]:
     return first, len(text)
 
 
-def names_in(options: Options | None) -> Iterator[Name]:
+def names_in(options: Options) -> Iterator[Name]:
     """Iterate over the names of rules, terminals and parameters used, as they stand."""
-    return (item for item in items_in(options) if isinstance(item, Name))
-
-
-def items_in(options: Options | None) -> Iterator[Item]:
-    """Iterate over everything in some alternatives, from left to right, groups and arguments included."""
-    return walk(options) if options is not None else iter(())
-
-
-def choices_in(options: Options | None) -> Iterator[Options]:
-    """Iterate over some alternatives, and those of every group within."""
-    if options is not None:
-        yield options
-        yield from (item.options for item in walk(options) if isinstance(item, Group))
+    return (item for item in walk(options) if isinstance(item, Name))
 
 
 def spelled(item: Item) -> str:

@@ -31,7 +31,7 @@ def left_out(outline: Outline, graph: ActionGraph, reached: set[str], start: str
 
 def _writes(entry: OutlineEntry) -> bool:
     """Whether a rule has text of its own."""
-    alternatives = entry.options.items if entry.options else ()
+    alternatives = entry.options.items
     parts = (part for items in alternatives for part in _parts(items))
     return any(not isinstance(part, Name) or (part.text.isupper() and part.text != STEP) for part in parts)
 
@@ -42,7 +42,7 @@ def writing(outline: Outline, start: str) -> set[str]:
         return set()
     after: set[str] = set()
     for entry in outline.definitions:
-        for items in entry.options.items if entry.options else ():
+        for items in entry.options.items:
             names = [part.text for part in _parts(items) if isinstance(part, Name)]
             may_act = entry.name == start or (len(items) == 1 and holds_step(entry))
             after.update(names[names.index(STEP) + 1 :] if STEP in names else names if may_act else ())
@@ -66,7 +66,7 @@ def missing_steps(outline: Outline, start: str) -> Iterator[Finding]:
     """Actions that continue directly with another action, in one text."""
     actions = {name for name, found in outline.by_name.items() if any(map(holds_step, found))}
     for entry in outline.definitions:
-        if entry.kind != RULE or entry.options is None or entry.name == start:
+        if entry.kind != RULE or entry.name == start:
             continue
         for items in entry.options.items:
             found = _runs_into(items, actions.difference(entry.params))

@@ -18,13 +18,12 @@ from constrained.grammar.lark_outline import (
     TERMINAL,
     Outline,
     OutlineEntry,
-    choices_in,
     first_of,
     names_in,
     read_outline,
     spelled,
 )
-from constrained.grammar.lark_syntax import Name
+from constrained.grammar.lark_syntax import Group, Name, walk
 from constrained.grammar.source import SHIPPED, read_source
 from constrained.knowledge.lint.finding import Finding
 
@@ -116,7 +115,8 @@ def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
 def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
     """Alternatives that occur twice in one choice."""
     for definition in outline.definitions:
-        for options in choices_in(definition.options):
+        groups = (item.options for item in walk(definition.options) if isinstance(item, Group))
+        for options in (definition.options, *groups):
             seen: set[str] = set()
             for items in options.items:
                 text = " ".join(map(spelled, items))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import components, productive_rules, shortest_cycle
-from constrained.grammar.lark_outline import Outline, items_in
-from constrained.grammar.lark_syntax import Quoted
+from constrained.grammar.lark_outline import Outline
+from constrained.grammar.lark_syntax import Quoted, walk
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import SourceSpan
 from constrained.grammar.traverse import least_fixpoint
@@ -100,7 +100,7 @@ def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
     for entry in outline.definitions:
         if entry.name not in reached:
             continue
-        for item in items_in(entry.options):
+        for item in walk(entry.options):
             if isinstance(item, Quoted) and item.text[0] == "/" and not productive_rules({"": Rule("", node_of(item))}):
                 yield Finding(
                     "matches-nothing",

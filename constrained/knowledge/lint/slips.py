@@ -16,7 +16,7 @@ def slips(outline: Outline, actions: Collection[str]) -> Iterator[Finding]:
     """All findings of this module; `actions` are the rules that write an action."""
     comments = rule_comments(outline.source.text)
     for entry in outline.definitions:
-        if entry.kind != RULE or entry.options is None:
+        if entry.kind != RULE:
             continue
         yield from _swapped(outline, entry)
         if entry.name not in actions:
@@ -185,7 +185,7 @@ def _outside_brackets(
 def _alias_for_step(outline: Outline, entry: OutlineEntry, actions: Collection[str]) -> Iterator[Finding]:
     """``-> name`` where another action is meant to follow: it is an alias, which has no effect."""
     text = outline.source.text
-    for at in entry.options.aliases if entry.options else ():
+    for at in entry.options.aliases:
         found = re.compile(r"->\s*([a-z_]\w*)").match(text, at)
         if found and found[1] in actions:
             yield Finding(

@@ -13,11 +13,10 @@ from constrained.grammar.lark_outline import (
     Outline,
     OutlineEntry,
     first_of,
-    items_in,
     names_in,
     spelled,
 )  # fmt: skip
-from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated
+from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated, walk
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.template_instances import write_out_instances
 from constrained.grammar.traverse import least_fixpoint
@@ -48,7 +47,7 @@ def endless(outline: Outline, reached: set[str]) -> Iterator[Finding]:
 
 
 def _ignored(options: Options, outline: Outline) -> Finding:
-    first = first_of(next(items_in(options)))
+    first = first_of(next(walk(options)))
     return Finding(
         "endless-text",
         f"%ignore admits {_shown(first)} any number of times, between all tokens",
@@ -59,7 +58,7 @@ def _ignored(options: Options, outline: Outline) -> Finding:
 
 
 def _repeats(entry: OutlineEntry, outline: Outline) -> Iterator[Finding]:
-    for item in items_in(entry.options):
+    for item in walk(entry.options):
         if isinstance(item, Quoted) and item.text[0] == "/":
             bounded = bounded_pattern(item.text)
             if bounded != item.text:

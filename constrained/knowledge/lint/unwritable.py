@@ -13,9 +13,10 @@ from typing import Any
 
 from constrained.automaton import Grammar, Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
-from constrained.grammar.lark_outline import Outline, items_in
-from constrained.grammar.lark_syntax import Quoted, Range
-from constrained.grammar.nodes import Chars, Choices, Literal, Node, walk
+from constrained.grammar import nodes
+from constrained.grammar.lark_outline import Outline
+from constrained.grammar.lark_syntax import Quoted, Range, walk
+from constrained.grammar.nodes import Chars, Choices, Literal, Node
 from constrained.grammar.source import SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding
@@ -71,7 +72,7 @@ def unwritable(
     if tokens.all_bytes:
         return
     for entry in outline.definitions:
-        for item in items_in(entry.options) if entry.name in reached else ():
+        for item in walk(entry.options) if entry.name in reached else ():
             if isinstance(item, (Quoted, Range)):
                 for character in _missing(node_of(item), tokens):
                     yield _finding(item.text, character, tokenizer, outline.span(item))
@@ -123,7 +124,7 @@ def _finding(what: str, character: str, tokenizer: str, span: SourceSpan) -> Fin
 def _missing(node: Node, tokens: Tokens) -> list[str]:
     """A character of every literal, and of every set, that tokens can't cover; each once."""
     found: set[str] = set()
-    for part in walk(node):
+    for part in nodes.walk(node):
         match part:
             case Literal() | Choices():
                 for data in (part.data,) if isinstance(part, Literal) else part.values:

@@ -26,7 +26,7 @@ def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
             yield from _policy(source, tools)
     except GrammarError as error:
         if error.line is not None:
-            span = source.span(0) if error.column is None else _span(source, error.line, error.column)
+            span = source.span(0) if error.column is None else source.span(source.offset(error.line, error.column), 1)
             message = str(error.message).split(": ", 1)[-1].split("\n", 1)[0]
             yield Finding("world", message, error.hint or "see docs/worlds.md", span)
         return
@@ -45,15 +45,8 @@ def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
         box = toolbox(list(tools), policy, "json", Options(DEFAULT))
         policy, schemas = box.policy, box.schemas
     for fault in faults(policy, slots - {STEP}, schemas):
-        span = _span(source, *fault.at) if fault.at is not None else None
+        span = source.span(source.offset(*fault.at), 1) if fault.at is not None else None
         yield Finding(fault.code, fault.message, fault.hint, span)
-
-
-def _span(source: Source, line: int, column: int):
-    starts = [0]
-    for text in source.text.split("\n"):
-        starts.append(starts[-1] + len(text) + 1)
-    return source.span(starts[line - 1] + column - 1, 1)
 
 
 class _Uses:

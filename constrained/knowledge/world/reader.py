@@ -8,8 +8,8 @@ from pathlib import Path
 from lark import Token
 
 from constrained.grammar.lark_literals import Fault, parts
-from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, items_in, read_outline
-from constrained.grammar.lark_syntax import Name, Quoted
+from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, read_outline
+from constrained.grammar.lark_syntax import Name, Quoted, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, read_source
 from constrained.knowledge.world.conditions import Scope, bound_by, plain
@@ -174,7 +174,7 @@ class _Reader(WordingReader):
 
     def command(self, entry: OutlineEntry) -> Command | None:
         """How the rule of an action writes it; None if it isn't strings and parameters in a row."""
-        if entry.options is None or len(entry.options.items) != 1:
+        if len(entry.options.items) != 1:
             return None
         pieces: list[str] = []
         for item in entry.options.items[0]:
@@ -203,7 +203,7 @@ class _Reader(WordingReader):
         if (rule, parameter) in seen:
             return found
         for caller in self.rules.values():
-            for item in items_in(caller.options):
+            for item in walk(caller.options):
                 if not isinstance(item, Name) or item.text != rule or not item.args:
                     continue
                 argument = item.args[self.rules[rule].params.index(parameter)]
