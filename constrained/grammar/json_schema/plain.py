@@ -159,12 +159,12 @@ def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -
 
 def _apart(branches: list[Subschema]) -> bool:
     """Whether no two schemas share a type, or a value of those that they list, as far as they show it themselves."""
-    shown: list[dict[str | None, Collection]] = []
+    shown: list[dict[str | int | None, Collection]] = []
     for branch in branches:
-        listed = {None: listed_by(branch)}
+        listed: dict[str | int | None, Collection | None] = {0: types_of(branch), None: listed_by(branch)}
         for name in branch["required"] or () if types_of(branch) == {"object"} else ():
             listed[name] = listed_by(branch.below("properties", name)) if name in (branch["properties"] or ()) else None
-        shown.append({"types": types_of(branch)} | {name: values for name, values in listed.items() if values})
+        shown.append({name: values for name, values in listed.items() if values})
     return any(
         len(set().union(*(one[name] for one in shown))) == sum(len(one[name]) for one in shown)
         for name in set.intersection(*map(set, shown))
