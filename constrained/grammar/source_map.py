@@ -35,7 +35,7 @@ class SourceMap:
     def _copy(self, node: Node, rule: str) -> Node:
         def leaf(node: Node) -> Node:
             if isinstance(node, Call):
-                return Call(node.rule, tuple(self._copy(arg, rule) for arg in node.args))
+                return copy(node)
             copied = copy(node)
             if isinstance(node, Related):
                 values = leaf(node.values)

@@ -8,7 +8,6 @@ argument written into the template's body, every analysis sees what is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from itertools import compress
 
 from constrained.grammar.analysis import productive_rules
@@ -34,25 +33,24 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
     def write_out(node: Node) -> Node:
         if not isinstance(node, Call) or not node.args:
             return node
-        args = tuple(rebuild(arg, write_out) for arg in node.args)
         template = out[node.rule]
         texts = every and not template.find(Related)
         values = {
             param: arg
-            for param, arg in zip(template.params, args)
+            for param, arg in zip(template.params, node.args)
             if (find(arg, Call) and _is_closed(arg)) or (texts and isinstance(arg, Literal))
         }
         called = {call.rule for arg in values.values() for call in find(arg, Call)}
         if not values or (called <= productive and not every) or len(made) >= MOST:
-            return Call(node.rule, args)
+            return node
         key = (node.rule, *((param, shape(arg)) for param, arg in values.items()))
         left = [param not in values for param in template.params]
         if key not in made:
             made[key] = name = f"{node.rule}$of{len(made)}"
-            body = rebuild(template.body, partial(with_values, values=values))
+            body = with_values(template.body, values)
             out[name] = Rule(name, body, tuple(compress(template.params, left)), template.line)
             work.append(name)
-        return Call(made[key], tuple(compress(args, left)))
+        return Call(made[key], tuple(compress(node.args, left)))
 
     for name in work:
         rule = out[name]
@@ -71,9 +69,5 @@ def _is_closed(arg: Node) -> bool:
 
 
 def with_values(node: Node, values: Mapping[str, Node]) -> Node:
-    """Return a leaf with its parameters replaced."""
-    if isinstance(node, Var):
-        return values.get(node.name, node)
-    if isinstance(node, Call) and node.args:
-        return Call(node.rule, tuple(rebuild(arg, partial(with_values, values=values)) for arg in node.args))
-    return node
+    """Return a node with its parameters replaced."""
+    return rebuild(node, lambda leaf: values.get(leaf.name, leaf) if isinstance(leaf, Var) else leaf)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -41,7 +40,7 @@ from constrained.grammar.nodes import (
     find,
 )
 from constrained.grammar.template_instances import with_values
-from constrained.grammar.traverse import rebuild, units, users
+from constrained.grammar.traverse import units, users
 
 
 @dataclass(eq=False, slots=True)
@@ -314,7 +313,7 @@ class Contexts:
         body = rule.body
         if given:
             key = (node.rule, *given.items())
-            body = self.kept.get(key) or self.kept.setdefault(key, rebuild(body, partial(with_values, values=given)))
+            body = self.kept.get(key) or self.kept.setdefault(key, with_values(body, given))
         left = [param not in given for param in rule.params]
         params = tuple(compress(rule.params, left))
         return self.as_rules(body, context, node.rule, params, tuple(compress(node.args, left)))

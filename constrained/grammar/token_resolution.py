@@ -47,11 +47,7 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
                 extra.update(more)
 
     def leaf(node: Node) -> Node:
-        if isinstance(node, Token):
-            return made.get(node.node, node)
-        if isinstance(node, Call) and node.args:
-            return Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
-        return node
+        return made.get(node.node, node) if isinstance(node, Token) else node
 
     out = {**{n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}, **extra}
     if len(made) < len(looking):

@@ -72,8 +72,17 @@ def optional_repeat(node: Repeat, item: bool) -> bool:
 
 
 def rebuild(node: Node, leaf: Callable[[Node], Node]) -> Node:
-    """Return the same tree in normal form, with every node `x` but Seq, Alt and Repeat replaced by ``leaf(x)``."""
-    return fold(node, leaf, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
+    """Return the same tree in normal form, with every node `x` but Seq, Alt and Repeat replaced by ``leaf(x)``.
+
+    The arguments of a call are rebuilt before the call itself.
+    """
+
+    def below(node: Node) -> Node:
+        if isinstance(node, Call) and node.args:
+            node = Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
+        return leaf(node)
+
+    return fold(node, below, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
 
 
 def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
