@@ -28,6 +28,7 @@ from constrained.environments.household import HouseholdEnv, load_games, make_ga
 from constrained.environments.scienceworld.scene import choices_of
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.errors import ConstrainedError, GameError
+from constrained.knowledge.commands import slot_values
 
 PARTS = ("bind", "next action", "compile", "first mask")
 """Together these are the rebinding."""
@@ -88,7 +89,7 @@ def game_steps(knowledge: ActionKnowledge, environment: str, count: int) -> Iter
         env, current = HouseholdEnv(game), knowledge
         env.reset()
         for command in commands:
-            view = env.view()
+            view = slot_values(current.grammar, env.admissible())
             yield Step(current, view, command)
             current = current.bind_view(view).after(command)
             env.step(command)

@@ -103,7 +103,7 @@ def judge(game: Game, transcript: Transcript, knowledge: dict[str, ActionKnowled
     for action, _ in transcript.turns:
         if env.done:
             break
-        imported, household = imported.told(facts.told(env.truth.state)), household.bind_view(env.view())
+        imported, household = imported.told(facts.told(env.truth.state)), household.bind_view(env.admissible())
         judges = imported, household
         judgements = [judge.judge(action) for judge in judges]
         env.step(action)

@@ -4,8 +4,8 @@
 
 Each game is played twice, with the same actions in both engines: once by its published walkthrough, with an impossible
 command before every action, and once at random, where every fourth command is any that can be formed with the game's
-names. After every command the reply, the reward, whether the game is over, the admissible commands and the slots in
-view are compared. The engine is the optional extra `alfworld`.
+names. After every command the reply, the reward, whether the game is over and the admissible commands are compared. The
+engine is the optional extra `alfworld`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class Comparison:
     without_effect: int = 0
     answers_identical: int = 0
     admissible_identical: int = 0
-    views_identical: int = 0
     differences: list[dict] = field(default_factory=list)
 
     def to_json(self) -> dict:
@@ -56,7 +55,6 @@ class Comparison:
             "without effect": self.without_effect,
             "answers identical": self.answers_identical,
             "admissible commands identical": self.admissible_identical,
-            "slots identical": self.views_identical,
             "differences": self.differences[:SHOWN_DIFFERENCES],
         }
 
@@ -94,14 +92,12 @@ def _add(original: AlfworldEnv, ours: HouseholdEnv, command: str | None, found: 
         states[name] = {
             "answer": (*answer, env.had_effect),
             "admissible": env.admissible(),
-            "view": {slot: values for slot, values in env.view().items() if values},
         }
     same = {kind: states["original"][kind] == states["ours"][kind] for kind in states["ours"]}
     found.moments += 1
     found.without_effect += not ours.had_effect
     found.answers_identical += same["answer"]
     found.admissible_identical += same["admissible"]
-    found.views_identical += same["view"]
     for kind in (kind for kind, alike in same.items() if not alike):
         theirs, our = (states[name][kind] for name in ("original", "ours"))
         found.differences.append({"game": ours.game.name, "action": command, "of": kind, "theirs": theirs, "ours": our})
@@ -170,7 +166,7 @@ def run(split: str = "valid_seen", every: int = 1, steps: int = RANDOM_STEPS, pr
 def table(figures: dict) -> str:
     """The figures as a Markdown table, and a note below it."""
     moments = f"{figures['moments compared']:,}"
-    kinds = ("answers", "admissible commands", "slots")
+    kinds = ("answers", "admissible commands")
     rows = [[kind, moments, f"{figures[f'{kind} identical']:,}"] for kind in kinds]
     head = [f"{figures['games']} games of {figures['split']}", "moments", "identical"]
     return (

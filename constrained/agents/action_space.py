@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from constrained.environments.base import Binding, Facts
+from constrained.agents.world import World
+from constrained.environments.base import Facts
 from constrained.knowledge import ActionKnowledge
 
 
@@ -38,10 +37,11 @@ class ActionSpace:
         """Make masks and prompts of other knowledge; the judge stays."""
         self._judge, self.knowledge = self.judge, knowledge
 
-    def bind(self, view: Mapping[str, Binding], facts: Facts | None) -> None:
-        """Bind the slots to what is in view, and tell the facts that hold, if they are known."""
-        self.knowledge = _bound(self.knowledge, view, None if self._only_form else facts)
-        self._judge = self._judge and _bound(self._judge, view, facts)
+    def bind(self, world: World) -> None:
+        """Bind the slots to what is in view and remembered, and tell the facts that hold, if they are known."""
+        facts = world.told()
+        self._judge = self._judge and _bound(self._judge, world, facts)
+        self.knowledge = _bound(self.knowledge, world, None if self._only_form else facts)
 
     def advance(self, action: str) -> None:
         """Go on after an action; knowledge that doesn't admit it stays where it is."""
@@ -49,8 +49,8 @@ class ActionSpace:
         self._judge = self._judge and _after(self._judge, action)
 
 
-def _bound(knowledge: ActionKnowledge, view: Mapping[str, Binding], facts: Facts | None) -> ActionKnowledge:
-    bound = knowledge.bind_view(view)
+def _bound(knowledge: ActionKnowledge, world: World, facts: Facts | None) -> ActionKnowledge:
+    bound = knowledge.bind_view(world.slots(knowledge))
     return bound if facts is None else bound.told(facts)
 
 

@@ -21,7 +21,7 @@ from constrained.agents.step_formats import action_path
 from constrained.agents.world import World
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Chooser
-from constrained.environments.base import Environment, Facts, WithForm
+from constrained.environments.base import Environment, Facts, WithForm, WithView
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
@@ -138,16 +138,16 @@ class Episode:
 
     def _bind(self) -> None:
         """Bind the slots to what is in view and remembered now."""
-        view = self.world.slots()
-        self._tell_of_names(view)
-        self.space.bind(view, self.world.told())
+        self.space.bind(self.world)
+        self._tell_of_names(self.world.shown)
 
     def _tell_of_names(self, view: Mapping[str, object]) -> None:
         """Warn, once of each, of slots that a view says nothing of; names that it has and no slot bears may be why.
 
         The package's own environments show what they have, whatever knowledge they are played with.
         """
-        if type(self.world.environment).__module__.startswith("constrained."):
+        environment = self.world.environment
+        if type(environment).__module__.startswith("constrained.") or not isinstance(environment, WithView):
             return
         slots = self.space.knowledge.slots
         others = sorted(set(view) - slots)
@@ -180,12 +180,16 @@ class Episode:
     def at_level(self, action: Grammar) -> Grammar | None:
         """What the level of masks leaves of the next actions; None, and the episode ends, if that is nothing."""
         to_goal = self.level in (GOAL_SOUND, GOAL)
-        if self.choose is None and not to_goal:
+        listed = self.world.commands if self.level not in (None, FORM) else None
+        if self.choose is None and not to_goal and listed is None:
             return action
         actions = action.texts()
+        all_of_them = actions is not None
+        if actions is None and listed is not None:
+            actions = sorted(command for command in listed if self.space.knowledge.judge(command))
         if actions is None:  # too many to tell what to leave out
             return action
-        left = actions
+        left = [text for text in actions if listed is None or text in listed]
         facts, here = self.facts() if to_goal else None, self.world.situation()
         if to_goal:
             left = self.world.history.without_dead_ends(left, facts, here)
@@ -196,7 +200,7 @@ class Episode:
         if not left:
             self.end("nothing is left that was not done")
             return None
-        return action if len(left) == len(actions) else Grammar.from_choices(left)
+        return action if all_of_them and len(left) == len(actions) else Grammar.from_choices(left)
 
     def facts(self) -> Facts | None:
         """What is known as facts now; in a plan written ahead, what will be."""

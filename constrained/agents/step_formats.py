@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from constrained.agents.parse import parse
 from constrained.automaton import Grammar
+from constrained.automaton.parse import parse
 from constrained.errors import ConstrainedError
 from constrained.grammar import ContextFreeGrammar
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from constrained.agents.episode import Episode
-from constrained.agents.parse import readings
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary
 from constrained.automaton.explain import expected
+from constrained.automaton.parse import readings
 from constrained.decoding.request import Generation, Request
 from constrained.errors import KnowledgeError
 from constrained.knowledge import ActionKnowledge
@@ -31,6 +31,7 @@ SOME = 60
 LEFT_OUT = {
     "done before": "the rules admit it, but it was done before in this very situation",
     "of no use": "the rules admit it, but what is remembered says that it is of no use now",
+    "not listed": "the rules admit it, but the environment doesn't list it among what can be done now",
     "too long": "the rules admit it, but too few tokens are left to end after it",
 }
 """Why actions are left out that the rules admit."""
@@ -166,6 +167,8 @@ class _Answered:
         if not meant:
             return "too long"
         world = self.episode.world
+        if world.commands is not None and world.commands.isdisjoint(meant):
+            return "not listed"
         return "done before" if world.history.done(world.situation()).issuperset(meant) else "of no use"
 
 

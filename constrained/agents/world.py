@@ -13,6 +13,7 @@ from constrained.environments.base import (
     Facts,
     Memory,
     MemoryWithSlots,
+    WithCommands,
     WithEffect,
     WithFacts,
     WithMemory,
@@ -20,6 +21,8 @@ from constrained.environments.base import (
     WithView,
 )
 from constrained.errors import ConstrainedError
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.commands import slot_values
 
 MAX_NAMED = 30
 """Values of a slot, or keys, that a prompt names."""
@@ -50,6 +53,8 @@ class World:
         What was done in which situation.
     supposed : Facts or None
         In a plan written ahead: the facts after its actions.
+    commands : frozenset of str or None
+        What can be done now, if the environment lists it.
     """
 
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
@@ -58,6 +63,7 @@ class World:
         self.supposed: Facts | None = None
         self.first_observation = ""
         self.shown: Mapping[str, Binding] = {}
+        self.commands: frozenset[str] | None = None
 
     def reset(self) -> str:
         """Start anew with a fresh memory; returns the first observation."""
@@ -74,8 +80,8 @@ class World:
         environment = self.environment
         self.memory = environment.memory(first_observation) if isinstance(environment, WithMemory) else None
 
-    def slots(self) -> Mapping[str, Binding]:
-        """What the slots of the action grammar may be bound to now, from what is in view and what is remembered."""
+    def slots(self, knowledge: ActionKnowledge) -> Mapping[str, Binding]:
+        """What the slots of `knowledge` may be bound to now, from what is in view and what is remembered."""
         found: dict[str, Binding] = {}
         if isinstance(self.environment, WithView):
             view = self.environment.view()
@@ -84,6 +90,12 @@ class World:
                     f"view() gave {view!r:.80}", "return a dict: slot -> the values that are there now"
                 )
             found.update(view)
+        elif isinstance(self.environment, WithCommands):
+            commands = self.environment.admissible()
+            if isinstance(commands, str) or not all(isinstance(command, str) for command in commands):
+                raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
+            self.commands = frozenset(commands)
+            found.update(slot_values(knowledge.grammar, commands))
         if isinstance(self.memory, MemoryWithSlots):
             found.update(self.memory.slots())
         self.shown = found

@@ -61,6 +61,15 @@ class WithView(Protocol):
 
 
 @runtime_checkable
+class WithCommands(Protocol):
+    """An environment that lists what can be done, as TextWorld and Jericho do; a view, if it has one, goes first."""
+
+    def admissible(self) -> Sequence[str]:
+        """Return every command that would have an effect now, and no other."""
+        ...
+
+
+@runtime_checkable
 class WithForm(Protocol):
     """An environment with knowledge of the form of its actions alone, for the level "form"."""
 

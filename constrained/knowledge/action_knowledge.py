@@ -18,6 +18,7 @@ from constrained.grammar.nodes import EMPTY, STEP, Rule
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
+from constrained.knowledge.commands import slot_values
 from constrained.knowledge.description import graph_table, prompt_text
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.picture import to_html, to_mermaid, to_svg
@@ -279,12 +280,13 @@ class ActionKnowledge:
         except GrammarError as error:
             raise KnowledgeError(error.message, hint=error.hint) from None
 
-    def bind_view(self, view: Mapping[str, Any]) -> ActionKnowledge:
-        """The knowledge bound to what an environment shows.
+    def bind_view(self, view: Mapping[str, Any] | Iterable[str]) -> ActionKnowledge:
+        """The knowledge bound to what an environment shows: the values of slots, or the commands admissible now.
 
         Slots that the view doesn't have, or has an empty list for, have no value now; names that are no slots here are
         left out. Where facts are known, slots named after a type keep its objects.
         """
+        view = view if isinstance(view, Mapping) else slot_values(self.grammar, view)
         kept = self.slot_types if self.facts is not None else ()
         values = {slot: view.get(slot, {}) for slot in self.slots if slot not in kept}
         if not values:

@@ -45,7 +45,7 @@ def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge
     for action in actions:
         if env.done:
             break
-        knowledge = knowledge.bind_view(env.view())
+        knowledge = knowledge.bind_view(env.admissible())
         judgement = knowledge.judge(action)
         env.step(action)
         acts.append(Act(action, judgement.verdict, judgement.reason, env.had_effect))

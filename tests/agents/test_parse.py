@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from constrained import ActionKnowledge, Grammar
 from constrained.agents.episode import Episode
-from constrained.agents.parse import parse, readings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
@@ -27,6 +26,7 @@ from constrained.agents.strategies.knowledge_graph import Triple, read_triples
 from constrained.agents.strategies.lumos.conversation import KEEP, STOP
 from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, read_subgoal
 from constrained.agents.strategies.rewoo import read_plan
+from constrained.automaton.parse import parse, readings
 from constrained.errors import ActionError
 from constrained.models import load
 from tests.agents.baselines import GENERAL, house
@@ -232,27 +232,9 @@ def test_facts_are_read_as_they_were_written(triples):
     assert read_triples("none") == []
 
 
-# the parser
-
-
-def test_what_is_no_text_of_the_grammar_is_refused():
+def test_what_is_no_step_is_refused():
     grammar = step_grammar("react", 1, [], Grammar.from_choices(["look"]))
     for text in ("", "Thought 1: x", "Thought 1: x\nAction 1: jump", "Thought 1: x\nAction 1: look "):
         with pytest.raises(ActionError, match="is no text of the grammar"):
             parse(grammar, text)
-
-
-def test_parts_that_may_be_left_out_or_come_again():
-    grammar = Grammar.from_lark('start: [a] b* "c"~1..2\na: "x"\nb: "y" | "zé"\n')
-    assert list(readings(grammar, "xc")) != [] and "b" not in parse(grammar, "xc")
-    [parts] = readings(grammar, "yzéycc")
-    assert [part.name for part in parts] == ["start", "b", "b", "b"] and parse(grammar, "zéc")["b"] == "zé"
-    assert len(list(readings(Grammar.from_lark('start: a a?\na: "x"*\n'), "x"))) > 1
-
-
-def test_templates_are_not_for_step_formats():
-    with pytest.raises(TypeError, match="no call nodes"):
-        parse(
-            _rewoo().bind(N="1", BEFORE={}, TOOL=["Search"], OVER={"Search": ""}, MORE={}), "Plan: x\n#E1 = Search[x]"
-        )
     assert {"N", "ACTION"} == set(step_format("react").slots)

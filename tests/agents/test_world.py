@@ -57,7 +57,7 @@ def test_a_step_of_two_values_is_one_clear_error():
 def test_what_is_there_is_in_the_prompt_of_other_models():
     world = World(Desk({"ORDER": ["A 1", "B2"], "REASON": {"A 1": ["late"], "B2": []}, "OTHER": ["x"]}))
     world.reset()
-    world.slots()
+    world.slots(ActionKnowledge.from_lark(DESK))
     told = world.in_view({"ORDER", "REASON"})
     assert told == "A customer calls.\nWhat can be named now:\nORDER: A 1, B2\nREASON: at A 1: late; at B2: none"
     assert told in build_prompt(load(), "", "help", "act", "", [], told)

@@ -234,7 +234,7 @@ def shipped() -> dict[str, Grammar]:
     """What is sent to a server at a step: of knowledge that ships, and of tools with schemas."""
     environment = HouseholdEnv(make_game(3))
     environment.reset()
-    household = ActionKnowledge.from_lark("household").bind_view(environment.view())
+    household = ActionKnowledge.from_lark("household").bind_view(environment.admissible())
     arguments = {
         "city": {"type": "string", "maxLength": 9},
         "days": {"type": "integer", "minimum": -2, "maximum": 14},

@@ -32,11 +32,11 @@ def household_requests(loaded, games, strategy):
     for game in games:
         env = HouseholdEnv(game)
         memory = env.memory(env.reset())
-        known, path = knowledge.bind_view(env.view()), []
+        known, path = knowledge.bind_view(env.admissible()), []
         for n, go in enumerate([None, *[a for a in env.admissible() if a.startswith("go to ")][:2]], 1):
             if go is not None:
                 memory.update(go, env.step(go)[0])
-                known, path = known.after(go).bind_view(env.view()), [*path, go]
+                known, path = known.after(go).bind_view(env.admissible()), [*path, go]
             head = step_prompt("", strategy, n, path).removeprefix("\n")
             head = head if loaded.is_embedded else head.rstrip(" ")
             grammar = compile_grammar(step_grammar(strategy, n, path, known.next_action()), loaded.vocabulary)

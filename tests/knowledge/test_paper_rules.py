@@ -130,9 +130,9 @@ def test_bound_to_what_is_in_view_only_the_thing_in_hand_can_be_put():
 
     def do(action):
         nonlocal knowledge
-        knowledge = knowledge.bind_view(env.view()).after(action)
+        knowledge = knowledge.bind_view(env.admissible()).after(action)
         env.step(action)
-        knowledge = knowledge.bind_view(env.view())
+        knowledge = knowledge.bind_view(env.admissible())
 
     do("go to fridge 1")
     assert {knowledge.judge(f"put {thing} in/on fridge 1").verdict for thing in env.game.objects} == {"invalid"}

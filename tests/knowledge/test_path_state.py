@@ -230,9 +230,9 @@ def test_several_receptacles_can_share_a_place():
 
     def do(action):
         nonlocal knowledge
-        knowledge = knowledge.bind_view(env.view()).after(action)
+        knowledge = knowledge.bind_view(env.admissible()).after(action)
         env.step(action)
-        knowledge = knowledge.bind_view(env.view())
+        knowledge = knowledge.bind_view(env.admissible())
 
     do("go to table 1")
     takes = {"take mug 1 from shelf 1", "take pot 1 from shelf 1", "take knife 1 from table 1"}
@@ -255,10 +255,10 @@ def test_several_receptacles_can_share_a_place():
 
 def test_what_is_read_before_the_first_move_leads_back_to_the_beginning():
     env, knowledge = HouseholdEnv(small_house()), ActionKnowledge.from_lark("household")
-    here = knowledge.bind_view(env.view())
+    here = knowledge.bind_view(env.admissible())
     first = texts(here.next_action())
     for action in ("look", "inventory", "look"):
-        here = here.after(action).bind_view(env.view())
+        here = here.after(action).bind_view(env.admissible())
         assert texts(here.next_action()) == first
 
 

@@ -18,11 +18,11 @@ def hotpotqa():
 def in_house(*done):
     """household.lark at the place that these actions lead to, and the game there."""
     env, knowledge = HouseholdEnv(small_house()), ActionKnowledge.from_lark("household")
-    knowledge = knowledge.bind_view(env.view())
+    knowledge = knowledge.bind_view(env.admissible())
     for action in done:
         env.step(action)
         assert env.had_effect, action
-        knowledge = knowledge.after(action).bind_view(env.view())
+        knowledge = knowledge.after(action).bind_view(env.admissible())
     return knowledge, env
 
 

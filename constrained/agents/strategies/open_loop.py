@@ -16,7 +16,7 @@ from constrained.agents.settings import Settings
 from constrained.agents.step_writer import next_grammar, next_head, play_step, write_step
 from constrained.agents.world import World
 from constrained.automaton import Grammar
-from constrained.environments.base import Environment, WithPrior, WithView
+from constrained.environments.base import Environment, WithPrior
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
@@ -189,8 +189,8 @@ def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) ->
 
 
 def _bind_view(episode: Episode, house: World) -> None:
-    if isinstance(house.environment, WithView):
-        episode.space.knowledge = episode.space.knowledge.bind_view(house.environment.view())
+    if house.environment is not None:
+        episode.space.knowledge = episode.space.knowledge.bind_view(house.slots(episode.space.knowledge))
 
 
 def _stop_word(knowledge: ActionKnowledge) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable
 from functools import cache
 
 from constrained.subprocesses import serve
@@ -39,27 +38,4 @@ def _answer(game, request: str, *given: str) -> dict:
     if request == "open":
         game.load(json.loads(given[0]))
     state = game.step(given[0])[0] if request == "step" else game.reset()
-    return {
-        "text": state.feedback,
-        "admissible": state["admissible_commands"],
-        "won": state["won"],
-        "takeable": takeable((fact.name, *fact.names) for fact in state["facts"]),
-    }
-
-
-def takeable(facts: Iterable[tuple[str, ...]]) -> dict[str, list[str]]:
-    """Return what could be taken, with an empty hand, from each receptacle where the agent stands.
-
-    The engine lists no "take" while something is held; the facts say it always.
-    """
-    held: dict[str, set[tuple[str, ...]]] = {}
-    for predicate, *arguments in facts:
-        held.setdefault(predicate, set()).add(tuple(arguments))
-    location = {where for _, where in held.get("atlocation", ())}
-    here = {receptacle for receptacle, where in held.get("receptacleatlocation", ()) if where in location}
-    shut = held.get("openable", set()) - held.get("opened", set())
-    found: dict[str, list[str]] = {}
-    for thing, receptacle in held.get("inreceptacle", ()):
-        if receptacle in here and (receptacle,) not in shut and (thing,) in held.get("pickupable", ()):
-            found.setdefault(receptacle, []).append(thing)
-    return found
+    return {"text": state.feedback, "admissible": state["admissible_commands"], "won": state["won"]}

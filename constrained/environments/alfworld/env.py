@@ -7,11 +7,9 @@ import re
 from functools import partial
 from itertools import islice
 
-from constrained.environments.base import Binding
-from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts, slots
+from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
 from constrained.environments.household.game import SPLITS, game_files, read_game_file
 from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS
-from constrained.environments.household.task_spec import household
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError, install_hint
 from constrained.subprocesses import ChildError, SubprocessError, Worker
@@ -62,8 +60,6 @@ class AlfworldEnv(HouseholdTexts):
         The task sentence.
     had_effect : bool
         Whether the last action was possible; if not, it was answered "Nothing happens."
-    standing_at : str or None
-        The receptacle that the last successful "go to" named.
     done : bool
         Whether the goal has been reached.
 
@@ -88,8 +84,6 @@ class AlfworldEnv(HouseholdTexts):
         self._answer_seconds = answer_seconds
         self._process = Worker("constrained.environments.alfworld.engine")
         self._state: dict | None = None  # the engine's last answer
-        self._receptacles: list[str] = []
-        self.standing_at: str | None = None
         self.had_effect = True
         self.done = False
 
@@ -101,10 +95,8 @@ class AlfworldEnv(HouseholdTexts):
         request = ("reset",) if self._process.running and self._state else ("open", self._content)
         self._state = None
         self._state = self._ask(*request)
-        self.standing_at, self.had_effect, self.done = None, True, self._state["won"]
-        first_observation = self._state["text"]
-        self._receptacles = [fact[1] for fact in household().told_in(first_observation) if fact[0] == "receptacle"]
-        return first_observation
+        self.had_effect, self.done = True, self._state["won"]
+        return self._state["text"]
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; see `HouseholdEnv.step`.
@@ -122,15 +114,10 @@ class AlfworldEnv(HouseholdTexts):
         self.had_effect = answer != NOTHING_HAPPENS
         if not self.had_effect:
             return answer, 0.0, False
-        if action.startswith(GO):
-            self.standing_at = action.removeprefix(GO)
-            answer = answer if self._show_arrival else ARRIVAL.sub("", answer, count=1)
+        if action.startswith(GO) and not self._show_arrival:
+            answer = ARRIVAL.sub("", answer, count=1)
         self.done = self._state["won"]
         return answer, float(self.done), self.done
-
-    def view(self) -> dict[str, Binding]:
-        """Return what each slot of ``grammars/household.lark`` may be bound to now."""
-        return slots(self.admissible(), self._receptacles, self._now()["takeable"], self.standing_at)
 
     def admissible(self) -> list[str]:
         """Return every command that would have an effect now, as the engine lists them.

@@ -1,16 +1,16 @@
-"""The household as a text environment: actions in, observations out, slots in view."""
+"""The household as a text environment: actions in, observations out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import cache
 
-from constrained.environments.base import IN_ON, Binding
+from constrained.environments.base import IN_ON
 from constrained.environments.household import observations
 from constrained.environments.household.game import Game
 from constrained.environments.household.generate import prior_game
-from constrained.environments.household.observations import GO, kind_of, listing_order
+from constrained.environments.household.observations import GO, kind_of
 from constrained.environments.household.task_parser import parse_task
 from constrained.environments.household.task_spec import UNKNOWN, household
 from constrained.environments.memory import WorldMemory
@@ -95,8 +95,6 @@ class HouseholdEnv(HouseholdTexts):
     had_effect : bool
         Whether the last action was possible; if not, it was answered
         "Nothing happens." and changed nothing.
-    standing_at : str or None
-        The receptacle that the last successful "go to" named.
     done : bool
         Whether the goal has been reached.
     truth : WorldState
@@ -112,7 +110,6 @@ class HouseholdEnv(HouseholdTexts):
     def reset(self) -> str:
         """Put everything back and return the room's description and the task."""
         self.truth = self.game.start
-        self.standing_at: str | None = None
         self.had_effect = True
         self.done = False
         return observations.introduction(self.game.receptacles, self.task)
@@ -142,77 +139,12 @@ class HouseholdEnv(HouseholdTexts):
         ground = self.truth.actions[action][0]
         self.truth = self.truth.after(action)
         answer = self.game.answers.to(ground, self.truth.state)
-        if action.startswith(GO):
-            self.standing_at = action.removeprefix(GO)
-            if self._show_arrival:
-                [(_, _, place)] = self.truth.state.of("atlocation")
-                answer = f"You arrive at {place}. {answer}"
+        if self._show_arrival and action.startswith(GO):
+            [(_, _, place)] = self.truth.state.of("atlocation")
+            answer = f"You arrive at {place}. {answer}"
         self.done = self.truth.reached_goal
         return answer, float(self.done), self.done
-
-    def view(self) -> dict[str, Binding]:
-        """Return what each slot of ``grammars/household.lark`` may be bound to now."""
-        task, state = self.truth.task, self.truth.state
-        takeable: dict[str, list[str]] = {}
-        empty_hand = state.changed(deleted=state.of("holdsany"))
-        for _, _, thing, receptacle in task.schemas["take"].query.answers(empty_hand):
-            takeable.setdefault(receptacle, []).append(thing)
-        return slots(self.admissible(), self.game.receptacles, takeable, self.standing_at)
 
     def admissible(self) -> list[str]:
         """Return every command that would have an effect now, and no other."""
         return sorted(self.truth.actions)
-
-
-def slots(
-    admissible: Sequence[str],
-    receptacles: Sequence[str],
-    takeable: Mapping[str, Sequence[str]],
-    standing_at: str | None,
-) -> dict[str, Binding]:
-    """Return the values of the slots of ``grammars/household.lark``, for any engine that lists its admissible commands.
-
-    Parameters
-    ----------
-    admissible : sequence of str
-        The admissible commands.
-    receptacles : sequence of str
-        All there are, in the order of the first observation.
-    takeable : mapping of str to sequence of str
-        What could be taken with an empty hand, by receptacle.
-    standing_at : str or None
-        The receptacle that the last successful "go to" named. Slots that depend
-        on where the player stands are mappings with this one key.
-
-    Returns
-    -------
-    dict
-        A slot without values is an empty mapping or left out.
-    """
-
-    def things(verb: str, last: bool = False) -> list[str]:
-        """The first or the last name in the commands with a verb, receptacles before objects."""
-        commands = (command.removeprefix(f"{verb} ") for command in admissible if command.startswith(f"{verb} "))
-        found = (re.split(" (?:in/on|with) ", command)[-1 if last else 0] for command in commands)
-        return sorted(found, key=lambda n: (0, order[n]) if n in order else (1, listing_order(n)))
-
-    order = {name: number for number, name in enumerate(receptacles)}
-    examinable = things("examine")
-    here = {
-        "REACH": [name for name in examinable if name in order],
-        "CLOSED": things("open"),
-        "OPENED": things("close"),
-        "EXAMINABLE": examinable,
-        "LAMP": things("use"),
-        "FITS": things("put", last=True),
-        "SLICEABLE": things("slice"),
-        "CLEANER": things("clean", last=True),
-        "HEATER": things("heat", last=True),
-        "COOLER": things("cool", last=True),
-    }
-    everywhere = {"RECEPTACLE": things("go to"), "HELD": [name for name in examinable if name not in order]}
-    return {
-        "OBJECT": {r: sorted(takeable[r], key=listing_order) for r in receptacles if takeable.get(r)},
-        **{slot: {standing_at: names} if standing_at is not None and names else {} for slot, names in here.items()},
-        **{slot: names for slot, names in everywhere.items() if names},
-    }

@@ -279,7 +279,7 @@ def test_the_embedded_model_says_the_next_action_of_a_game():
     loaded = load()
     game = HouseholdEnv(make_game(7))
     opening = game.reset()
-    knowledge = ActionKnowledge.from_lark("household").bind_view(game.view())
+    knowledge = ActionKnowledge.from_lark("household").bind_view(game.admissible())
     prompt = step_prompt(WorldMemory(household(), opening).text(), "act", 1)
     model = outlines.from_transformers(loaded.model, loaded.tokenizer)
     action = generator(model, knowledge, **LIMIT)(prompt, do_sample=False, **LIMIT)

@@ -12,21 +12,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks import original
 from constrained.environments.alfworld import env as alfworld
-from constrained.environments.alfworld.engine import takeable
 from constrained.environments.alfworld.env import AlfworldEnv
-from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.env import slots
 from constrained.environments.household.game import game_files
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
 from tests.data import shared
-from tests.environments.household.small_house import wander
 
 ARCHIVE = "alfworld/games_2.1.1_valid_seen.tar.xz"
 engine = pytest.mark.skipif(
@@ -49,31 +43,6 @@ def env(game):
     env.close()
 
 
-@settings(max_examples=25)
-@given(seed=st.integers(0, 10_000), walk=st.randoms(use_true_random=False))
-def test_the_slots_are_told_by_the_admissible_commands_and_what_lies_here(seed, walk):
-    env = HouseholdEnv(make_game(seed))
-    for _ in wander(env, walk, 15):
-        view = {slot: values for slot, values in env.view().items() if values}
-        told = slots(env.admissible(), env.game.receptacles, env.view()["OBJECT"], env.standing_at)
-        assert {slot: values for slot, values in told.items() if values} == view
-
-
-def test_a_shut_drawer_and_what_is_fixed_are_not_takeable():
-    facts = [
-        ("atlocation", "agent1", "loc 3"),
-        ("receptacleatlocation", "drawer 1", "loc 3"), ("receptacleatlocation", "drawer 10", "loc 3"),
-        ("receptacleatlocation", "desk 1", "loc 3"), ("receptacleatlocation", "bed 1", "loc 4"),
-        ("openable", "drawer 1"), ("openable", "drawer 10"), ("opened", "drawer 10"),
-        ("pickupable", "pen 1"), ("pickupable", "pen 10"), ("pickupable", "mug 1"), ("pickupable", "book 1"),
-        ("inreceptacle", "pen 1", "drawer 1"), ("inreceptacle", "pen 10", "drawer 10"),
-        ("inreceptacle", "mug 1", "desk 1"), ("inreceptacle", "desklamp 1", "desk 1"),
-        ("inreceptacle", "book 1", "bed 1"),
-    ]  # fmt: skip
-    assert takeable(facts) == {"drawer 10": ["pen 10"], "desk 1": ["mug 1"]}
-    assert takeable([]) == {}
-
-
 def test_without_the_engine_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setattr(alfworld, "PACKAGES", ("no_such_engine",))
     with pytest.raises(GameError, match=r"isn't installed: no no_such_engine[\s\S]*constrained-agents\[alfworld\]"):
@@ -89,7 +58,7 @@ def test_a_damaged_file_is_refused_before_the_engine_starts(content):
 def test_a_game_that_was_not_begun_has_no_moment(game):
     env = AlfworldEnv(*game)
     assert env.task == "look at alarmclock under the desklamp."
-    for ask in (env.view, env.admissible, lambda: env.step("look")):
+    for ask in (env.admissible, lambda: env.step("look")):
         with pytest.raises(GameError, match="call reset"):
             ask()
     env.close()
@@ -118,13 +87,13 @@ def test_the_same_game_gives_the_same_observations():
 @engine
 def test_household_knowledge_drives_the_engine(env):
     env.reset()
-    place, rng = ActionKnowledge.from_lark("household").bind_view(env.view()), random.Random(3)
+    place, rng = ActionKnowledge.from_lark("household").bind_view(env.admissible()), random.Random(3)
     for _ in range(12):
         texts = place.next_action().automaton.start.texts(1000)
         action = rng.choice(sorted(text.decode() for text in texts))
         env.step(action)
         assert env.had_effect, action
-        place = place.after(action).bind_view(env.view())
+        place = place.after(action).bind_view(env.admissible())
 
 
 @engine

@@ -9,7 +9,6 @@ from typing import Protocol, runtime_checkable
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests
-from constrained.agents.parse import parse
 from constrained.agents.plan import Step
 from constrained.agents.step_formats import MAX_THOUGHT
 from constrained.agents.step_writer import next_grammar, next_head, next_prompt
@@ -22,6 +21,7 @@ from constrained.agents.strategies.lumos.conversation import (
 )
 from constrained.agents.strategies.lumos.planner import Subgoal, reads_memory
 from constrained.automaton import Grammar
+from constrained.automaton.parse import parse
 from constrained.decoding.request import Generation
 from constrained.environments.executor.actions import action_grammar, further_action
 from constrained.grammar import ContextFreeGrammar

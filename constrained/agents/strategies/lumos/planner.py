@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests
-from constrained.agents.parse import parse
 from constrained.agents.step_formats import shipped_grammar, thought_grammar
 from constrained.agents.step_writer import next_head, next_prompt
 from constrained.agents.strategies.lumos.conversation import (
@@ -20,6 +19,7 @@ from constrained.agents.strategies.lumos.conversation import (
     plan_for,
 )
 from constrained.automaton import Grammar
+from constrained.automaton.parse import parse
 from constrained.decoding.request import Generation
 
 ROLE = "planner"

@@ -1,0 +1,98 @@
+"""An environment that only lists its admissible commands: the masks admit those of them that the order admits."""
+
+import pytest
+
+from constrained import generate_plan
+from constrained.agents.episode import Episode
+from constrained.agents.plan import Plan
+from constrained.agents.settings import Settings
+from constrained.errors import ConstrainedError
+from constrained.knowledge import ActionKnowledge
+
+KNOWLEDGE = ActionKnowledge.from_lark("""
+%declare _STEP THING WAY
+// Find the treasure.
+start: look
+// look: look around first.
+look: "look" _STEP [go{WAY} | act]
+// go: go somewhere.
+go{w}: "go " w _STEP [look | act]
+act: take{THING} | open{THING} | tell
+// take: take something.
+take{t}: "take " t _STEP [look | act]
+// open: open something.
+open{t}: "open " t _STEP [look | act]
+// tell: say anything.
+tell: "tell " /[a-z ]+/ _STEP [look | act]
+""")
+
+
+class Cellar:
+    """As TextWorld's games: each answer comes with a list of all commands that are possible next."""
+
+    def reset(self):
+        self.inside, self.opened = False, False
+        return "You stand before a cellar. Your task is to: take the coin."
+
+    def admissible(self):
+        if not self.inside:
+            return ["look", "go down", "jump"]
+        return ["look", "go up", "take lamp", "tell joke", "take coin" if self.opened else "open chest"]
+
+    def step(self, action):
+        assert action in self.admissible()
+        self.inside = action == "go down" or (self.inside and action != "go up")
+        self.opened = self.opened or action == "open chest"
+        return "Done.", float(action == "take coin"), action == "take coin"
+
+
+def episode(environment, **settings):
+    """An episode with this knowledge that has begun."""
+    plan = Plan("take the coin", "cellar", "act", "", True, 0)
+    found = Episode({}, KNOWLEDGE, plan, Settings("act", "act", **settings), environment)
+    found.begin()
+    return found
+
+
+def admitted(playing):
+    """The next actions."""
+    return {text.decode() for text in playing.next_action().automaton.start.texts(100)}
+
+
+def do(playing, action):
+    playing.do(playing.new_step("", action))
+
+
+def test_exactly_the_listed_commands_that_the_order_admits_are_admitted():
+    playing = episode(Cellar())
+    assert admitted(playing) == {"look"}
+    do(playing, "look")
+    assert admitted(playing) == {"go down"}  # "jump" is no action
+    do(playing, "go down")
+    # What can be taken can't be opened though both are THING, and what could be told is listed, too.
+    assert admitted(playing) == {"look", "take lamp", "tell joke", "open chest"}
+    assert playing.world.in_view({"THING"}).endswith("THING: lamp, chest")
+
+
+def test_form_admits_what_the_names_allow():
+    playing = episode(Cellar(), level="form")
+    do(playing, "look")
+    do(playing, "go down")
+    action = playing.next_action()
+    assert [action.matches(text) for text in ("take chest", "open lamp", "tell secrets", "take sun")] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_choice_plays_it(seed):
+    plan = generate_plan(
+        "take the coin", KNOWLEDGE, environment=Cellar(), model="random", strategy="act", max_steps=60, seed=seed
+    )
+    assert plan.invalid == plan.misordered == 0 and plan.steps[0].action == "look"
+
+
+@pytest.mark.parametrize("listed", ["look", None, [1]])
+def test_a_listing_that_is_none_is_one_clear_error(listed):
+    cellar = Cellar()
+    cellar.admissible = lambda: listed
+    with pytest.raises(ConstrainedError, match=r"admissible\(\) gave"):
+        episode(cellar)
