@@ -274,6 +274,12 @@ class DomainReader:
                 raise self.error(term, f"variable {term} is not declared here")
             if not term.startswith("?") and term.lower() not in self.domain.constants:
                 self.undeclared(term)
+        for term, parameter in zip(terms, self.domain.predicates.get(predicate, ())):
+            kind = self.domain.constants.get(term.lower())
+            if kind is not None and not self.domain.is_subtype(kind, parameter.type):
+                own, taken = self.domain.spell(kind), self.domain.spell(parameter.type)
+                hint = f"name a {taken}, or declare '{head}' with a wider type"
+                raise self.error(term, f"{term} is of the type {own}, where '{head}' takes {taken}", hint)
         return model.Literal(predicate, tuple(self.name(t) for t in terms))
 
     def effects(

@@ -20,6 +20,13 @@ GOAL = " (:goal (at van s)))"
         (BEGIN + INIT.replace("at van n", "at bus n") + GOAL, 3, 25, "no object 'bus'"),
         (BEGIN + INIT.replace("at van n", "near van n") + GOAL, 3, 22, "no predicate 'near'"),
         (BEGIN + INIT.replace("at van n", "at van") + GOAL, 3, 22, "'at' has 2 arguments, not 1"),
+        (BEGIN + INIT.replace("at van n", "at s n") + GOAL, 3, 25, "s is of the type shore, where 'at' takes car"),
+        (
+            BEGIN + INIT + GOAL.replace("at van s", "at van van"),
+            4,
+            17,
+            "van is of the type car, where 'at' takes shore",
+        ),
         (BEGIN + INIT.replace("(at van n)", "(at 5 (at van n))") + GOAL, 3, 22, "timed initial literals"),
         (BEGIN + INIT.replace("(at van n)", "(at van n) (not (at van n))") + GOAL, 3, 33, "both holds and doesn't"),
         (BEGIN + INIT + GOAL.replace("at van s", "at van west"), 4, 17, "no object 'west'"),
