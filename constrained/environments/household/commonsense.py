@@ -1,11 +1,13 @@
-"""Common-sense knowledge of homes: what rooms contain, what furniture holds, what can be done to objects.
+"""Common-sense knowledge of homes, by kinds of things: what `grammars/household_game.lark` says, and kinds of rooms.
 
-Written by hand, in the vocabulary of ALFWorld, so that an agent can play those games and ours.
+The rooms are written by hand, in the vocabulary of ALFWorld.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from constrained.environments.household.game import household_world
 
 
 @dataclass(frozen=True)
@@ -27,78 +29,30 @@ class Room:
     scenery: dict[str, str]
 
 
-FOOD = "Apple Bread Egg Lettuce Potato Tomato"
-DISHES = "Bowl Cup Mug Plate"
-CUTLERY = "ButterKnife Fork Knife Ladle Spatula Spoon"
-COOKWARE = "Kettle Pan Pot"
-SPICES = "PepperShaker SaltShaker"
-DRINKS = "Glassbottle WineBottle"
-WASHING = "Cloth DishSponge HandTowel SoapBar SoapBottle SprayBottle"
-TOILETRIES = "Candle TissueBox ToiletPaper"
-POCKET = "CellPhone CreditCard KeyChain Watch"
-WRITING = "Pen Pencil"
-READING = "Book CD Laptop Newspaper RemoteControl"
-ORNAMENTS = "Bowl Candle Plate Statue TissueBox Vase WateringCan"
-SPORTS = "BaseballBat BasketBall TennisRacket"
-KITCHENWARE = f"{FOOD} {DISHES} {CUTLERY} {COOKWARE} {SPICES} {DRINKS}"
-OFFICE = f"{POCKET} {WRITING} {READING} AlarmClock Box Mug"
+def _kind(term: str) -> str:
+    """An object of ``grammars/household_game.lark`` as the name of a kind: "sinkbasintype" -> "SinkBasin"."""
+    return household_world().domain.spell(term).removesuffix("Type")
 
+
+_homes = household_world().problem
+assert _homes is not None  # the file says what homes are like
 # The kinds of objects that each kind of receptacle takes.
-HOLDS: dict[str, frozenset[str]] = {
-    receptacle: frozenset(kinds.split())
-    for receptacle, kinds in {
-        "ArmChair": f"{POCKET} {READING} Box Cloth Pillow",
-        "BathtubBasin": "Cloth DishSponge HandTowel SoapBar Towel",
-        "Bed": "BaseballBat BasketBall Book CellPhone Laptop Newspaper Pillow TeddyBear TennisRacket",
-        "Cabinet": f"{DISHES} {COOKWARE} {SPICES} {DRINKS} {WASHING} {TOILETRIES} {POCKET} "
-        "Book Box CD Ladle Newspaper Plunger Towel Vase WateringCan",
-        "Cart": f"{WASHING} {TOILETRIES} Plunger Towel",
-        "CoffeeMachine": "Mug",
-        "CoffeeTable": f"{OFFICE} {ORNAMENTS}",
-        "CounterTop": f"{KITCHENWARE} {WASHING} {TOILETRIES} {OFFICE} Statue Vase",
-        "Desk": f"{OFFICE} {ORNAMENTS} {SPORTS} Cloth",
-        "DiningTable": f"{KITCHENWARE} {OFFICE} {ORNAMENTS} {SPORTS} Cloth DishSponge SoapBottle SprayBottle",
-        "Drawer": f"{CUTLERY} {SPICES} {WASHING} {TOILETRIES} {POCKET} {WRITING} "
-        "Book CD Newspaper RemoteControl WateringCan",
-        "Dresser": f"{OFFICE} {ORNAMENTS} {SPORTS} Cloth SprayBottle SoapBottle ToiletPaper",
-        "Fridge": f"{FOOD} {DISHES} {DRINKS} Pan Pot",
-        "GarbageCan": f"{FOOD} {DRINKS} {WASHING} {TOILETRIES} {WRITING} CD Newspaper",
-        "HandTowelHolder": "HandTowel",
-        "LaundryHamper": "Cloth HandTowel Towel",
-        "Microwave": "Apple Bowl Bread Cup Egg Glassbottle Mug Plate Potato Tomato",
-        "Ottoman": f"{POCKET} {READING} Box Pillow",
-        "Safe": "CD CellPhone CreditCard KeyChain Statue Vase Watch",
-        "Shelf": f"{DISHES} {COOKWARE} {SPICES} {DRINKS} {WASHING} {OFFICE} {ORNAMENTS} ToiletPaper",
-        "SideTable": f"{KITCHENWARE} {WASHING} {TOILETRIES} {OFFICE} {ORNAMENTS} {SPORTS}",
-        "SinkBasin": f"{DISHES} {CUTLERY} {COOKWARE} Apple Cloth DishSponge Egg Glassbottle HandTowel "
-        "Lettuce Potato SoapBar Tomato",
-        "Sofa": f"{POCKET} {READING} Box Pillow TeddyBear",
-        "StoveBurner": COOKWARE,
-        "TVStand": f"{POCKET} {WRITING} {READING} {ORNAMENTS} Box",
-        "Toaster": "",
-        "Toilet": f"{WASHING} {TOILETRIES}",
-        "ToiletPaperHanger": "ToiletPaper",
-        "TowelHolder": "Towel",
-    }.items()
-}
-OPENABLE = frozenset("Cabinet Drawer Fridge Microwave Safe".split())
+HOLDS: dict[str, set[str]] = {_kind(name): set() for name, of in _homes.objects.items() if of == "rtype"}
+# What can be done with things of a kind: "openable".
+TRAITS: dict[str, list[str]] = {}
+for _predicate, _thing, *_others in _homes.init:
+    if _others:
+        HOLDS[_kind(_thing)].update(map(_kind, _others))
+    else:
+        TRAITS.setdefault(_kind(_thing), []).append(_predicate)
+OBJECTS = frozenset(kind for held in HOLDS.values() for kind in held)
+LAMPS = tuple(kind for kind, traits in TRAITS.items() if "toggleable" in traits)
 # How much likelier an object lies there than in a drawer.
 CROWDED = {
     "Bed": 3, "CoffeeTable": 5, "CounterTop": 9, "Desk": 6, "DiningTable": 6, "Dresser": 5,
     "Fridge": 5, "SideTable": 4, "SinkBasin": 2, "Sofa": 4, "StoveBurner": 4, "TVStand": 4, "Toilet": 4,
 }  # fmt: skip
 
-# The kinds of objects that can be cleaned, heated and cooled.
-TREATABLE: dict[str, frozenset[str]] = {
-    "clean": frozenset(
-        f"{DISHES} {CUTLERY} {COOKWARE} Apple Cloth DishSponge Egg Lettuce Potato SoapBar Tomato".split()
-    ),
-    "heat": frozenset("Apple Bread Cup Egg Mug Plate Potato Tomato".split()),
-    "cool": frozenset(f"{FOOD} {DISHES} Pan Pot WineBottle".split()),
-}
-SLICEABLE = frozenset(FOOD.split())
-VESSELS = frozenset(f"{DISHES} Box Pan Pot".split())
-LAMPS = ("DeskLamp", "FloorLamp")
 # Where a lamp can stand.
 LAMP_STANDS = ("SideTable", "Desk", "Dresser", "CoffeeTable", "Shelf", "DiningTable", "CounterTop")
 
@@ -159,5 +113,3 @@ ROOMS: dict[str, Room] = {
         scenery={"HousePlant": "CounterTop"},
     ),
 }  # fmt: skip
-
-OBJECTS = frozenset(kind for held in HOLDS.values() for kind in held)

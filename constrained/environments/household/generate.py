@@ -11,7 +11,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 
 from constrained.environments.household import commonsense
-from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, LAMPS, OBJECTS, ROOMS, TREATABLE, Room
+from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, LAMPS, OBJECTS, ROOMS, TRAITS, Room
 from constrained.environments.household.game import Game
 from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_parser import parse_task, resolve_task
@@ -19,7 +19,6 @@ from constrained.environments.household.task_spec import (
     LIGHT,
     TASK_TYPES,
     TREATED,
-    TREATMENTS,
     TWO,
     UNKNOWN,
     TaskSpec,
@@ -155,7 +154,7 @@ def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
             continue
         if task_type == LIGHT and not _has_reading_lamps(room):
             continue
-        kinds = [kind for kind in room.objects if treatment is None or kind in TREATABLE[treatment.verb]]
+        kinds = [kind for kind in room.objects if treatment is None or treatment.trait in TRAITS[kind]]
         for destination in LAMPS if task_type == LIGHT else tuple(room.furniture):
             if task_type == TWO and destination in _SINGLE:
                 continue
@@ -270,28 +269,14 @@ def state_problem(
     for receptacle in furniture:
         kind = _kind(receptacle)
         init += [("receptacleType", receptacle, f"{kind}Type"), ("receptacleAtLocation", receptacle, sites[receptacle])]
-        if kind in commonsense.OPENABLE:
-            init.append(("openable", receptacle))
+        init += [(trait, receptacle) for trait in TRAITS.get(kind, ())]
     for into in receptacle_kinds:
         init += [("canContain", f"{into}Type", f"{kind}Type") for kind in object_kinds if kind in HOLDS.get(into, ())]
     for name, receptacle in lying:
         init += [("objectType", name, f"{_kind(name)}Type"), ("inReceptacle", name, receptacle)]
         init.append(("objectAtLocation", name, sites[receptacle]))
-        init += [(trait, name) for trait in _traits(_kind(name))]
+        init += [(trait, name) for trait in TRAITS.get(_kind(name), ())]
     return Problem(objects, tuple(init), spec.goal())
-
-
-def _traits(kind: str) -> list[str]:
-    """Return what the planning domain says of objects of a kind."""
-    if kind in LAMPS:
-        return ["toggleable"]
-    if kind not in OBJECTS:
-        return []  # scenery
-    traits = ["pickupable"]
-    traits += [TREATMENTS[verb].trait for verb, kinds in TREATABLE.items() if kind in kinds]
-    traits += ["sliceable"] * (kind in commonsense.SLICEABLE)
-    traits += ["isReceptacleObject"] * (kind in commonsense.VESSELS)
-    return traits
 
 
 def _kind(identifier: str) -> str:

@@ -60,8 +60,9 @@ def resolve_task(task: str) -> tuple[TaskSpec, int]:
     if spec.task_type == LIGHT:
         return TaskSpec(LIGHT, kind, _known_kind(spec.destination, commonsense.LAMPS, "lamp", task)), wording
     receptacle = _known_kind(spec.destination, commonsense.HOLDS, "receptacle", task)
-    if spec.treatment is not None and kind not in commonsense.TREATABLE[spec.treatment.verb]:
-        raise _impossible(task, f"{kind} can't be made {spec.state}", commonsense.TREATABLE[spec.treatment.verb])
+    if spec.treatment is not None and spec.treatment.trait not in commonsense.TRAITS[kind]:
+        others = {kind for kind, traits in commonsense.TRAITS.items() if spec.treatment.trait in traits}
+        raise _impossible(task, f"{kind} can't be made {spec.state}", others)
     if kind not in commonsense.HOLDS[receptacle]:
         raise _impossible(task, f"{receptacle} doesn't hold {kind}", commonsense.HOLDS[receptacle])
     return TaskSpec(spec.task_type, kind, receptacle), wording
@@ -95,6 +96,6 @@ def _known_kind(words: str, known: Collection[str], role: str, task: str) -> str
     )
 
 
-def _impossible(task: str, reason: str, possible: frozenset[str]) -> GameError:
+def _impossible(task: str, reason: str, possible: Collection[str]) -> GameError:
     others = ", ".join(sorted(possible)) or "nothing"
     return GameError(f"the task {task[:80]!r} can't be done: {reason}", hint=f"possible are: {others}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from lark import Token
@@ -306,7 +307,7 @@ class _Reader(WordingReader):
         facts: dict[tuple[str, ...], None] = {}
         conditions: list[Condition] = []
         for statement in init:
-            for atom in statement.children:
+            for atom in (one for listed in statement.children for one in self.each(listed)):
                 literal = self.atom(atom, Scope(what="of the problem"), any_thing=False)
                 assert isinstance(literal, Literal)
                 if literal.predicate not in self.domain.predicates:
@@ -329,6 +330,24 @@ class _Reader(WordingReader):
             term for action in self.domain.actions for literal in _literals_of(action) for term in literal.terms
         } | {term for goal in self.world.goals for literal in literals_in(goal.condition) for term in literal.terms}
         self.domain.constants.update({name: kind for name, kind in self.objects.items() if name in used})
+
+    def each(self, atom: ParseTree) -> Iterator[ParseTree]:
+        """The facts that an `init` line says at once: a list stands for its objects, and a type for all of its own."""
+        name, *terms = atom.children
+        choices: list[list[Token]] = []
+        for term in terms:
+            listed = term.children if isinstance(term, ParseTree) and term.data == "list" else [term]
+            named = [self.word(one) if one is not None else one for one in listed]
+            choices.append([token for one in named for token in self.things_of(one)])
+        yield from (ParseTree(atom.data, [name, *chosen]) for chosen in product(*choices))
+
+    def things_of(self, token: Token) -> list[Token]:
+        """The objects of a type, where a name is that of a type and of no object; else the name itself."""
+        kind = None if token is None else plain(token).lower()
+        if kind in self.objects or kind not in self.domain.types:
+            return [token]
+        own = (name for name, of in self.objects.items() if self.domain.is_subtype(of, kind))
+        return [token.update(value=self.domain.spell(name)) for name in own]
 
     def task_goal(self, patterns: ParseTree, condition: ParseTree) -> None:
         found = self.patterns(patterns)

@@ -180,7 +180,7 @@ _OF_VALUES = {"SIGN", "OVER", "EQUAL", "DOT", "LSQB", "LBRACE", "NUMBER", "EMPTY
               *map(str.upper, _OF_TOOLS)}  # fmt: skip
 
 VALUES = frozenset({*_OF_TOOLS, "keeps", "assignment", "each_of", "contained", "sum", "product", "minus", "choice",
-                    "listing", "member", "item", "list", "mapping"})  # fmt: skip
+                    "listing", "member", "item", "mapping"})  # fmt: skip
 """Statements and parts of statements that only a policy of tools has: they are about JSON values."""
 
 

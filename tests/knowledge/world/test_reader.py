@@ -58,6 +58,19 @@ def test_an_action_is_read_from_its_text(world):
     assert list(world.read("sing")) == []
 
 
+def test_a_list_says_several_facts_and_a_type_those_of_its_objects():
+    world = read_world(
+        "//: type place, thing; tool: thing\n//: fact in(thing, place), sharp(thing)\n"
+        "//: object box, bag: place; saw, axe: tool; cup: thing\n"
+        "//: init in([tool, cup], box), in(cup, [bag]), sharp(tool)\nstart: go{PLACE}\n"
+        '%declare _STEP PLACE\n// go: go.\n//: needs some t: thing (in(t, p))\ngo{p}: "go to " p _STEP start\n'
+    )
+    assert world.problem.init == (
+        ("in", "saw", "box"), ("in", "axe", "box"), ("in", "cup", "box"), ("in", "cup", "bag"),
+        ("sharp", "saw"), ("sharp", "axe"),
+    )  # fmt: skip
+
+
 def test_parameters_get_their_types_from_slots_and_from_facts(world):
     types = {a.name: [p.type for p in a.parameters] for a in world.domain.actions}
     assert types["heat"] == ["thing", "microwave"] and types["take"] == ["thing", "place"]
@@ -93,6 +106,8 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         ("//: needs ready", "3:11", "stands above no rule"),
         ("//: init ready(a)", "3:10", "`ready` has 0 arguments, not 1"),
         ("//: object a: place\n//: init in(a, a)", "4:13", "a is a place, where a thing belongs"),
+        ("//: object a: place\n//: init at([a, b])", "4:17", "no parameter, variable or object of the problem called"),
+        ("//: object a: place\n//: init at([[a, a]])", "4:15", "a name belongs here"),
         ("//: init at(a)", "3:13", "no parameter, variable or object of the problem called `a`"),
         ("//: maybe redy", "3:11", "no fact `redy`"),
         ('//: tells in(t, p) by "The {p} is full."', "3:11", "nothing says which `t`"),
