@@ -92,7 +92,8 @@ class World:
             found.update(view)
         elif isinstance(self.environment, WithCommands):
             commands = self.environment.admissible()
-            if isinstance(commands, str) or not all(isinstance(command, str) for command in commands):
+            texts = not isinstance(commands, str) and isinstance(commands, Collection)
+            if not texts or not all(isinstance(command, str) for command in commands):
                 raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
             self.commands = frozenset(commands)
             found.update(slot_values(knowledge.grammar, commands))

@@ -8,6 +8,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.settings import Settings
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
+from tests.agents.baselines import GENERAL
 
 KNOWLEDGE = ActionKnowledge.from_lark("""
 %declare _STEP THING WAY
@@ -49,7 +50,7 @@ class Cellar:
 def episode(environment, **settings):
     """An episode with this knowledge that has begun."""
     plan = Plan("take the coin", "cellar", "act", "", True, 0)
-    found = Episode({}, KNOWLEDGE, plan, Settings("act", "act", **settings), environment)
+    found = Episode({"policy": GENERAL}, KNOWLEDGE, plan, Settings("act", "act", **settings), environment)
     found.begin()
     return found
 

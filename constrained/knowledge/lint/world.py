@@ -68,7 +68,7 @@ class _Uses:
         for action in self.domain.actions:
             conditions += [action.precondition, *(effect.condition for effect in action.effects)]
         own = any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
-        own = own or (self.initial and not world.goals)
+        own = own or (bool(self.initial) and not world.goals)
         self.elsewhere = not own  # what holds at the start is said by problems in other files
         self.asked = {literal.predicate for one in conditions for literal in literals_in(one)}
 

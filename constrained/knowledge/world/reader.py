@@ -334,16 +334,15 @@ class _Reader(WordingReader):
     def each(self, atom: ParseTree) -> Iterator[ParseTree]:
         """The facts that an `init` line says at once: a list stands for its objects, and a type for all of its own."""
         name, *terms = atom.children
-        choices: list[list[Token]] = []
+        choices = []
         for term in terms:
             listed = term.children if isinstance(term, ParseTree) and term.data == "list" else [term]
-            named = [self.word(one) if one is not None else one for one in listed]
-            choices.append([token for one in named for token in self.things_of(one)])
+            choices.append([one for given in listed for one in (given and self.things_of(self.word(given))) or [given]])
         yield from (ParseTree(atom.data, [name, *chosen]) for chosen in product(*choices))
 
     def things_of(self, token: Token) -> list[Token]:
         """The objects of a type, where a name is that of a type and of no object; else the name itself."""
-        kind = None if token is None else plain(token).lower()
+        kind = plain(token).lower()
         if kind in self.objects or kind not in self.domain.types:
             return [token]
         own = (name for name, of in self.objects.items() if self.domain.is_subtype(of, kind))
