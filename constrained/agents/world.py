@@ -95,10 +95,13 @@ class World:
             texts = not isinstance(commands, str) and isinstance(commands, Collection)
             if not texts or not all(isinstance(command, str) for command in commands):
                 raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
-            self.commands = frozenset(commands)
             found.update(slot_values(knowledge.grammar, commands))
+            self.commands = frozenset(commands)
         if isinstance(self.memory, MemoryWithSlots):
-            found.update(self.memory.slots())
+            remembered = self.memory.slots()
+            found.update(remembered)
+            if not knowledge.slots.isdisjoint(remembered):  # more can be named than can be done now
+                self.commands = None
         self.shown = found
         return found
 

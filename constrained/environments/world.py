@@ -57,31 +57,35 @@ class WorldEnvironment(FactsEnvironment):
                 "add what there is and what holds at the start: //: object ..., //: init ..., //: goal ...",
             )
         self.world = world
-        self._truth = Task(world.domain, world.problem)
-        self._answers = Answers(world, self._truth)
-        self.task = condition_words(self._truth.goal, self._truth) if self._truth.goal is not None else "anything"
+        task = Task(world.domain, world.problem)
+        self._start = WorldState(world, task, task.initial)
+        self._answers = Answers(world, task)
+        self.task = condition_words(task.goal, task) if task.goal is not None else "anything"
         self.reset()
 
     def reset(self) -> str:
         """Start at the file's initial facts; the answer names objects, known facts and goal."""
-        self._state = self._truth.initial
+        self._truth = self._start
         self.known = Known(self.world)
-        self.had_effect, self.done = True, self._truth.reached_goal(self._state)
+        self.had_effect, self.done = True, self._goal_holds()
         return "\n".join([*self.lines(), f"Your task is to: {self.task}"])
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do an action; what is not possible changes nothing."""
-        ground = self._answers.ground(action, self._state)
+        ground = min(self._truth.actions.get(action, ()), default=None)
         self.had_effect = ground is not None
         if ground is None:
             answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
         else:
-            self._state = self._truth.apply(self._state, ground)
-            answer = self._answers.to(ground, self._state) or DONE
+            self._truth = self._truth.told(self._truth.task.apply(self._truth.state, ground))
+            answer = self._answers.to(ground, self._truth.state) or DONE
         if self.had_effect or self.world.fails:
             self.known.update(action, answer)
-        self.done = self._truth.reached_goal(self._state)
+        self.done = self._goal_holds()
         return answer, float(self.done), self.done
+
+    def _goal_holds(self) -> bool:
+        return self._truth.task.reached_goal(self._truth.state)
 
     def lines(self) -> Iterator[str]:
         """What is known, as the file's `shows` lines say it, or else all of it."""
@@ -98,7 +102,7 @@ class WorldEnvironment(FactsEnvironment):
 
 
 class Answers:
-    """What a text does in a problem, and what actions answer: what the `tells` lines say of the state after them.
+    """What actions answer: what the `tells` lines say of the state after them.
 
     Parameters
     ----------
@@ -111,15 +115,6 @@ class Answers:
         self.world, self.task = world, task
         self._order = {name: number for number, name in enumerate(task.objects)}
         self._queries: dict[Condition, tuple[list[str], Query]] = {}
-
-    def ground(self, text: str, state: State) -> GroundAction | None:
-        """The action that a text is, if it is possible in a state."""
-        for name, given in self.world.read(text):
-            if self.task.objects.keys() >= set(given.values()):
-                found = self.task.schemas[name].query.answers(state, given)
-                if found:
-                    return GroundAction(name, min(found))
-        return None
 
     def to(self, action: GroundAction, state: State) -> str:
         """The answer to an action that has led to a state; "" if no line says one."""

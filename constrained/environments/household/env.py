@@ -10,12 +10,13 @@ from constrained.environments.base import IN_ON
 from constrained.environments.household import observations
 from constrained.environments.household.game import Game
 from constrained.environments.household.generate import prior_game
-from constrained.environments.household.observations import GO, kind_of
+from constrained.environments.household.observations import GO
 from constrained.environments.household.task_parser import parse_task
 from constrained.environments.household.task_spec import UNKNOWN, household
 from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world.world import kind_of
 
 KNOWLEDGE = "household"
 """The shipped action knowledge of these games."""

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from constrained.environments.household import commonsense
 from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, LAMPS, OBJECTS, ROOMS, TRAITS, Room
 from constrained.environments.household.game import Game
-from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_parser import parse_task, resolve_task
 from constrained.environments.household.task_spec import (
     LIGHT,
@@ -26,6 +25,7 @@ from constrained.environments.household.task_spec import (
 )
 from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
+from constrained.knowledge.world.world import kind_of
 from constrained.planning.model import Problem
 
 # Receptacles that hold one object.
@@ -183,7 +183,10 @@ def _has_reading_lamps(room: Room) -> bool:
 
 
 def _needed_furniture(spec: TaskSpec) -> list[str]:
-    return [*filter(None, [spec.receptacle]), *([spec.treatment.appliance] if spec.treatment else [])]
+    return [
+        *([] if spec.task_type == LIGHT else [spec.destination]),
+        *([spec.treatment.appliance] if spec.treatment else []),
+    ]
 
 
 def _furniture(spec: TaskSpec, room: Room, rng: random.Random) -> list[str]:

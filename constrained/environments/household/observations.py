@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from constrained.knowledge.world.pattern import listed
-from constrained.knowledge.world.world import kind_of
 
 NOTHING_HAPPENS = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
@@ -19,16 +18,6 @@ GO = "go to "
 NAME = r"[a-z]+ \d+"
 
 ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
-
-
-def number_of(name: str) -> int:
-    """The number in a name: ``"desk 10"`` -> 10."""
-    return int(name.rpartition(" ")[2])
-
-
-def listing_order(name: str) -> tuple[str, int]:
-    """The key by which the game sorts names in its lists: by kind, then by falling number."""
-    return kind_of(name), -number_of(name)
 
 
 def name_things(identifiers: Iterable[str]) -> dict[str, str]:

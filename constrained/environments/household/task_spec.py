@@ -86,11 +86,6 @@ class TaskSpec:
         return self.treatment.state if self.treatment else ""
 
     @property
-    def receptacle(self) -> str:
-        """Kind of the receptacle the object must end in; empty for look_at_obj_in_light."""
-        return "" if self.task_type == LIGHT else self.destination
-
-    @property
     def lamp(self) -> str:
         """Kind of the lamp to look under; empty for the other task types."""
         return self.destination if self.task_type == LIGHT else ""
