@@ -183,13 +183,10 @@ class Episode:
         listed = self.world.commands if self.level not in (None, FORM) else None
         if self.choose is None and not to_goal and listed is None:
             return action
-        actions = action.texts()
-        all_of_them = actions is not None
-        if actions is None and listed is not None:
-            actions = sorted(command for command in listed if self.space.knowledge.judge(command))
-        if actions is None:  # too many to tell what to leave out
+        left = action.texts() if listed is None else [one for one in sorted(listed) if action.matches(one)]
+        if left is None:  # too many to tell what to leave out
             return action
-        left = [text for text in actions if listed is None or text in listed]
+        admitted = len(left)
         facts, here = self.facts() if to_goal else None, self.world.situation()
         if to_goal:
             left = self.world.history.without_dead_ends(left, facts, here)
@@ -200,7 +197,8 @@ class Episode:
         if not left:
             self.end("nothing is left that was not done")
             return None
-        return action if all_of_them and len(left) == len(actions) else Grammar.from_choices(left)
+        same = len(left) == admitted and (listed is None or action.texts(admitted) is not None)
+        return action if same else Grammar.from_choices(left)
 
     def facts(self) -> Facts | None:
         """What is known as facts now; in a plan written ahead, what will be."""

@@ -92,8 +92,7 @@ class World:
             found.update(view)
         elif isinstance(self.environment, WithCommands):
             commands = self.environment.admissible()
-            texts = not isinstance(commands, str) and isinstance(commands, Collection)
-            if not texts or not all(isinstance(command, str) for command in commands):
+            if not isinstance(commands, (list, tuple, set)) or not all(isinstance(one, str) for one in commands):
                 raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
             found.update(slot_values(knowledge.grammar, commands))
             self.commands = frozenset(commands)

@@ -17,11 +17,10 @@ from constrained.grammar import ContextFreeGrammar, nodes
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """One value of a slot, or of some texts, wherever a parameter writes it; `key`: the value that it depends on."""
+    """One text, wherever a parameter writes it: any value of a slot; `key`: the value that it depends on."""
 
     slot: str
     key: Value | None = None
-    texts: tuple[bytes, ...] | None = None  # None: any
 
 
 class Part(NamedTuple):
@@ -152,12 +151,11 @@ class _Parser:
         elif (written := text_of(value, parts, self.text)) is not None:
             yield from ((end, parts) for end in self._listed((written.encode(),), at))
         elif isinstance(value, Chosen):
-            stops = range(len(self.text), at, -1) if value.texts is None else self._listed(value.texts, at)
-            yield from ((end, (*parts, Part(value.slot, at, end, value))) for end in stops)
+            yield from ((end, (*parts, Part(value.slot, at, end, value))) for end in range(len(self.text), at, -1))
 
     def _listed(self, values: tuple[bytes, ...], at: int) -> Iterator[int]:
         """The ends of those of `values` that stand at `at`."""
-        for value in sorted(values, key=len, reverse=True) if len(values) > 1 else values:
+        for value in sorted(values, key=len, reverse=True):
             word = value.decode()
             if self.text.startswith(word, at):
                 yield at + len(word)
@@ -189,5 +187,5 @@ def _scope(given: Mapping[str, nodes.ScopeValue]) -> Values:
         elif isinstance(value, nodes.Node):
             found[name] = value, {}
         else:
-            found[name] = value if isinstance(value, bytes) else Chosen("", texts=value)
+            found[name] = value if isinstance(value, bytes) else Chosen("")
     return found

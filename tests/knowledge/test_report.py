@@ -7,6 +7,7 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.environments.household import HouseholdEnv
 from constrained.errors import GrammarError, KnowledgeError
+from constrained.knowledge.commands import slot_values
 from tests.environments.household.small_house import small_house
 
 
@@ -16,13 +17,21 @@ def hotpotqa():
 
 
 def in_house(*done):
-    """household.lark at the place that these actions lead to, and the game there."""
+    """household.lark at the place that these actions lead to, and the game there.
+
+    Its view says what could be taken even with a full hand: what was listed last.
+    """
     env, knowledge = HouseholdEnv(small_house()), ActionKnowledge.from_lark("household")
-    knowledge = knowledge.bind_view(env.admissible())
+    view = slot_values(knowledge.grammar, env.admissible())
+    knowledge = knowledge.bind_view(view)
     for action in done:
         env.step(action)
         assert env.had_effect, action
-        knowledge = knowledge.after(action).bind_view(env.admissible())
+        knowledge = knowledge.after(action)
+        view = {slot: view.get(slot, {}) for slot in ("OBJECT", "REACH")} | slot_values(
+            knowledge.grammar, env.admissible()
+        )
+        knowledge = knowledge.bind_view(view)
     return knowledge, env
 
 

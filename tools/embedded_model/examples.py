@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
-from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, TaskSpec
 from constrained.environments.memory import WorldMemory
+from constrained.knowledge.world.world import kind_of
 from tools.embedded_model.expert import Prior, Seen, decide
 
 STEP_LIMIT = 50  # ALFWorld's, and KnowAgent's
@@ -142,7 +142,7 @@ def _random_action(env: HouseholdEnv, memory: WorldMemory, rng: random.Random) -
             f"take {thing} from {receptacle}",
             f"put {thing} in/on {receptacle}",
             f"{rng.choice(['clean', 'heat', 'cool'])} {thing} with {receptacle}",
-            f"use {seen.spec.lamp or 'desklamp'} 1",
+            f"use {seen.spec.destination if seen.spec.task_type == LIGHT else 'desklamp'} 1",
         ]
     )
 

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_parser import parse_task
+from constrained.environments.household.task_spec import LIGHT
 from constrained.environments.memory import WorldMemory
+from constrained.knowledge.world.world import kind_of
 
 OPENABLE = {"cabinet", "drawer", "fridge", "microwave", "safe", "box", "laundryhamper"}
 """Usually closed: looking into one takes two steps instead of one."""
@@ -94,7 +95,7 @@ def _decide(memory: Seen, prior: Prior) -> Move:
     spec = memory.spec
     if memory.held and kind_of(memory.held) != spec.object_kind:
         return _return_held(memory)
-    if memory.held and spec.lamp:
+    if memory.held and spec.task_type == LIGHT:
         return _light(memory, prior)
     if memory.held and ("ready", memory.held) not in memory.shown.of("ready"):
         return _change(memory, prior)
@@ -173,7 +174,7 @@ def _deliver(memory: Seen, prior: Prior) -> Move:
 def _light(memory: Seen, prior: Prior) -> Move:
     found = memory.shown.of("lamp")
     if not found:
-        return _search(memory, prior, memory.spec.lamp)
+        return _search(memory, prior, memory.spec.destination)
     [(_, lamp, receptacle)] = found
     return _reach(memory, receptacle, f"I have {memory.held}. {lamp} is at {receptacle}.") or Move(
         f"I have {memory.held}. I use {lamp}.", f"use {lamp}"

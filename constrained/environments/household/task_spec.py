@@ -86,11 +86,6 @@ class TaskSpec:
         return self.treatment.state if self.treatment else ""
 
     @property
-    def lamp(self) -> str:
-        """Kind of the lamp to look under; empty for the other task types."""
-        return self.destination if self.task_type == LIGHT else ""
-
-    @property
     def count(self) -> int:
         """How many objects must end in the receptacle."""
         return 2 if self.task_type == TWO else 1
