@@ -1,8 +1,8 @@
 """What the C kernel asks of a grammar: its positions, as plain values, and what follows a frame.
 
-The kernel (``kernel/*.c``) knows positions by the same fields as `positions.py`. It asks once what each
-construct is made of, and enters it by itself as `closure.py` does; what follows template calls, and
-all else where missing values decide, it asks for.
+The kernel (``kernel/*.c``) knows positions by the same fields as `positions.py`. It reads plain nodes by
+itself, asks once what each other construct is made of, and enters both as `closure.py` does; what
+follows template calls, and all else where missing values decide, it asks for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 /* The engine's hot loops in C: stepping through a grammar byte by byte, and masks over a vocabulary.
  *
- * What a grammar means stays in Python: the kernel asks the bridge (bridge.py) once for each construct, what it is made
- * of, and keeps the answer. It mirrors closure.py, the `_step` methods of positions.py and the walk of masks.py; with
+ * What a grammar means stays in Python: the kernel reads plain nodes by itself, asks the bridge (bridge.py) once for each
+ * other construct, what it is made of, and keeps the answer. It mirrors closure.py, the `_step` methods of positions.py and the walk of masks.py; with
  * and without it, masks are the same (tests/automaton/test_kernel.py).
  *
  *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
