@@ -16,6 +16,7 @@ from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset, partition
 from constrained.grammar.derivatives import END, END_ATOM, YES, Derivatives, Residuals, texts_of
 from constrained.grammar.nodes import Chars, Node
+from constrained.grammar.traverse import reached
 from constrained.limits import Limits
 
 Past = tuple[tuple[int, ...], ...]
@@ -77,14 +78,8 @@ class AlternatingAutomaton:
     def pasts(self) -> list[Past]:
         """Return every past that a text can leave, the empty text's among them."""
         if not self._pasts:
-            seen = {self.text_start: None}
-            work = [self.text_start]
-            while work and self._behind:
-                for _, then in self.past_after(work.pop()):
-                    if then not in seen:
-                        seen[then] = None
-                        work.append(then)
-            self._pasts = list(seen)
+            after = self.past_after if self._behind else lambda past: []
+            self._pasts = reached([self.text_start], lambda past: (then for _, then in after(past)))
         return self._pasts
 
     def past_after(self, past: Past) -> list[tuple[CharSet, Past]]:

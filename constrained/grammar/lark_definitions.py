@@ -13,7 +13,7 @@ import difflib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from constrained.grammar.lark_syntax import Name, Options, walk
 from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import RELATIONS, STEP
 from constrained.grammar.source import SHIPPED, Source, SourceSpan, read_file, shipped_names
+from constrained.grammar.traverse import reached
 from constrained.limits import Limits
 
 
@@ -303,19 +304,15 @@ def _defined_twice(what: str, known: Definition, scope: Scope, span: SourceSpan,
 
 def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
     """Return `names` and all names that their rules use, directly or not; the parts of terminals are not needed."""
-    found, work = dict.fromkeys(names), list(names)
-    while work:
-        definition = definitions.get(work.pop())
-        if definition is None or definition.terminal:
-            continue
-        for body in definition.bodies:
+
+    def used(name: str) -> Iterator[str]:
+        definition = definitions[name]
+        for body in definition.bodies if not definition.terminal else ():
             for item in walk(body.options):
                 if isinstance(item, Name) and item.text not in definition.params:
-                    name = body.scope.full(item.text)
-                    if name not in found and name in definitions:
-                        found[name] = None
-                        work.append(name)
-    return list(found)
+                    yield from {body.scope.full(item.text)} & definitions.keys()
+
+    return reached(names, used)
 
 
 def _beside(source: Source) -> Path:

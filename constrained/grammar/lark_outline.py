@@ -17,6 +17,7 @@ from constrained.grammar import lark_syntax as syntax
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Repeated, parse, walk
 from constrained.grammar.lark_tokens import blank_comments, comments
 from constrained.grammar.source import Source, SourceSpan
+from constrained.grammar.traverse import reached
 from constrained.limits import DEFAULT, Limits
 
 # anything at the very beginning of a line, or a directive or definition after blank space, begins a statement
@@ -115,14 +116,8 @@ class Outline:
 
     def reachable(self, start: str) -> set[str]:
         """Return the names that a text of `start` can pass through, and those of `%ignore`."""
-        work = [start, *(name.text for options in self.ignored for name in names_in(options))]
-        found: set[str] = set()
-        while work:
-            name = work.pop()
-            if name not in found:
-                found.add(name)
-                work += [used for d in self.by_name.get(name, ()) for used in self.uses(d)]
-        return found
+        starts = [start, *(name.text for options in self.ignored for name in names_in(options))]
+        return set(reached(starts, lambda name: (used for d in self.by_name.get(name, ()) for used in self.uses(d))))
 
     def span_of(self, name: str) -> SourceSpan | None:
         """Return where `name` is first defined."""

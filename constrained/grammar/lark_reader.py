@@ -17,6 +17,7 @@ from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP, Ca
 from constrained.grammar.source import SHIPPED, Source
 from constrained.grammar.template_instances import write_out_instances
 from constrained.grammar.token_resolution import resolve_tokens
+from constrained.grammar.traverse import reached
 from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"
@@ -331,9 +332,9 @@ class TemplateArguments:
                                 given_from.setdefault(param, []).append(outer)
                         elif self._is_token(arg, body):
                             tokens.add(param)
-        self._tokens = _reached(tokens, given_to)
+        self._tokens = set(reached(tokens, lambda param: given_to.get(param, ())))
         self._templates: dict[str, set[str]] = {}
-        for template, name in _reached(as_template, given_from):
+        for template, name in reached(as_template, lambda param: given_from.get(param, ())):
             self._templates.setdefault(template, set()).add(name)
 
     def _arguments(self, definition: Definition, body: Body, item: Name) -> list[tuple[Parameter, Value]]:
@@ -367,13 +368,3 @@ class TemplateArguments:
             self._called.add(name)
             self.wanted[name] = template, given
         return name
-
-
-def _reached(start: set[Parameter], edges: Mapping[Parameter, list[Parameter]]) -> set[Parameter]:
-    found, work = set(start), list(start)
-    while work:
-        for target in edges.get(work.pop(), ()):
-            if target not in found:
-                found.add(target)
-                work.append(target)
-    return found

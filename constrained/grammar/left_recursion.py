@@ -20,6 +20,7 @@ from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
 from constrained.grammar.nodes import EMPTY, LEAVES, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules
+from constrained.grammar.traverse import reached
 from constrained.limits import Limits
 
 
@@ -178,17 +179,11 @@ class LeftCorners:
             self._first[name] = {i for i, p in enumerate(params) if self._begins_with((name, p))}
         return self._first[name]
 
-    def _begins_with(self, start: tuple[str, str]) -> bool:
-        seen, work = {start}, [start]
-        while work:
-            rule, param = work.pop()
-            for into in self._uses(self.rules[rule].body, rule, param):
-                if into is None:
-                    return True
-                if into not in seen:
-                    seen.add(into)
-                    work.append(into)
-        return False
+    def _begins_with(self, parameter: tuple[str, str] | None) -> bool:
+        return None in reached([parameter], self._uses_of)
+
+    def _uses_of(self, parameter: tuple[str, str] | None) -> Iterator[tuple[str, str] | None]:
+        return self._uses(self.rules[parameter[0]].body, *parameter) if parameter else iter(())
 
     def _uses(self, node: Node, rule: str, param: str) -> Iterator[tuple[str, str] | None]:
         """Yield None where `node` can begin with `param`, and the (rule, parameter) that it is given to there."""

@@ -6,7 +6,7 @@ and what it asks of the text after it (its *condition*). `token_contexts` puts t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from constrained.errors import GrammarError
@@ -14,9 +14,8 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import AlternatingAutomaton, State, Steps
 from constrained.grammar.assertions import ANY, looks, parts
 from constrained.grammar.bdd import FALSE, TRUE
-from constrained.grammar.charset import CharSet
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
-from constrained.grammar.state_elimination import Edges, expression, merge_equivalent, one_of
+from constrained.grammar.state_elimination import Edges, expression, joined_edges, merge_equivalent, one_of
 
 _SHARED = 16
 """An expression of more nodes becomes a rule, as a token is often read in many places."""
@@ -126,7 +125,7 @@ class LookingToken:
                 condition = MET if plain is not None else 2 + conditions[True, ended]
             found.append((plain, condition))
             ways = automaton.after(state) if plain is None else []
-            edges.append(_edges(((chars, then) for chars, then in ways if then[1] != FALSE), states.__getitem__))
+            edges.append(joined_edges(((chars, then) for chars, then in ways if then[1] != FALSE), states.__getitem__))
 
         def number(then: State) -> int:
             decided = {TRUE: MET, FALSE: NEVER_MET}.get(then[1])
@@ -136,7 +135,7 @@ class LookingToken:
         for just_ended, state in conditions.known:  # grows on the way
             met.append(automaton.met_at_end(state if just_ended else automaton.ended(state)))
             ways = automaton.after_end(state) if just_ended else automaton.after(state)
-            asks.append(_edges(ways, number))
+            asks.append(joined_edges(ways, number))
         condition_of, self.asks = merge_equivalent(met, asks)
         self.met = [met[condition_of.index(c)] for c in range(len(self.asks))]
         ends = [(n or EMPTY, condition_of[c]) if n or condition_of[c] != NEVER_MET else (None, MET) for n, c in found]
@@ -145,7 +144,7 @@ class LookingToken:
         self.ends, self.conditions = [end for end, _ in merged], [condition for _, condition in merged]
         begun = [state_of[start] for start in starts]
         numbers = {past: i for i, past in enumerate(pasts)}
-        after = [{} if alone else _edges(automaton.past_after(past), numbers.__getitem__) for past in pasts]
+        after = [{} if alone else joined_edges(automaton.past_after(past), numbers.__getitem__) for past in pasts]
         past_of, self.pasts = merge_equivalent(begun, after)
         self.starts = [begun[past_of.index(p)] for p in range(len(self.pasts))]
         self.first_past = past_of[numbers[automaton.text_start]]
@@ -166,15 +165,6 @@ class _Numbers(dict[T, int]):
         self[key] = number = len(self.known)
         self.known.append(key)
         return number
-
-
-def _edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) -> dict[int, CharSet]:
-    """Return number -> characters from (characters, what follows)."""
-    out: dict[int, CharSet] = {}
-    for chars, then in ways:
-        target = number(then)
-        out[target] = out[target] | chars if target in out else chars
-    return out
 
 
 def _row_of_rules(

@@ -16,7 +16,7 @@ from constrained.grammar.lark_definitions import Definition, Faults, load
 from constrained.grammar.lark_reader import IGNORED
 from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Rule, Slot, Var
 from constrained.grammar.source import Source, SourceSpan
-from constrained.grammar.traverse import call_arguments, rebuild
+from constrained.grammar.traverse import call_arguments, reached, rebuild
 from constrained.limits import DEFAULT, Limits
 
 
@@ -66,18 +66,13 @@ class SourceMap:
 
     def slots_of(self, parameter: Var) -> list[str]:
         """Return the slots that calls give this parameter, directly or by way of other rules' parameters."""
-        found: dict[str, None] = {}
         _, owner = self._owner[id(parameter)]
-        seen = {(owner, parameter.name)}
-        work = list(seen)
-        while work:
-            for caller, arg in self._arguments.get(work.pop(), ()):
-                if isinstance(arg, (Slot, Related)):
-                    found[arg.slot.name if isinstance(arg, Related) else arg.name] = None
-                elif isinstance(arg, Var) and (caller, arg.name) not in seen:
-                    seen.add((caller, arg.name))
-                    work.append((caller, arg.name))
-        return list(found)
+        given = self._arguments
+        parameters = reached(
+            [(owner, parameter.name)], lambda p: ((by, a.name) for by, a in given.get(p, ()) if isinstance(a, Var))
+        )
+        slots = (arg for one in parameters for _, arg in given.get(one, ()) if isinstance(arg, (Slot, Related)))
+        return list(dict.fromkeys(arg.slot.name if isinstance(arg, Related) else arg.name for arg in slots))
 
     @cached_property
     def _arguments(self) -> dict[tuple[str, str], list[tuple[str, Node]]]:

@@ -6,16 +6,19 @@ The automaton reads a repeat of characters many times faster than rules that cal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from constrained.grammar import nodes
-from constrained.grammar.charset import CharSet, charset
+from constrained.grammar.charset import CharSet
 from constrained.grammar.nodes import NEVER, Chars, Node
 
 _GROWTH = 4
 """An expression has at most so many nodes for each state and edge of its automaton."""
 
 _END = -1
+
+T = TypeVar("T")
 
 Edges = Mapping[int, CharSet]
 """State that follows -> the characters that lead there."""
@@ -39,7 +42,7 @@ def merge_equivalent(ends: Sequence[object], edges: Sequence[Edges]) -> tuple[li
     """
     class_of, count = _numbered(ends)
     while True:
-        merged = [_by_class(row, class_of) for row in edges]
+        merged = [joined_edges(((chars, to) for to, chars in row.items()), class_of.__getitem__) for row in edges]
         refined, more = _numbered([(own, frozenset(row.items())) for own, row in zip(class_of, merged)])
         if more == count:
             break
@@ -52,10 +55,12 @@ def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
     return [numbers.setdefault(value, len(numbers)) for value in values], len(numbers)
 
 
-def _by_class(row: Edges, class_of: Sequence[int]) -> dict[int, CharSet]:
+def joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) -> dict[int, CharSet]:
+    """Return number -> characters from (characters, what follows)."""
     out: dict[int, CharSet] = {}
-    for target, chars in row.items():
-        out[class_of[target]] = out.get(class_of[target], charset([])) | chars
+    for chars, then in ways:
+        target = number(then)
+        out[target] = out[target] | chars if target in out else chars
     return out
 
 

@@ -40,7 +40,7 @@ from constrained.grammar.nodes import (
     find,
 )
 from constrained.grammar.template_instances import with_values
-from constrained.grammar.traverse import units, users
+from constrained.grammar.traverse import reached, units, users
 
 
 @dataclass(eq=False, slots=True)
@@ -363,13 +363,8 @@ class Contexts:
 def _leading_to_tokens(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules that a token is reached from."""
     callers = users(units(rules, parameters=False))
-    found = {name for name, rule in rules.items() if rule.find(Token)}
-    work = list(found)
-    while work:
-        new = {str(name) for name in callers.get(work.pop(), ())} - found
-        found |= new
-        work += new
-    return found
+    leading = (name for name, rule in rules.items() if rule.find(Token))
+    return set(reached(leading, lambda name: map(str, callers.get(name, ()))))
 
 
 def _union(found: Iterable[Exits]) -> Exits:

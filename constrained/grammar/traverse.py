@@ -7,7 +7,7 @@ template parameter (:func:`least_fixpoint`), as for the nullable and first sets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from constrained.grammar import nodes
@@ -34,6 +34,7 @@ Pieces = list[tuple[str, Node]]
 
 T = TypeVar("T")
 U = TypeVar("U", str, Unit)
+H = TypeVar("H", bound=Hashable)
 
 
 def fold(
@@ -155,14 +156,20 @@ def least_fixpoint(
 
 def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
     """Return the rules that a text of `start` can pass through, in the order they are met."""
-    found: dict[str, None] = {}
-    work = [find(start, Call)]
-    for calls in work:
-        for call in calls:
-            if call.rule not in found:
-                found[call.rule] = None
-                work.append(rules[call.rule].find(Call))
-    return list(found)
+    called = (call.rule for call in find(start, Call))
+    return reached(called, lambda name: (call.rule for call in rules[name].find(Call)))
+
+
+def reached(start: Iterable[H], after: Callable[[H], Iterable[H]]) -> list[H]:
+    """Return `start` and all that ``after`` leads to from there, each once, in the order they are met."""
+    found = dict.fromkeys(start)
+    work = list(found)
+    for one in work:  # which grows meanwhile
+        for other in after(one):
+            if other not in found:
+                found[other] = None
+                work.append(other)
+    return work
 
 
 def uses_relations(rules: Mapping[str, Rule]) -> bool:
