@@ -70,6 +70,7 @@ class Forward:
     def __init__(self, model: Any, *, own_dtype: bool = False):
         self.model, self.own_dtype = model, own_dtype
         self.passes = 0  # calls so far
+        self.device = devices(model)[0]  # where input ids go
         # A PEFT wrapper hides the signature of the model below it.
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.accepted = inspect.signature(base.forward).parameters
@@ -118,11 +119,6 @@ class Forward:
             logits = nn.functional.linear(hidden, weight, bias)
         self.passes += 1
         return logits if self.own_dtype else logits.float(), getattr(out, "past_key_values", None)
-
-    @property
-    def device(self) -> torch.device:
-        """Where input ids go."""
-        return devices(self.model)[0]
 
     @property
     def asynchronous(self) -> bool:

@@ -190,7 +190,7 @@ def decode(
     that are not done before each round, and returns those that are to be written beside them from now on. With it, an
     error in one text is kept as its ``error``, and ends that text alone.
     """
-    waiting, asked = list(texts), list(texts)
+    waiting, asked, ahead = list(texts), list(texts), forward.asynchronous
 
     def attempt(text: AnyText, step: Callable[..., bool | None], *given: Any) -> bool | None:
         try:
@@ -204,7 +204,7 @@ def decode(
     def begin(text: AnyText) -> None:
         while not text.done:
             text.prepare()
-            if text.done or (forward.asynchronous and text.may_wait) or text.look():
+            if text.done or (ahead and text.may_wait) or text.look():
                 return
 
     while True:
@@ -219,9 +219,8 @@ def decode(
         if not waiting:
             return
         asked, logits, columns = forward.next_logits(waiting)
-        rows = [row for row, text in enumerate(asked) if attempt(text, text.look)]
-        choosing = [asked[row] for row in rows]
-        if len(rows) < len(asked):
-            logits = logits[rows]
-        for text, token in zip(choosing, choose(choosing, logits, columns) if rows else (), strict=True):
+        choosing = [text for text in asked if attempt(text, text.look)] if ahead else asked
+        if len(choosing) < len(asked):
+            logits = logits[[row for row, text in enumerate(asked) if text in choosing]]
+        for text, token in zip(choosing, choose(choosing, logits, columns) if choosing else (), strict=True):
             attempt(text, text.accept, token)

@@ -30,6 +30,7 @@ class PrefixCache:
     def __init__(self) -> None:
         self.forward_passes = self.tokens_run = 0
         self._forward: Forward | None = None
+        self._placed: Any = None  # the model's device
         self.clear()
 
     def clear(self) -> None:
@@ -42,11 +43,11 @@ class PrefixCache:
         self.past, self.tokens = past, list(tokens)
 
     def forward(self, model: Any) -> Forward:
-        """The `Forward` of `model`; what is held of another model is forgotten."""
-        if self._forward is None or model is not self._forward.model:
+        """The `Forward` of `model`; what is held of another model, or on another device, is forgotten."""
+        if self._forward is None or model is not self._forward.model or model.device != self._placed:
             if self._forward is not None:
                 self.clear()
-            self._forward = Forward(model)
+            self._forward, self._placed = Forward(model), model.device
         return self._forward
 
     def next_logits(

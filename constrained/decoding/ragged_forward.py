@@ -328,7 +328,9 @@ class RaggedLayer(CacheLayerMixin):
                 setattr(self, name, new)
         assert self.cache.slots is not None, "place comes before the call"
         slots, reach = self.cache.slots.to(key_states.device)[:, None, :, None], self.cache.reach
-        keys, values = self.keys[: len(key_states)], self.values[: len(key_states)]  # the first rows of a static cache
+        keys, values, rows = self.keys, self.values, key_states.shape[0]
+        if rows < keys.shape[0]:  # a static cache has room for more
+            keys, values = keys[:rows], values[:rows]
         keys.scatter_(2, slots.expand_as(key_states), key_states)
         values.scatter_(2, slots.expand_as(value_states), value_states)
         return keys[:, :, :reach], values[:, :, :reach]

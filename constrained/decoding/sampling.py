@@ -75,7 +75,8 @@ class Sampler:
             values = logits.index_select(0, allowed)
         else:
             allowed = None
-            values = bitmask.apply(logits.clone().unsqueeze(0), bitmask.moved([mask], logits.device)).squeeze(0)
+            row = torch.from_numpy(mask).to(logits.device)
+            values = bitmask.apply(logits.clone().unsqueeze(0), row.unsqueeze(0)).squeeze(0)
         # Log-sum-exp: exact even where the allowed tokens have almost no probability.
         total, inside = torch.stack((logits.logsumexp(0), values.logsumexp(0))).tolist()
         if not math.isfinite(total):

@@ -195,7 +195,7 @@ class _Buffers:
         matcher, columns = self.matcher, tokens.shape[1]
         running, before = ~matcher.finished, (matcher.state.clone(), matcher.left.clone())
         asked = torch.ones_like(running) if columns == 1 else matcher.forced_length() == 0
-        chosen = matcher.step(logits.to(tokens.device), pruned_mass=self.measure, **self.settings)
+        chosen = matcher.step(logits, pruned_mass=self.measure, **self.settings)
         for now, then in zip((matcher.state, matcher.left), before):
             now.copy_(torch.where(asked, now, then))
         asked = (asked & running).long()

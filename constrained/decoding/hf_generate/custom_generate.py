@@ -93,6 +93,7 @@ def custom_generate(
         Visit the grammars ahead of time and let masks, choice and state live on the model's device: no token is
         waited for. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
         grammars used last are kept; build `DeviceTables` and pass them as `grammar` to keep more, or for their limits.
+        On a GPU, the cache and the CUDA graph of the last few kinds of calls are kept as long as the model.
     output_pruned_mass : bool
         With ``return_dict_in_generate``: keep `ConstrainedOutput.pruned_mass`.
 
