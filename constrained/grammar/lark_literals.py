@@ -122,11 +122,6 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
         raise Fault(error.problem, offset, error.hint) from None
 
 
-def whole(literal: Quoted, limits: Limits) -> list[Node]:
-    """Return the texts of a literal as one node, in a list."""
-    return [literal_node(literal, limits)]
-
-
 def branches(literal: Quoted, limits: Limits) -> list[Node]:
     """Return a regular expression's alternatives: lark pastes one without flags next to its neighbours as it is.
 

@@ -5,13 +5,13 @@ An assertion in a terminal looks at the whole of it, and beyond: see `token_cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Lazy, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
-from constrained.grammar.lark_literals import Fault, branches, range_node, whole
+from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
 from constrained.grammar.source import SourceSpan
@@ -54,15 +54,14 @@ class Terminals:
 
     def literal(self, item: Quoted | Range, definition: Definition, body: Body) -> Node:
         """Return the texts of a string, regular expression or range, with its span."""
-        (node,) = self._literal(item, definition, body, whole)
+        (node,) = self._literal(item, definition, body)
         node = _end_early(node)
         if item.text[0] == "/" and looks(node):
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
         return node
 
-    def _literal(
-        self, item: Quoted | Range, definition: Definition, body: Body, read: Callable[[Quoted, Limits], list[Node]]
-    ) -> list[Node]:
+    def _literal(self, item: Quoted | Range, definition: Definition, body: Body, apart: bool = False) -> list[Node]:
+        """Return the texts of a literal; with `apart`, a list of its alternatives."""
         text, scope = item.text, body.scope
         if text[0] == "/" or (text[-1] == "i" and isinstance(item, Quoted)):
             self._patterns += len(text)
@@ -70,7 +69,10 @@ class Terminals:
                 what = f"the grammar's regular expressions have more than {self.limits.pattern:,} characters together"
                 self.limits.check("pattern", self._patterns, what, **scope.span(item.at).for_error())
         try:
-            found = [range_node(item)] if isinstance(item, Range) else read(item, self.limits)
+            if isinstance(item, Range):
+                found = [range_node(item)]
+            else:
+                found = branches(item, self.limits) if apart else [literal_node(item, self.limits)]
         except Fault as fault:
             self.faults.add(scope.error(fault.message, item.at + fault.offset, fault.hint))
             found = [nodes.EMPTY]
@@ -128,7 +130,7 @@ class Terminals:
         if isinstance(item, Name):
             return self._branches[body.scope.known(item.text)]
         if isinstance(item, (Quoted, Range)):
-            found = self._literal(item, definition, body, branches)
+            found = self._literal(item, definition, body, apart=True)
             if definition not in self._looks and any(looks(node) or find(node, Lazy) for node in found):
                 self._looks[definition] = partial(body.scope.error, at=item.at)
             return found

@@ -46,7 +46,6 @@ _WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
 # what slips and other notations look like here: (pattern, message, hint)
 _MISTAKES = (
-    (r"'[^'\n]*'", "strings stand in double quotes", "write \"...\" for '...'"),
     (r"'", "strings stand in double quotes", "write \"...\" for '...'"),
     (r'"', "this string is never closed", 'close it with `"` on the same line; a quote inside is written `\\"`'),
     (r"/", "this regular expression is never closed", "close it with `/`; a slash inside is written `\\/`"),

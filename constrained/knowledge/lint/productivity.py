@@ -10,7 +10,7 @@ from constrained.grammar.lark_outline import Outline
 from constrained.grammar.lark_syntax import Quoted, walk
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import SourceSpan
-from constrained.grammar.traverse import least_fixpoint
+from constrained.grammar.traverse import fold, least_fixpoint
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 
@@ -85,14 +85,13 @@ def only_empty(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -
 
 def _writes(node: Node, rules: Mapping[str, bool]) -> bool:
     """Whether `node` may read some text; `rules` says which rules do."""
-    match node:
-        case nodes.Call():
+
+    def leaf(node: Node) -> bool:
+        if isinstance(node, nodes.Call):
             return rules[node.rule] or any(_writes(arg, rules) for arg in node.args)
-        case nodes.Seq() | nodes.Alt() | nodes.Repeat():
-            return any(_writes(item, rules) for item in nodes.children(node))
-        case nodes.Choices():
-            return any(node.values)
-    return True
+        return not isinstance(node, nodes.Choices) or any(node.values)
+
+    return fold(node, leaf, any, any, lambda _, item: item)
 
 
 def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
