@@ -38,9 +38,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_KINDS = [None, *_TOKEN.groupindex]
+_KINDS = [{"sign": None, "bar": "|"}.get(name, name) for name in ("", *_TOKEN.groupindex)]
 """By the group's number, the kind of token; None: its text."""
-_KINDS[_TOKEN.groupindex["sign"]], _KINDS[_TOKEN.groupindex["bar"]] = None, "|"
 _TEXT_OR_COMMENT = re.compile(rf"{_STRING}|{_REGEX}|(?P<comment>{_COMMENT})")
 _WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
