@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import product
 
 from constrained.errors import GrammarError
@@ -44,7 +43,6 @@ _REFERENCE = {
 }
 _MOST_TEXTS = 64  # of a group that is referred to
 _MOST_CASES = 1000  # of all such groups together
-_KEPT = 200  # characters of a pattern whose parse tree is kept
 _MORE_THAN_WORDS = re.compile(r"[\\.^$*+?{}\[\]()]")
 _MAY_REFER = re.compile(r"\\[0-9]|\(\?P=|\(\?\(")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -68,7 +66,7 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
         return _words(pattern)  # 100 times faster
     limits.check("pattern", len(pattern), f"a regular expression of {len(pattern):,} characters")
     try:
-        tree = (_parsed if len(pattern) <= _KEPT else parser.parse)(pattern, int(flags))
+        tree = parser.parse(pattern, int(flags))
         refers = bool(_MAY_REFER.search(pattern)) and bool(_references(tree))
         return _Reader(pattern, limits, refers, whole).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
@@ -84,12 +82,6 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
         raise _too_deep() from None
     except (OverflowError, ValueError) as error:  # ValueError: flags that don't go together
         raise GrammarError(f"regular expression does not parse: {error}") from None
-
-
-@lru_cache(maxsize=256)
-def _parsed(pattern: str, flags: int):
-    """Return `re`'s own parse tree, kept as `re` keeps the patterns that it compiles."""
-    return parser.parse(pattern, flags)
 
 
 def _words(pattern: str) -> Node:
