@@ -83,19 +83,19 @@ class World:
     def slots(self, knowledge: ActionKnowledge) -> Mapping[str, Binding]:
         """What the slots of `knowledge` may be bound to now, from what is in view and what is remembered."""
         found: dict[str, Binding] = {}
-        if isinstance(self.environment, WithView):
+        if isinstance(self.environment, WithCommands):
+            commands = self.environment.admissible()
+            if not isinstance(commands, (list, tuple, set)) or not all(isinstance(one, str) for one in commands):
+                raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
+            found.update(slot_values(knowledge.grammar, commands))
+            self.commands = frozenset(commands)
+        elif isinstance(self.environment, WithView):
             view = self.environment.view()
             if not isinstance(view, Mapping):
                 raise ConstrainedError(
                     f"view() gave {view!r:.80}", "return a dict: slot -> the values that are there now"
                 )
             found.update(view)
-        elif isinstance(self.environment, WithCommands):
-            commands = self.environment.admissible()
-            if not isinstance(commands, (list, tuple, set)) or not all(isinstance(one, str) for one in commands):
-                raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
-            found.update(slot_values(knowledge.grammar, commands))
-            self.commands = frozenset(commands)
         if isinstance(self.memory, MemoryWithSlots):
             remembered = self.memory.slots()
             found.update(remembered)

@@ -62,7 +62,7 @@ class WithView(Protocol):
 
 @runtime_checkable
 class WithCommands(Protocol):
-    """An environment that lists what can be done, as TextWorld and Jericho do; a view, if it has one, goes first."""
+    """An environment that lists what can be done, as TextWorld and Jericho do; they go before a view, if it has one."""
 
     def admissible(self) -> Sequence[str]:
         """Return every command that would have an effect now, and no other."""

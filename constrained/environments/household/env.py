@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
-from constrained.environments.base import IN_ON
+from constrained.environments.base import IN_ON, Binding
 from constrained.environments.household import observations
 from constrained.environments.household.game import Game
 from constrained.environments.household.generate import prior_game
@@ -16,6 +17,7 @@ from constrained.environments.household.task_spec import UNKNOWN, household
 from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.commands import slot_values
 from constrained.knowledge.world.world import kind_of
 
 KNOWLEDGE = "household"
@@ -24,12 +26,12 @@ KNOWLEDGE = "household"
 
 def is_household(knowledge: ActionKnowledge) -> bool:
     """Whether a household can be played with this knowledge: it has the name, and only slots that games bind."""
-    return knowledge.name == KNOWLEDGE and knowledge.slots <= _slots()
+    return knowledge.name == KNOWLEDGE and knowledge.slots <= _knowledge().slots
 
 
 @cache
-def _slots() -> frozenset[str]:
-    return ActionKnowledge.from_lark(KNOWLEDGE).slots
+def _knowledge() -> ActionKnowledge:
+    return ActionKnowledge.from_lark(KNOWLEDGE)
 
 
 class HouseholdTexts:
@@ -149,3 +151,20 @@ class HouseholdEnv(HouseholdTexts):
     def admissible(self) -> list[str]:
         """Return every command that would have an effect now, and no other."""
         return sorted(self.truth.actions)
+
+    def view(self) -> dict[str, Binding]:
+        """Return what each slot of ``grammars/household.lark`` may be bound to now; an episode asks for commands alone.
+
+        Slots that depend on where the player stands have a key for each receptacle within reach: whichever of them was
+        named last, the values are the same.
+        """
+        commands = self.admissible()
+        held = [thing for _, _, thing in self.truth.state.of("holds")]
+        found: dict[str, Any] = {slot: {} for slot in _knowledge().slots}
+        for here in [name for name in self.game.receptacles if f"{GO}{name}" not in commands] or [""]:
+            path = _knowledge()
+            for action in [*([f"{GO}{here}"] if here else ()), *(f"take {thing} from {here}" for thing in held)]:
+                path = path.bind_view([action]).after(action)
+            for slot, values in slot_values(path.grammar, commands).items():
+                found[slot] = found[slot] | values if isinstance(values, Mapping) else values
+        return found

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.original import every_command
+from constrained import ActionKnowledge
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from tests.data import shared
 from tests.environments.household.small_house import small_house, wander
@@ -45,3 +46,15 @@ def test_in_alfworld_games_exactly_the_admissible_commands_have_an_effect():
         spelled = every_command(env.game)
         for _ in wander(env, rng, 15):
             check_moment(env, env.admissible() + rng.sample(spelled, 40))
+
+
+def test_slots_bound_to_the_view_admit_exactly_the_admissible_commands():
+    env, knowledge = HouseholdEnv(make_game(3)), ActionKnowledge.from_lark("household")
+    env.reset()
+    rng = random.Random(0)
+    for _ in range(30):
+        bound = knowledge.bind(**env.view())
+        assert bound.next_actions() == sorted(env.admissible())
+        action = rng.choice(env.admissible())
+        env.step(action)
+        knowledge = bound.after(action)
