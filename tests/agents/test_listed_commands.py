@@ -97,3 +97,52 @@ def test_a_listing_that_is_none_is_one_clear_error(listed):
     cellar.admissible = lambda: listed
     with pytest.raises(ConstrainedError, match=r"admissible\(\) gave"):
         episode(cellar)
+
+
+ADVENTURE = """
+%declare _STEP WAY THING HOLDER KEY
+// Play a text adventure.
+start: | look | go{WAY} | take{THING} | takefrom{THING, HOLDER} | put{THING, HOLDER} | alone{THING} | with{THING, KEY}
+look: ("look" | "inventory") _STEP start
+go{w}: "go " w _STEP start
+take{t}: "take " t _STEP start
+takefrom{t, h}: "take " t " from " h _STEP start
+put{t, h}: ("put " t " on " | "insert " t " into ") h _STEP start
+alone{t}: ("examine " | "drop " | "open " | "close " | "eat ") t _STEP start
+with{t, k}: ("unlock " | "lock ") t " with " k _STEP start
+"""
+
+
+class TextWorld:
+    """A game of TextWorld, played by its own interpreter."""
+
+    def __init__(self, file):
+        textworld = pytest.importorskip("textworld")
+        self.game = textworld.start(file, textworld.EnvInfos(admissible_commands=True, won=True))
+        self.refused = 0
+
+    def reset(self):
+        self.now = self.game.reset()
+        return self.now.feedback
+
+    def admissible(self):
+        return list(self.now.admissible_commands)
+
+    def step(self, action):
+        self.refused += action not in self.now.admissible_commands
+        self.now, _, done = self.game.step(action)
+        return self.now.feedback, float(self.now.won), done
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_textworlds_own_games_are_played_by_what_they_list(seed, tmp_path):
+    textworld = pytest.importorskip("textworld", reason="needs TextWorld: pip install textworld")
+    options = textworld.GameOptions()
+    options.seeds, options.path = seed, str(tmp_path / "game.z8")
+    options.nb_rooms, options.nb_objects, options.quest_length = 3, 8, 3
+    file, _ = textworld.make(options)
+    game, knowledge = TextWorld(file), ActionKnowledge.from_lark(ADVENTURE)
+    plan = generate_plan("win", knowledge, environment=game, model="random", strategy="act", max_steps=60, seed=seed)
+    assert game.refused == plan.invalid == plan.misordered == 0 and (plan.success or len(plan.path) == 60)
+    game.reset()
+    assert set(game.admissible()) <= set(knowledge.bind_view(game.admissible()).next_actions())
