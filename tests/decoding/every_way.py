@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import dispatch_model
 from transformers import AutoModelForCausalLM
 
 from constrained import Grammar, compile_grammar
@@ -51,6 +53,23 @@ def every_way(loaded: LoadedModel) -> dict[str, Any]:
         "tables": by_generate(loaded.model, "cpu", tables=True, cache_implementation="static"),
         "digest": loaded.weights_digest(),
     }
+
+
+def of_the_whole() -> dict[str, Any]:
+    """Of the tiny model on one device: all of it, and beams."""
+    whole = load((tiny_llama(len(TOKENIZER)), TOKENIZER))
+    return every_way(whole) | {"beams": by_generate(whole.model, "cpu", num_beams=2)}
+
+
+LAYERS = ["model.embed_tokens", "model.rotary_emb", "model.layers.0", "model.layers.1", "model.norm", "lm_head"]
+
+
+def spread(places: list[str], folder: Path | None = None, io_same_device: bool = True) -> LoadedModel:
+    """The tiny model, its parts at these places."""
+    model = tiny_llama(len(TOKENIZER))
+    dispatch_model(model, dict(zip(LAYERS, places)), main_device=places[0].replace("disk", "cpu"), offload_dir=folder)
+    model._hf_hook.io_same_device = io_same_device
+    return load((model, TOKENIZER))
 
 
 if __name__ == "__main__":  # one of several processes that share a model
