@@ -21,7 +21,7 @@ from constrained.agents.step_formats import action_path
 from constrained.agents.world import World
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Chooser
-from constrained.environments.base import Environment, Facts, WithForm, WithView
+from constrained.environments.base import Environment, Facts, WithCommands, WithForm, WithView
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
@@ -147,7 +147,8 @@ class Episode:
         The package's own environments show what they have, whatever knowledge they are played with.
         """
         environment = self.world.environment
-        if type(environment).__module__.startswith("constrained.") or not isinstance(environment, WithView):
+        asked = isinstance(environment, WithView) and not isinstance(environment, WithCommands)
+        if type(environment).__module__.startswith("constrained.") or not asked:
             return
         slots = self.space.knowledge.slots
         others = sorted(set(view) - slots)
@@ -187,13 +188,13 @@ class Episode:
         if left is None:  # too many to tell what to leave out
             return action
         admitted = len(left)
-        facts, here = self.facts() if to_goal else None, self.world.situation()
         if to_goal:
-            left = self.world.history.without_dead_ends(left, facts, here)
+            facts, here, history = self.facts(), self.world.situation(), self.world.history
+            left = history.without_dead_ends(left, facts, here)
+            if self.level == GOAL and self.choose is None:
+                left = history.helpful(left, facts, here)
         if self.choose is not None:
             left = self.choose(left)
-        elif self.level == GOAL:
-            left = self.world.history.helpful(left, facts, here)
         if not left:
             self.end("nothing is left that was not done")
             return None

@@ -83,6 +83,16 @@ def test_form_admits_what_the_names_allow():
     assert [action.matches(text) for text in ("take chest", "open lamp", "tell secrets", "take sun")] == [1, 1, 1, 0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_commands_go_before_a_view():
+    cellar = Cellar()
+    cellar.view = lambda: {"THING": ["sun"]}
+    playing = episode(cellar)
+    do(playing, "look")
+    do(playing, "go down")
+    assert admitted(playing) == {"look", "take lamp", "tell joke", "open chest"}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_choice_plays_it(seed):
     plan = generate_plan(
