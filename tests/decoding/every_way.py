@@ -80,3 +80,4 @@ if __name__ == "__main__":  # one of several processes that share a model
         weight = model.model.layers[0].self_attn.q_proj.weight
         shard = weight.to_local() if hasattr(weight, "to_local") else weight  # a plain tensor in transformers 4
         print(json.dumps(found | {"shard": list(shard.shape)}))
+    torch.distributed.destroy_process_group()  # else a thread of gloo's may abort the process at its end
