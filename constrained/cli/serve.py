@@ -71,7 +71,7 @@ def _tasks(number: int) -> str:
 
 
 def _serve_runs(arguments) -> int:
-    with needs_extra("playground", "view --serve", "flask", "werkzeug"):
+    with needs_extra("playground", "view --serve", "starlette", "uvicorn"):
         from constrained.pages.run_list import serve
 
     def ready(url: str) -> None:
@@ -104,7 +104,7 @@ def add_playground(commands) -> None:
 
 
 def run_playground(arguments) -> int:
-    with needs_extra("playground", "the playground", "flask", "werkzeug"):
+    with needs_extra("playground", "the playground", "starlette", "uvicorn"):
         from constrained.playground.app import play
 
     browser = not arguments.no_browser

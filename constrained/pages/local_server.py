@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import errno
 import hmac
+import json
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
 
-from flask import Flask, Response, jsonify, request
-from werkzeug.serving import WSGIRequestHandler, make_server
+import uvicorn
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from constrained.errors import ConstrainedError
 
@@ -33,35 +40,73 @@ HEADERS = {
 """Sent with every response."""
 
 
-def protect(app: Flask, port: int, token: str | None) -> None:
-    """Let `app` refuse foreign requests and send `HEADERS`.
+class Protected:
+    """An application that refuses foreign requests and sends `HEADERS`.
 
-    `port`: where the server listens. `token`: what POST requests must carry; None: no token is needed.
+    Parameters
+    ----------
+    app : ASGI application
+    port : int
+        Where the server listens.
+    token : str, optional
+        What POST requests must carry; None: no token is needed.
     """
-    hosts = {f"{name}:{port}" for name in NAMES}
-    origins = {None, *(f"http://{host}" for host in hosts)}
 
-    def reason() -> str | None:
-        if request.headers.get("Host") not in hosts:
+    def __init__(self, app: ASGIApp, port: int, token: str | None = None):
+        self.app, self.token = app, token
+        self.hosts = {f"{name}:{port}" for name in NAMES}
+        self.origins = {None, *(f"http://{host}" for host in self.hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        why = self.reason(Request(scope)) if scope["type"] == "http" else None
+        await (error_response(f"refused: {why}", 403) if why else self.app)(scope, receive, with_headers)
+
+    def reason(self, request: Request) -> str | None:
+        """Why a request is refused; None: it isn't."""
+        headers = request.headers
+        if headers.get("Host") not in self.hosts:
             return "another host is asked for"
-        if request.headers.get("Origin") not in origins:
+        if headers.get("Origin") not in self.origins:
             return "it comes from another origin"
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return "it comes from another site"
-        given = request.headers.get(TOKEN, "").encode()
-        if request.method == "POST" and token is not None and not hmac.compare_digest(given, token.encode()):
+        given = headers.get(TOKEN, "").encode()
+        if request.method == "POST" and self.token is not None and not hmac.compare_digest(given, self.token.encode()):
             return "it lacks this start's token: reload the page"
         return None
 
-    @app.before_request
-    def refuse_foreign():
-        why = reason()
-        return (jsonify(error={"message": f"refused: {why}", "hint": None}), 403) if why else None
 
-    @app.after_request
-    def add_headers(response: Response) -> Response:
-        response.headers.extend(HEADERS)
-        return response
+def json_response(data: Any, status: int = 200) -> Response:
+    """`data` as JSON, which may have lone surrogates."""
+    return Response(json.dumps(data), status, media_type="application/json")
+
+
+def error_response(message: str, status: int) -> Response:
+    """What went wrong, as JSON."""
+    return json_response({"error": {"message": message, "hint": None}}, status)
+
+
+async def json_body(request: Request, most: int) -> Any:
+    """The JSON of a request of at most so many bytes.
+
+    Raises HTTPException: it has more (413), isn't declared as JSON (415), or isn't JSON (400).
+    """
+    if request.headers.get("Content-Type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "the body is not declared as JSON: send Content-Type: application/json")
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise HTTPException(413, f"the request has more than {most:,} bytes")
+    try:
+        return json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from None
 
 
 def listen(ports: Iterable[int]) -> socket.socket:
@@ -82,15 +127,12 @@ def listen(ports: Iterable[int]) -> socket.socket:
     raise ConstrainedError(taken, "choose another with --port; --port 0 takes any that is free")
 
 
-def serve(app: Callable, listening: socket.socket, ready: Callable[[str], None]) -> None:
-    """Serve a WSGI application until interrupted; calls `ready` with its address first."""
-    with listening:
-        port = listening.getsockname()[1]
-        server = make_server(ADDRESS, port, app, threaded=True, request_handler=_Quiet, fd=listening.fileno())
-        ready(f"http://{ADDRESS}:{port}/")
-        server.serve_forever()
+def serve(app: ASGIApp, listening: socket.socket, ready: Callable[[str], None]) -> None:
+    """Serve an application until interrupted; calls `ready` with its address first.
 
-
-class _Quiet(WSGIRequestHandler):
-    def log_request(self, code="-", size="-") -> None:
-        """Log nothing."""
+    What still runs a second after that is cancelled.
+    """
+    config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=1)
+    with listening, suppress(KeyboardInterrupt):
+        ready(f"http://{ADDRESS}:{listening.getsockname()[1]}/")
+        uvicorn.Server(config).run(sockets=[listening])

@@ -11,7 +11,11 @@ from pathlib import Path
 from time import time
 from urllib.parse import quote
 
-from flask import Flask, abort
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 
 from constrained.agents.run_file import read_tasks
 from constrained.errors import ConstrainedError, DataError
@@ -104,33 +108,29 @@ def inside(folder: Path, name: str) -> Path | None:
     return path if path.suffix == ".jsonl" and path.is_relative_to(folder.resolve()) and path.is_file() else None
 
 
-def make_app(folder: str | Path, port: int) -> Flask:
-    """The Flask application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
+def make_app(folder: str | Path, port: int) -> local_server.Protected:
+    """The application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
     folder = Path(folder).resolve()
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder", "name the folder of runs: constrained view --serve FOLDER")
-    app = Flask(__name__, static_folder=None)
-    app.url_map.merge_slashes = False
-    local_server.protect(app, port, token=None)
 
-    @app.get("/")
-    def listing():
-        return _list_page(folder, runs_in(folder))
+    def listing(request: Request) -> HTMLResponse:
+        return HTMLResponse(_list_page(folder, runs_in(folder)))
 
-    @app.get("/run/<path:name>")
-    def run(name: str):
+    def run(request: Request) -> HTMLResponse:
+        name = request.path_params["name"]
         path = inside(folder, name)
         if path is None:
-            abort(404, "no such run")
+            raise HTTPException(404, "no such run")
         try:
-            return trace_page(path)
+            return HTMLResponse(trace_page(path))
         except ConstrainedError as error:
             hint = f"<p>{escape(error.hint)}</p>" if error.hint else ""
             problem = f"<h1>{escape(name)}</h1><p>{escape(error.message)}</p>{hint}"
             body = f'<main class="runs">{problem}<p><a href="/">All runs</a></p></main>'
-            return page(name, body, styles=("trace/browse.css",)), 422
+            return HTMLResponse(page(name, body, styles=("trace/browse.css",)), 422)
 
-    return app
+    return local_server.Protected(Starlette(routes=[Route("/", listing), Route("/run/{name:path}", run)]), port)
 
 
 def _list_page(folder: Path, runs: list[ListedRun]) -> str:

@@ -8,15 +8,20 @@ import re
 import secrets
 import threading
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType
 from typing import Any
 
-from flask import Flask, Response, jsonify, request
-from werkzeug.exceptions import HTTPException
+from starlette.applications import Starlette
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from constrained.agents.strategies import STRATEGIES
 from constrained.automaton.tokenizers import EMBEDDED
@@ -124,10 +129,7 @@ def play(
     listening = local_server.listen(ports)
     found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
     playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
-    try:
-        local_server.serve(create_app(playground), listening, ready)
-    finally:
-        playground.close()
+    local_server.serve(create_app(playground), listening, ready)
 
 
 def tokenizers_at(name: str) -> list[str]:
@@ -165,7 +167,7 @@ class Jobs:
                 *_, last = filter(None, self._messages(job, asked, seconds))
         return last
 
-    def messages(self, job: str, asked: dict, seconds: float) -> Iterator[dict]:
+    def messages(self, job: str, asked: dict, seconds: float) -> Generator[dict, None, None]:
         """Yield the messages of a job as they come, and an empty one for every second without any.
 
         Closing the iterator ends the job. Raises as `answer` does, and JobError if a job is running.
@@ -242,76 +244,88 @@ class Playground:
         return {**asked, "source": str(path) if path else None}
 
 
-def create_app(playground: Playground) -> Flask:
-    """The server as a WSGI application."""
-    app = Flask("constrained.playground", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = bounds.REQUEST
-    local_server.protect(app, playground.port, playground.token)
+def create_app(playground: Playground) -> local_server.Protected:
+    """The server as an ASGI application; when it ends, so does `playground`."""
 
-    @app.errorhandler(ConstrainedError)
-    def as_data(error: ConstrainedError):
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        playground.close()
+
+    app = Starlette(
+        routes=[*_pages(playground), *_documents(playground), *_jobs(playground)],
+        exception_handlers=dict.fromkeys((ConstrainedError, HTTPException, Exception), _error),
+        lifespan=lifespan,
+    )
+    return local_server.Protected(app, playground.port, playground.token)
+
+
+def _error(request: Request, error: Exception) -> Response:
+    if isinstance(error, ConstrainedError):
         # browsers report other codes as faults of the page, and what is being typed may be wrong
-        return jsonify(error=error_data(error)), 400 if isinstance(error, RequestError) else 200
-
-    @app.errorhandler(HTTPException)
-    def http_error(error: HTTPException):
-        return jsonify(error={"message": error.description, "hint": None}), error.code
-
-    _add_pages(app, playground)
-    _add_documents(app, playground)
-    _add_jobs(app, playground)
-    return app
+        return local_server.json_response({"error": error_data(error)}, 400 if isinstance(error, RequestError) else 200)
+    if isinstance(error, HTTPException):
+        return local_server.error_response(error.detail, error.status_code)
+    _log.error("the playground failed at %s", request.url.path, exc_info=error)
+    return local_server.error_response("the playground failed; its terminal says how", 500)
 
 
-def _add_pages(app: Flask, playground: Playground) -> None:
+def _posted(address: str, work: Callable[[Any], dict]) -> Route:
+    """The route that answers a request's JSON with what `work` returns for it, in a thread of its own."""
+
+    async def endpoint(request: Request) -> Response:
+        data = await local_server.json_body(request, bounds.REQUEST)
+        return local_server.json_response(await run_in_threadpool(work, data))
+
+    return Route(address, endpoint, methods=["POST"])
+
+
+def _pages(playground: Playground) -> list[Route]:
     def files(folder: str, suffix: str) -> list[str]:
         return [f"{folder}/{file.name}" for file in (STATIC / folder).iterdir() if file.name.endswith(suffix)]
 
     served = dict.fromkeys(("dom.js", *files("playground", ".js"), *files("vendor", ".js")), "text/javascript")
     served |= dict.fromkeys(files("vendor", ".LICENSE"), "text/plain")
 
-    @app.get("/")
-    def index():
-        return playground.page()
+    def index(request: Request) -> Response:
+        return HTMLResponse(playground.page())
 
-    @app.get("/trace")
-    def trace():
+    def trace(request: Request) -> Response:
         if not playground.trace.exists():
-            return "There was no run yet.", 404
-        return trace_page(playground.trace)
+            return PlainTextResponse("There was no run yet.", 404)
+        return HTMLResponse(trace_page(playground.trace))
 
-    @app.get("/static/<path:name>")
-    def script(name: str):
+    def script(request: Request) -> Response:
+        name = request.path_params["name"]
         if name not in served:
-            return jsonify(error={"message": "there is no such file", "hint": None}), 404
-        return Response((STATIC / name).read_bytes(), mimetype=served[name])
+            raise HTTPException(404, "there is no such file")
+        return Response((STATIC / name).read_bytes(), media_type=served[name])
+
+    return [Route("/", index), Route("/trace", trace), Route("/static/{name:path}", script)]
 
 
-def _add_documents(app: Flask, playground: Playground) -> None:
-    @app.post("/api/open")
-    def open_():
-        name = read_fields(request.get_json(), "document")["document"]
+def _documents(playground: Playground) -> list[Route]:
+    def open_(data: Any) -> dict:
+        name = read_fields(data, "document")["document"]
         if name == FILE and playground.document is not None:
             return playground.document.read()
         return {"text": shipped_text(name), "version": None}
 
-    @app.post("/api/save")
-    def save():
+    def save(data: Any) -> dict:
         if playground.document is None:
             raise RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
-        return playground.document.save(**read_fields(request.get_json(), "text", "version"))
+        return playground.document.save(**read_fields(data, "text", "version"))
+
+    return [_posted("/api/open", open_), _posted("/api/save", save)]
 
 
-def _add_jobs(app: Flask, playground: Playground) -> None:
-    @app.post("/api/check")
-    def check():
-        answer = playground.checks.answer(("check", playground.text(request.get_json()), bounds.CHECK_SECONDS))
+def _jobs(playground: Playground) -> list[Route]:
+    def check(data: Any) -> dict:
+        answer = playground.checks.answer(("check", playground.text(data), bounds.CHECK_SECONDS))
         version = playground.document.read()["version"] if playground.document else None
         return {**answer, "version": version}
 
-    @app.post("/api/explain")
-    def explain():
-        data = request.get_json()
+    def explain(data: Any) -> dict:
         asked = {**playground.text(data), **read_fields(data, *EXPLAIN)}
         if asked["tokenizer"] not in playground.tokenizers:
             problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
@@ -320,23 +334,25 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
             ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
         )
 
-    @app.post("/api/run")
-    def run():
-        data = request.get_json()
+    async def run(request: Request) -> Response:
+        data = await local_server.json_body(request, bounds.REQUEST)
         asked = {**playground.text(data), **read_fields(data, *RUN), "model": playground.model}
         lines = _lines(playground.runs, {**asked, "trace": str(playground.trace)})
-        return Response(lines, mimetype="application/x-ndjson")
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
-    @app.post("/api/stop")
-    def stop():
+    def stop(data: Any) -> dict:
         playground.runs.stop()
         return {}
 
+    streamed = Route("/api/run", run, methods=["POST"])
+    return [_posted("/api/check", check), _posted("/api/explain", explain), streamed, _posted("/api/stop", stop)]
 
-def _lines(jobs: Jobs, asked: dict) -> Iterator[str]:
+
+async def _lines(jobs: Jobs, asked: dict) -> AsyncIterator[str]:
     """The messages of a run as JSON Lines; the empty ones are sent too, which notices a page that has gone."""
     try:
-        for message in jobs.messages("run", asked, bounds.RUN_SECONDS):
-            yield json.dumps(message, ensure_ascii=False) + "\n"
+        with closing(jobs.messages("run", asked, bounds.RUN_SECONDS)) as messages:
+            async for message in iterate_in_threadpool(messages):
+                yield json.dumps(message) + "\n"
     except ConstrainedError as error:
-        yield json.dumps({"error": error_data(error)}, ensure_ascii=False) + "\n"
+        yield json.dumps({"error": error_data(error)}) + "\n"

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
 from constrained.models import LoadedModel
+from constrained.pages.local_server import json_body
 from constrained.server import bounds
 from constrained.server.batches import Answer, Batches, Job
 from constrained.server.chat_request import RequestError, read_request
@@ -57,7 +58,7 @@ def make_app(
     model = loaded.name
 
     async def chat(request: Request) -> Response:
-        asked = read_request(await _json_body(request), model)
+        asked = read_request(await json_body(request, bounds.BODY), model)
         told: asyncio.Queue[str | Answer | ConstrainedError] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         job = Job(asked, lambda event: loop.call_soon_threadsafe(told.put_nowait, event))
@@ -105,20 +106,6 @@ def make_app(
             Exception: _error,
         },
     )
-
-
-async def _json_body(request: Request) -> Any:
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise RequestError("the body is not declared as JSON", "send Content-Type: application/json", status=415)
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > bounds.BODY:
-            raise RequestError(f"the request has more than {bounds.BODY:,} bytes", status=413)
-    try:
-        return json.loads(bytes(data).decode())
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"the body is not JSON: {error}") from None
 
 
 async def _next(told: asyncio.Queue, request: Request) -> Any:

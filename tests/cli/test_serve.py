@@ -71,9 +71,9 @@ def test_the_page_never_replaces_the_run(capsys, run_file, monkeypatch):
 @pytest.mark.parametrize(
     "command, package, extra",
     [
-        (["playground", "--no-browser"], "flask", "playground"),
-        (["view", "--serve", "."], "flask", "playground"),
-        (["view", "--serve", "."], "werkzeug", "playground"),
+        (["playground", "--no-browser"], "starlette", "playground"),
+        (["view", "--serve", "."], "starlette", "playground"),
+        (["view", "--serve", "."], "uvicorn", "playground"),
         (["lsp"], "pygls", "lsp"),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_missing_package_is_told_of_with_what_installs_it(capsys, monkeypatch,
     assert f"needs {package}, which isn't installed" in err and f"'constrained-agents[{extra}]'" in err
 
 
-def test_a_run_is_looked_at_without_flask(capsys, run_file, monkeypatch, tmp_path):
-    for name in ("flask", "werkzeug"):
+def test_a_run_is_looked_at_without_a_server(capsys, run_file, monkeypatch, tmp_path):
+    for name in ("starlette", "uvicorn"):
         monkeypatch.setitem(sys.modules, name, None)
     assert view(capsys, run_file, "--output", tmp_path / "page.html")[0] == 0

@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from constrained.cli import main
 from constrained.pages.run_list import make_app
@@ -36,7 +37,7 @@ def folder(tmp_path, unmasked):
 
 @pytest.fixture
 def client(folder):
-    return make_app(folder, 8765).test_client()
+    return TestClient(make_app(folder, 8765))
 
 
 def get(client, path, host="127.0.0.1:8765"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from starlette.testclient import TestClient
 
 from constrained.automaton.tokenizers import EMBEDDED
 from constrained.pages import local_server
@@ -19,17 +20,17 @@ class Asking:
 
     def __init__(self, playground: Playground):
         self.playground = playground
-        self.client = create_app(playground).test_client()
-        self.headers = {"Host": f"127.0.0.1:{PORT}", local_server.TOKEN: playground.token}
+        self.client = TestClient(create_app(playground), f"http://127.0.0.1:{PORT}")
+        self.headers = {local_server.TOKEN: playground.token}
 
     def post(self, address: str, headers: dict | None = None, **data):
         sent = {**self.headers, "Content-Type": "application/json", **(headers or {})}
-        return self.client.post(address, data=json.dumps(data), headers=sent)
+        return self.client.post(address, content=json.dumps(data), headers=sent)
 
     def ask(self, address: str, **data) -> dict:
         answer = self.post(address, **data)
         assert answer.status_code == 200, answer.text
-        return answer.json
+        return answer.json()
 
     def check(self, text: str, document: str | None = None) -> dict:
         return self.ask("/api/check", text=text, document=document)

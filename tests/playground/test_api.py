@@ -94,12 +94,13 @@ def test_a_text_imports_what_ships_and_what_is_beside_its_file(asking, with_file
 def test_a_request_of_another_form_is_refused(asking, status, fields, words):
     whole = {"text": ROOMS, "document": None, "values": {}, "path": "", "tokenizer": "embedded"}
     answer = asking.post("/api/explain", **{**whole, **fields})
-    assert answer.status_code == status and words in answer.json["error"]["message"]
+    assert answer.status_code == status and words in answer.json()["error"]["message"]
 
 
 def test_a_request_that_is_too_large_is_not_read(asking):
     data = b'{"text": "' + b"x" * bounds.REQUEST + b'"}'
-    answer = asking.client.post("/api/check", data=data, headers=asking.headers, content_type="application/json")
+    headers = {**asking.headers, "Content-Type": "application/json"}
+    answer = asking.client.post("/api/check", content=data, headers=headers)
     assert answer.status_code == 413
 
 

@@ -17,12 +17,12 @@ from constrained.pages import local_server
         {"Sec-Fetch-Site": "cross-site"},
         {local_server.TOKEN: "guessed"},
         {local_server.TOKEN: ""},
-        {local_server.TOKEN: "é"},
+        {local_server.TOKEN: "é".encode()},
     ],
 )
 def test_foreign_requests_are_refused(asking, headers):
     answer = asking.post("/api/check", headers, text="start:", document=None, values={})
-    assert answer.status_code == 403 and "refused" in answer.json["error"]["message"]
+    assert answer.status_code == 403 and "refused" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("headers", [{"Host": "attacker.example"}, {"Origin": "http://attacker.example"}])
