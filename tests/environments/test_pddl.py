@@ -55,6 +55,18 @@ def test_files_are_read_and_named_in_errors(tmp_path):
         PddlEnvironment(tmp_path / "nowhere", tmp_path / "cross.pddl")
 
 
+def test_a_constant_that_no_action_names_is_an_object_of_every_problem():
+    domain = (
+        "(define (domain d) (:types t) (:constants a b - t) (:predicates (p ?x - t) (q ?x - t))"
+        " (:action go :parameters (?x - t) :precondition (q ?x) :effect (p ?x)))"
+    )
+    problem = "(define (problem p) (:domain d) (:objects c - t) (:init (q a) (q c)) (:goal (p a)))"
+    env = PddlEnvironment(domain, problem)
+    env.reset()
+    assert env.applicable() == ["go a", "go c"]
+    assert env.step("go a")[1:] == (1.0, True)
+
+
 def test_actions_are_written_as_the_knowledge_writes_them():
     knowledge = import_pddl(FERRY, texts={"board": "drive {c} aboard at {s}"}).knowledge()
     env = PddlEnvironment(None, FERRY_PROBLEM, knowledge=knowledge)

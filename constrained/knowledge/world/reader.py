@@ -322,6 +322,7 @@ class _Reader(WordingReader):
         if not (self.objects or facts or conditions):
             return
         goal = join(tuple(conditions)) if conditions else None
+        alone = not (facts or conditions)  # objects of every problem, as in a domain that was imported
         for name, kind in self.objects.items():
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
@@ -329,7 +330,7 @@ class _Reader(WordingReader):
         used = {
             term for action in self.domain.actions for literal in _literals_of(action) for term in literal.terms
         } | {term for goal in self.world.goals for literal in literals_in(goal.condition) for term in literal.terms}
-        self.domain.constants.update({name: kind for name, kind in self.objects.items() if name in used})
+        self.domain.constants.update({name: kind for name, kind in self.objects.items() if alone or name in used})
 
     def each(self, atom: ParseTree) -> Iterator[ParseTree]:
         """The facts that an `init` line says at once: a list stands for its objects, and a type for all of its own."""
