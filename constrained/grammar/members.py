@@ -100,17 +100,19 @@ class Names:
         need = max(missing, self.low - written.bit_count() - (others > 0))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
         room = left if self.high is None else self.high - written.bit_count() - others
-        showing = self.last is not NEVER or not self.shown & ~(shown | self.showable(written))
-        return need <= min(left, room) and showing
+        return need <= min(left, room) and (self.last is not NEVER or self._shows(written, self.shown & ~shown))
 
-    def showable(self, written: int) -> int:
-        """Return what members whose names are not written can show."""
-        out = 0
-        for i, variants in enumerate(self.values):
-            if not written >> i & 1:
-                for _, bits in variants:
-                    out |= bits
-        return out
+    def _shows(self, written: int, missing: int) -> bool:
+        """Whether members whose names are not written can show all that is missing, each by one of its variants."""
+        if not missing:
+            return not self.condition or self.meets(written | self.required)
+        wanted = missing & -missing
+        return any(
+            bits & wanted and self._shows(written | 1 << i, missing & ~bits)
+            for i, variants in enumerate(self.values)
+            if not written >> i & 1
+            for _, bits in variants
+        )
 
     def rest(self, written: int, others: int, shown: int) -> Node:
         """Return what may follow a member; NEVER where nothing comes to an end."""

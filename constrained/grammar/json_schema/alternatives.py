@@ -17,7 +17,7 @@ from constrained.grammar.json_schema.document import Document, Subschema, error
 from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, is_known
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.presence import names_in, presence
-from constrained.grammar.json_schema.validity import Validator
+from constrained.grammar.json_schema.validity import Validator, type_of
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 FOLLOWED = frozenset(
@@ -116,8 +116,11 @@ class Alternatives:
                         ]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
-        if choices and types == {"object"} and _contradict([part for _, part in flat.values()]):
-            return []
+        if choices and types == {"object"}:
+            known = [part for _, part in flat.values()]
+            if _contradict(known):
+                return []
+            choices = self._left(choices, known)
         if not choices:
             saying = [((*order, self._place(part)), part) for order, part in flat.values()]
             return [tuple(part for order, part in sorted(saying, key=itemgetter(0)) if order[-1] >= 0)]
@@ -126,6 +129,41 @@ class Alternatives:
         for branch in first:
             out += self._follow(branch, flat, others, types)
         return out
+
+    def _left(self, choices: list, known: list[Subschema]) -> list:
+        """Return the choices that are not yet decided by schemas that hold for an object, without what contradicts."""
+        out = []
+        for choice in choices:
+            settled = [self._settled(branch[0][1], known) if len(branch) == 1 else None for branch in choice]
+            if True not in settled:
+                out.append([branch for branch, found in zip(choice, settled) if found is not False])
+        return out
+
+    def _settled(self, part: Subschema, known: list[Subschema]) -> bool | None:
+        """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
+        if not isinstance(part.schema, dict) or "\0" not in part.pointer or len(part["properties"] or ()) != 1:
+            return None
+        if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] != "object":
+            return None
+        ((name, value),) = part["properties"].items()
+        required = any(name in (one["required"] or ()) for one in known)
+        inner = [one.below("properties", name) for one in known if name in (one["properties"] or ())]
+        absent = any(one.schema is False for one in inner)
+        if value is False and "required" not in part:
+            return True if absent else False if required else None
+        if absent or value is False:
+            return False
+        denied = value["not"] if isinstance(value, Subschema) and len(value.keywords) == 1 else None
+        if not isinstance(denied, Subschema):
+            return None
+        if any(one.schema == denied.schema and identity(one.schema) == identity(denied.schema) for one in inner):
+            return False
+        allowed, others = _listed_by_all(inner), listed_by(denied)
+        if allowed is None or others is None:
+            return None
+        if allowed.isdisjoint(others):
+            return True if required else None
+        return False if allowed <= others and _only_lists(denied) else None
 
     def check(self, part: Subschema) -> None:
         """Check a schema's keywords, once."""
@@ -274,29 +312,35 @@ def types_of(part: Subschema) -> frozenset[str]:
 def _contradict(parts: list[Subschema]) -> bool:
     """Whether it is plain that no object fits all of them: a required property has no value left."""
     for name in {name for part in parts for name in part["required"] or ()}:
-        allowed: set | None = None
-        denied: set = set()
-        for part in parts:
-            if name in (part["properties"] or ()):
-                inner = part.below("properties", name)
-                if inner.schema is False:
-                    return True
-                allowed = _both(allowed, listed_by(inner))
-                if isinstance(inner["not"], Subschema) and inner["not"].keywords.keys() <= {"const", "enum", "type"}:
-                    denied |= listed_by(inner["not"]) or set()
-        if allowed is not None and allowed <= denied:
+        inner = [part.below("properties", name) for part in parts if name in (part["properties"] or ())]
+        if any(one.schema is False for one in inner):
             return True
+        allowed = _listed_by_all(inner)
+        if allowed is not None:
+            nots = [one["not"] for one in inner if isinstance(one["not"], Subschema) and _only_lists(one["not"])]
+            if allowed <= set().union(*(listed_by(one) or set() for one in nots)):
+                return True
     return False
 
 
-def _both(one: set | None, other: set | None) -> set | None:
-    return other if one is None else one if other is None else one & other
+def _listed_by_all(parts: list[Subschema]) -> set | None:
+    """Return the values that every schema with a list of values has, by their identity; None if there is none."""
+    found = [values for part in parts if (values := listed_by(part)) is not None]
+    return set.intersection(*found) if found else None
+
+
+def _only_lists(part: Subschema) -> bool:
+    """Whether a schema says no more than which values there are."""
+    return all(
+        keyword in ("enum", "const", "type") for keyword in part.keywords if is_known(keyword) or keyword == "format"
+    )
 
 
 def listed_by(part: Subschema) -> set | None:
     """Return the values by enum and const, by their identity; None where they aren't listed."""
-    enum = set(map(identity, part["enum"])) if "enum" in part else None
-    return _both(enum, {identity(part["const"])} if "const" in part else None)
+    lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
+    types = types_of(part) if lists and "type" in part else _EVERY
+    return set.intersection(*({identity(v) for v in one if type_of(v) in types} for one in lists)) if lists else None
 
 
 _EVERY = frozenset(TYPES)

@@ -73,6 +73,11 @@ class Negation:
         def no(inner: Subschema) -> Subschema:
             return made({"not": inner}, inner.pointer)
 
+        def no_part(inner: Subschema) -> Subschema:
+            """Return the complement of a schema for a part of the value, which may well refer to the whole again."""
+            found = no(inner)
+            return Subschema(found.schema, found.pointer, found.base, found.draft)
+
         if keyword in _BOUNDS:
             return [[made({"type": _NUMBERS, _BOUNDS[keyword]: value})]]
         if keyword[3:] in _COUNTS:
@@ -110,7 +115,7 @@ class Negation:
             case "then" | "else" | "minContains" | "maxContains":
                 return []
             case "items" | "prefixItems" | "additionalItems":
-                return self._items(part, keyword, value, made, no)
+                return self._items(part, keyword, value, made, no_part)
             case "contains":
                 low, high = int(part.keywords.get("minContains", 1)), part["maxContains"]
                 item = part.below("contains")
@@ -125,18 +130,18 @@ class Negation:
                 return [[made({"type": "object", "properties": {name: False}}, name)] for name in value]
             case "properties":
                 return [
-                    [made({"type": "object", "required": [k], "properties": {k: no(part.below(keyword, k))}}, k)]
+                    [made({"type": "object", "required": [k], "properties": {k: no_part(part.below(keyword, k))}}, k)]
                     for k in value
                 ]
             case "patternProperties":
                 return [
-                    [made({"type": "object", SOME_PROPERTY: ("pattern", part, k, no(part.below(keyword, k)))}, k)]
+                    [made({"type": "object", SOME_PROPERTY: ("pattern", part, k, no_part(part.below(keyword, k)))}, k)]
                     for k in value
                 ]
             case "additionalProperties":
-                return [[made({"type": "object", SOME_PROPERTY: ("other", part, None, no(part.below(keyword)))})]]
+                return [[made({"type": "object", SOME_PROPERTY: ("other", part, None, no_part(part.below(keyword)))})]]
             case "propertyNames":
-                return [[made({"type": "object", SOME_PROPERTY: ("name", no(part.below(keyword)), None, None)})]]
+                return [[made({"type": "object", SOME_PROPERTY: ("name", no_part(part.below(keyword)), None, None)})]]
             case "dependentRequired" | "dependentSchemas" | "dependencies":
                 return self._dependencies(part, keyword, value, made, no)
         return None

@@ -39,7 +39,7 @@ class Writer:
         self.admits = self.alternatives.validator.admits
         self._nodes: dict[tuple[str, ...], Node] = {}
         self._scalars: dict[tuple, Node] = {}
-        self._names: set[str] = set()
+        self._names: dict[str, int] = {}
         self._containers: list[tuple[str, Constraints | None]] = []
         self._unsure: dict[str, Node] = {}  # what waits, and what it needs to have a value
         self._parts: list[Subschema] = []  # single schemas that may be written later
@@ -241,11 +241,9 @@ class Writer:
         return {way.encode(value).encode() for way in ways}
 
     def _name(self, key: tuple[str, ...]) -> str:
-        name = min(key, key=len, default="#")
-        while name in self._names or not key and name == "#":
-            name += "'"
-        self._names.add(name)
-        return self.prefix + name
+        name = min(key, key=len, default="#any")
+        self._names[name] = count = self._names.get(name, 0) + 1
+        return f"{self.prefix}{name}{f' {count}' if count > 1 else ''}"
 
     def _number(self, name: str, kind: str, constraints: Constraints) -> Node:
         wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))

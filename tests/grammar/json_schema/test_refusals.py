@@ -155,3 +155,17 @@ def test_many_patterns_of_which_few_match_one_name():
 def test_bounds_as_large_as_a_double_holds():
     grammar = Grammar.from_json_schema({"type": "number", "maximum": 1.79769e308})
     assert grammar.matches("12.5") and grammar.matches("-3")
+
+
+def test_branches_that_an_optional_property_tells_apart():
+    """Each branch is beside the complements of all others; what decides one of these decides most of them."""
+    shared = {"enabled": {"type": "boolean"}}
+    kinds = [
+        {"allOf": [{"$ref": "#/$defs/all"}, {"properties": {"kind": {"enum": [f"k{i}"]}}, "required": required}]}
+        for i, required in enumerate([[], *[["kind", "x"]] * 12])
+    ]
+    shape = {"type": "object", "properties": shared, "required": ["enabled"]}
+    grammar = Grammar.from_json_schema({"oneOf": kinds, "$defs": {"all": shape}})
+    assert grammar.matches('{"enabled": true}') and grammar.matches('{"enabled": true, "kind": "k0"}')
+    assert grammar.matches('{"kind": "k7", "enabled": true, "x": 1}')
+    assert not grammar.matches('{"enabled": true, "kind": "k7"}') and not grammar.matches('{"kind": "k0"}')

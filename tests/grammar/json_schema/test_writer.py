@@ -332,3 +332,18 @@ def test_a_large_enum_of_objects_is_one_choice():
     for text in ('{"id": 4711, "name": "n4711"}', '{"id":19999,"name":"n19999"}'):
         assert grammar.matches(text)
     assert not grammar.matches('{"id": 4711, "name": "n4712"}')
+
+
+def test_what_several_properties_must_show_between_them_never_leads_nowhere():
+    """Each of two properties must be there because of a not; one name can stand for one of them only."""
+
+    def some(pattern: str, kind: str) -> dict:
+        return {"not": {"patternProperties": {pattern: {"not": {"type": kind}}}}}
+
+    parts = [some("^a$", "string"), some("a|b", "integer"), some("b|c", "null")]
+    schema = {"properties": dict.fromkeys("abc", {}), "additionalProperties": False, "type": "object", "allOf": parts}
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches('{"c": null, "b": 1, "a": "x"}')
+    assert not grammar.is_prefix('{"a": 1') and not grammar.is_prefix('{"c": 2') and not grammar.is_prefix('{"b": "x"')
+    with pytest.raises(GrammarError, match="no value is valid"):
+        Grammar.from_json_schema({**schema, "properties": {"a": {}, "b": {"type": "null"}}})
