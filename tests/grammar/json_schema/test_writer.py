@@ -341,9 +341,31 @@ def test_what_several_properties_must_show_between_them_never_leads_nowhere():
         return {"not": {"patternProperties": {pattern: {"not": {"type": kind}}}}}
 
     parts = [some("^a$", "string"), some("a|b", "integer"), some("b|c", "null")]
-    schema = {"properties": dict.fromkeys("abc", {}), "additionalProperties": False, "type": "object", "allOf": parts}
+    schema = {"properties": dict.fromkeys("abc", True), "additionalProperties": False, "type": "object", "allOf": parts}
     grammar = Grammar.from_json_schema(schema)
     assert grammar.matches('{"c": null, "b": 1, "a": "x"}')
     assert not grammar.is_prefix('{"a": 1') and not grammar.is_prefix('{"c": 2') and not grammar.is_prefix('{"b": "x"')
     with pytest.raises(GrammarError, match="no value is valid"):
         Grammar.from_json_schema({**schema, "properties": {"a": {}, "b": {"type": "null"}}})
+
+
+@pytest.mark.parametrize(
+    "schema, valid, invalid",
+    [
+        (
+            {"if": {"properties": {"a": {"$ref": "#"}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}},
+            ['{"a": {"a": {}}, "c": 1}', '{"b": 1}'],
+            ['{"a": {}}', '{"a": {"b": 1}, "c": 1}'],
+        ),
+        (
+            {"oneOf": [{"type": "array", "items": {"$ref": "#"}}, {"contains": {"const": 1}, "type": "array"}]},
+            ["[1]", "[[1]]", "[[]]"],
+            ["[2]", "[[2]]"],
+        ),
+    ],
+)
+def test_a_complement_may_lead_back_to_the_whole_in_a_part_of_the_value(schema, valid, invalid):
+    grammar = Grammar.from_json_schema({"type": ["object", "array"], **schema})
+    for text in [*valid, *invalid]:
+        assert grammar.matches(text) == is_valid({"type": ["object", "array"], **schema}, json.loads(text)), text
+    assert all(map(grammar.matches, valid)) and not any(map(grammar.matches, invalid))
