@@ -89,9 +89,9 @@ class Action:
     effects: tuple[Effect, ...]
 
 
-@dataclass
+@dataclass(eq=False)
 class Domain:
-    """A planning domain.
+    """A planning domain; equal to itself alone.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from constrained.errors import PddlError
 from constrained.planning import model
@@ -75,13 +76,13 @@ class DomainReader:
         define, self.domain.name = self.define(
             "domain", MAX_DOMAIN_CHARACTERS, _SCHEMAS, "a problem file is no domain: give the one that has the actions"
         )
-        sections = [self.section(part) for part in define[2:]]
+        sections = [(self.section_of(part, _SECTIONS), part) for part in define[2:]]
         readers: dict[str, Callable[[Formula], None]] = {":requirements": self.requirements, ":types": self.types}
         readers |= {":constants": self.constants, ":predicates": self.predicates}
         readers[":action"] = self.action
         for wanted, read in readers.items():  # each needs what the ones before declare
             for name, part in sections:
-                if name == wanted:
+                if name == wanted and isinstance(part, tuple):
                     read(part)
         for what, declared in (("actions", self.domain.actions), ("predicates", self.domain.predicates)):
             if len(declared) > MAX_DECLARED:
@@ -110,11 +111,6 @@ class DomainReader:
         return error_at(self.text, word.at, message, hint, self.source)
 
     # declarations
-
-    def section(self, part: Part) -> tuple[str, Formula]:
-        """A section with its name, which is known."""
-        name = self.section_of(part, _SECTIONS)
-        return name, part if isinstance(part, tuple) else ()
 
     def section_of(self, part: Part, known: Sequence[str]) -> str:
         """The name of a section, in lower case, which is one of those known."""
@@ -195,6 +191,10 @@ class DomainReader:
         if wrong:
             word = next((word for word in words_in(listed) if word.lower() == wrong), None)
             raise self.error(word or listed, f"a variable begins with '?', unlike {wrong}")
+        names = [p.name for p in parameters]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise self.error(listed, f"the variable {twice} is declared twice here")
         return tuple(self.known_type(p, listed) for p in parameters)
 
     # actions
@@ -218,11 +218,8 @@ class DomainReader:
         listed = fields.get(":parameters", ())
         parameters = self.variables(listed)
         scope = [p.name for p in parameters]
-        twice = next((variable for variable in scope if scope.count(variable) > 1), None)
-        if twice:
-            raise self.error(listed, f"parameter {twice} of action {name} is declared twice")
         precondition = self.condition(fields.get(":precondition", ()), scope)
-        effects = tuple(self.effects(fields.get(":effect", ()), (), model.ALWAYS, scope))
+        effects = tuple(self.effects(fields.get(":effect", ()), scope))
         self.domain.actions.append(model.Action(self.name(name), parameters, precondition, effects))
 
     def condition(self, part: Part, scope: Sequence[str]) -> Condition:
@@ -282,10 +279,8 @@ class DomainReader:
                 raise self.error(term, f"{term} is of the type {own}, where '{head}' takes {taken}", hint)
         return model.Literal(predicate, tuple(self.name(t) for t in terms))
 
-    def effects(
-        self, part: Part, variables: tuple[model.Parameter, ...], condition: Condition, scope: Sequence[str]
-    ) -> Iterator[model.Effect]:
-        """The effects in `part`, which stands under the quantifiers and conditions given."""
+    def effects(self, part: Part, scope: Sequence[str]) -> Iterator[model.Effect]:
+        """The effects in `part`; `scope` are the variables declared around it."""
         if part == ():
             return
         if not isinstance(part, tuple) or not isinstance(part[0], str):
@@ -296,22 +291,29 @@ class DomainReader:
             return
         if operator == "and":
             for each in inner:
-                yield from self.effects(each, variables, condition, scope)
+                yield from self.effects(each, scope)
         elif operator == "forall" and len(inner) == 2 and isinstance(inner[0], tuple):
             declared = self.variables(inner[0])
-            wider = [*scope, *(v.name for v in declared)]
-            yield from self.effects(inner[1], variables + declared, condition, wider)
+            # A variable that hides another gets a name that no file can have.
+            names = {v.name: f"{v.name} {len(scope)}" for v in declared if v.name in scope}
+            own = tuple(model.Parameter(names.get(v.name, v.name), v.type) for v in declared)
+            for effect in self.effects(inner[1], [*scope, *(v.name for v in declared)]):
+                literal = model.renamed(effect.literal, names)
+                assert isinstance(literal, model.Literal)
+                yield model.Effect(literal, (*own, *effect.variables), model.renamed(effect.condition, names))
         elif operator == "when" and len(inner) == 2:
-            yield from self.effects(inner[1], variables, _both(condition, self.condition(inner[0], scope)), scope)
+            condition = self.condition(inner[0], scope)
+            for effect in self.effects(inner[1], scope):
+                yield replace(effect, condition=_both(condition, effect.condition))
         elif operator in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
             raise self.error(part, f"({operator} ...) is no effect", "use and, not, when and forall")
         elif operator == "not" and len(inner) == 1 and isinstance(inner[0], tuple) and inner[0]:
-            yield model.Effect(self.literal(inner[0], scope).negated, variables, condition)
+            yield model.Effect(self.literal(inner[0], scope).negated)
         else:
             literal = self.literal(part, scope)
             if literal.predicate == "=":
                 raise self.error(part, "equality is no effect")
-            yield model.Effect(literal, variables, condition)
+            yield model.Effect(literal)
 
     def undeclared(self, word: str) -> None:
         """Note an object that the domain names and doesn't declare: alfred.pddl leaves that to its problems."""

@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact, State
-from constrained.planning.model import Condition, Junction, Literal, Parameter, Quantified, free_variables, negated
-from constrained.planning.normal_form import Disjunct, disjuncts_of
+from constrained.planning.model import Condition, Literal, Parameter, Quantified, free_variables, literals_in, negated
+from constrained.planning.normal_form import disjuncts_of
 
 MAX_EXAMINED = 5_000_000
 """Facts and objects examined for the answers to one condition; PlanBench's and ALFWorld's need some thousands."""
@@ -103,11 +103,13 @@ class Query:
 
     def __init__(self, objects: Objects, variables: Sequence[Parameter], condition: Condition):
         self.objects, self.variables, self.condition = objects, tuple(variables), condition
-        self._names = {v.name: i for i, v in enumerate(self.variables)}
+        self._names = [v.name for v in self.variables]
         self.disjuncts = disjuncts_of(condition, set(self._names))
-        self.predicates = frozenset(_predicates(condition))
+        self._slots = [{v.name: i for i, v in enumerate((*self.variables, *d.variables))} for d in self.disjuncts]
+        self._types = [{v.name: v.type for v in (*self.variables, *d.variables)} for d in self.disjuncts]
+        self.predicates = frozenset(literal.predicate for literal in literals_in(condition))
         self.joined = not any(d.whole for d in self.disjuncts)
-        self._plans: dict[tuple[int, frozenset[str]], tuple[int, tuple[_Step, ...]]] = {}
+        self._plans: dict[tuple[int, frozenset[str]], tuple[_Step, ...]] = {}
 
     def answers(self, state: State, given: Mapping[str, str] = NOTHING) -> set[tuple[str, ...]]:
         """The values of the variables, in their order, for which the condition holds; some may be given."""
@@ -139,7 +141,7 @@ class Query:
     def _unified(self, number: int, literal: Literal, fact: Fact) -> dict[str, str] | None:
         """Variable -> object, if the literal is this fact; None if it can't be."""
         given: dict[str, str] = {}
-        types = self._types(self.disjuncts[number])
+        types = self._types[number]
         for term, value in zip(literal.terms, fact[1:]):
             if not term.startswith("?"):
                 if term != value:
@@ -148,9 +150,6 @@ class Query:
                 return None
         return given
 
-    def _types(self, disjunct: Disjunct) -> dict[str, str]:
-        return {v.name: v.type for v in (*self.variables, *disjunct.variables)}
-
     # running
 
     def _run(self, state: State, number: int, given: Mapping[str, str], found: set[tuple[str, ...]] | None) -> bool:
@@ -158,25 +157,20 @@ class Query:
         key = number, frozenset(given)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._plan(self.disjuncts[number], key[1])
-        size, steps = plan
-        values: list[str] = [""] * size
-        slots = {v.name: i for i, v in enumerate((*self.variables, *self.disjuncts[number].variables))}
+            plan = self._plans[key] = tuple(self._plan(number, key[1]))
+        slots = self._slots[number]
+        values = [""] * len(slots)
         for name, value in given.items():
             values[slots[name]] = value
-        return _Run(state, steps, values, len(self.variables), found).step(0)
+        return _Run(state, plan, values, len(self.variables), found).step(0)
 
     # planning
 
-    def _plan(self, disjunct: Disjunct, given: frozenset[str]) -> tuple[int, tuple[_Step, ...]]:
-        variables = (*self.variables, *disjunct.variables)
-        slots = {v.name: i for i, v in enumerate(variables)}
-        types = {v.name: v.type for v in variables}
-        sets, total = self.objects.sets, self.objects.total
+    def _plan(self, number: int, given: frozenset[str]) -> Iterator[_Step]:
+        slots, types = self._slots[number], self._types[number]
         bound = set(given)
-        literals = list(disjunct.literals)
-        whole = list(disjunct.whole)
-        steps: list[_Step] = []
+        literals = list(self.disjuncts[number].literals)
+        whole = list(self.disjuncts[number].whole)
 
         def place(term: str) -> int | str:
             return slots[term] if term.startswith("?") else term
@@ -184,32 +178,47 @@ class Query:
         while True:
             for literal in [lit for lit in literals if {t for t in lit.terms if t[0] == "?"} <= bound]:
                 literals.remove(literal)
-                steps.append(_Test(literal.predicate, tuple(map(place, literal.terms)), literal.positive))
+                yield _Test(literal.predicate, tuple(map(place, literal.terms)), literal.positive)
             for part in [c for c in whole if free_variables(c) <= bound]:
                 whole.remove(part)
-                steps.append(self._ask(part, types, slots))
-            unbound = [v for v in variables if v.name not in bound]
+                yield self._ask(part, types, slots)
+            unbound = [name for name in slots if name not in bound]
             if not unbound:
-                break
+                return
             matches = [lit for lit in literals if lit.positive and lit.predicate != "="]
             costs = [(self._cost(lit, bound), i) for i, lit in enumerate(matches)]
-            each = min(unbound, key=lambda v: len(self.objects.of[v.type]))
-            in_literals = {term for lit in matches for term in lit.terms}
-            if costs and (min(costs)[0] <= len(self.objects.of[each.type]) or each.name in in_literals):
+            each = min(unbound, key=lambda name: len(self.objects.of[types[name]]))
+            objects = self.objects.of[types[each]]
+            if costs and (min(costs)[0] <= len(objects) or any(each in literal.terms for literal in matches)):
                 literal = matches[min(costs)[1]]
                 literals.remove(literal)
-                steps.append(_match(literal, bound, slots, types, sets, total))
+                yield self._match(literal, bound, types, slots)
                 bound |= {t for t in literal.terms if t[0] == "?"}
             else:
-                steps.append(_Each(slots[each.name], self.objects.of[each.type]))
-                bound.add(each.name)
-        return len(variables), tuple(steps)
+                yield _Each(slots[each], objects)
+                bound.add(each)
 
     def _cost(self, literal: Literal, bound: set[str]) -> float:
         """About how many facts a literal matches: each bound term divides them by the number of objects."""
         known = sum(term in bound or not term.startswith("?") for term in literal.terms)
         count = self.objects.counts.get(literal.predicate, 1)
         return count / max(2.0, count ** (1 / max(1, len(literal.terms)))) ** known
+
+    def _match(self, literal: Literal, bound: set[str], types: Mapping[str, str], slots: Mapping[str, int]) -> _Match:
+        constants, known, new, equal = [], [], [], []
+        first: dict[str, int] = {}
+        for position, term in enumerate(literal.terms, 1):
+            if not term.startswith("?"):
+                constants.append((position, term))
+            elif term in bound:
+                known.append((position, slots[term]))
+            elif term in first:
+                equal.append((first[term], position))
+            else:
+                first[term] = position
+                members = self.objects.sets[types[term]]
+                new.append((position, slots[term], members if len(members) < self.objects.total else None))
+        return _Match(literal.predicate, tuple(constants), tuple(known), tuple(new), tuple(equal))
 
     def _ask(self, part: Condition, types: Mapping[str, str], slots: Mapping[str, int]) -> _Ask:
         names = sorted(free_variables(part))
@@ -303,38 +312,3 @@ class _Run:
                 f"a condition has more than {MAX_EXAMINED:,} cases in this state",
                 "give its variables types, or conditions that few objects meet",
             )
-
-
-def _match(
-    literal: Literal,
-    bound: set[str],
-    slots: Mapping[str, int],
-    types: Mapping[str, str],
-    sets: Mapping[str, frozenset[str]],
-    total: int,
-) -> _Match:
-    constants, known, new, equal = [], [], [], []
-    first: dict[str, int] = {}
-    for position, term in enumerate(literal.terms, 1):
-        if not term.startswith("?"):
-            constants.append((position, term))
-        elif term in bound:
-            known.append((position, slots[term]))
-        elif term in first:
-            equal.append((first[term], position))
-        else:
-            first[term] = position
-            members = sets[types[term]]
-            new.append((position, slots[term], members if len(members) < total else None))
-    return _Match(literal.predicate, tuple(constants), tuple(known), tuple(new), tuple(equal))
-
-
-def _predicates(condition: Condition) -> Iterator[str]:
-    match condition:
-        case Literal():
-            yield condition.predicate
-        case Junction():
-            for part in condition.parts:
-                yield from _predicates(part)
-        case Quantified():
-            yield from _predicates(condition.part)

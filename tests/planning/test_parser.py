@@ -70,7 +70,7 @@ END = "\n (:action a :parameters (?x - t) :precondition (p ?x) :effect (f)))"
         (BEGIN + END.replace("(p ?x)", "(pp ?x)"), 5, 49, "no predicate 'pp'"),
         (BEGIN + END.replace("- t)", "- s)"), 5, 31, "no type 's'"),
         (BEGIN + END.replace("- t)", "- (either t s))"), 5, 32, r"\(either ...\) is not supported here"),
-        (BEGIN + END.replace("(?x - t)", "(?x ?x - t)"), 5, 26, r"parameter \?x of action a is declared twice"),
+        (BEGIN + END.replace("(?x - t)", "(?x ?x - t)"), 5, 26, r"the variable \?x is declared twice"),
         (BEGIN + END.replace("(?x - t)", "(x - t)"), 5, 26, "a variable begins with '\\?', unlike x"),
         (BEGIN + END.replace("(f)))", "(or (f))))"), 5, 64, r"\(or ...\) is no effect"),
         (BEGIN + END.replace("(f)))", "(= ?x ?x)))"), 5, 64, "equality is no effect"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.planbench import masks
 from benchmarks.planbench.simulator import Simulator
 from constrained.errors import PddlError
+from constrained.knowledge.pddl import import_pddl
 from constrained.planning import GroundAction, State, Task, read_domain, read_problem_of
 from constrained.planning import query as query_module
 from constrained.planning.model import Junction, Literal, Parameter, Quantified
@@ -125,6 +126,17 @@ def test_an_effect_that_adds_wins_over_one_that_deletes():
     task = task_of(domain, "(define (problem q) (:domain d) (:objects o u) (:init (p o)) (:goal (p o)))")
     assert ("p", "o") in task.apply(task.initial, GroundAction("a", ("o", "o")))
     assert ("p", "o") not in task.apply(task.initial, GroundAction("a", ("o", "u")))
+
+
+def test_a_variable_of_an_effect_hides_those_around_it():
+    domain = """(define (domain d) (:types t u) (:predicates (p ?x) (q ?x ?y) (r ?x)) (:action go :parameters (?x - t)
+        :precondition (p ?x) :effect (and (r ?x) (forall (?x - u) (when (r ?x) (forall (?x ?y - t) (q ?x ?y)))))))"""
+    problem = "(define (problem d) (:domain d) (:objects a b - t c - u) (:init (p a) (r c)) (:goal (p b)))"
+    simulator, task = Simulator(domain, problem), task_of(domain, problem)
+    (action,) = task.applicable(task.initial)
+    after = simulator.after(simulator.applicable(simulator.start)["go a"], simulator.start)
+    assert set(task.apply(task.initial, action)) == after
+    assert set(import_pddl(domain).knowledge().for_problem(problem).after("go a").facts.state) == after
 
 
 def test_what_is_missing_is_named():

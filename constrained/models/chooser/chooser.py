@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from constrained.decoding.choosers import Choice
 from constrained.errors import ModelError
 from constrained.models.chooser.graphs import Encoder
 from constrained.models.chooser.network import Network, collate
-from constrained.models.chooser.weights import EMBEDDED, load_network, read_weights
+from constrained.models.chooser.weights import EMBEDDED, fitted, load_network, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import MAX_STATES, find_plan
@@ -28,7 +28,7 @@ REPEATED = 1.0
 """By how much an action's score (a logit) falls each time that it is done."""
 
 _KEPT = 64
-"""Tasks whose encoders and plans are kept."""
+"""Domains whose networks, and tasks whose encoders and plans, are kept."""
 
 
 class GraphChooser:
@@ -56,16 +56,14 @@ class GraphChooser:
         name: str = "chooser",
         temperature: float = 0.0,
     ):
-        self.name, self.path, self._network, self.temperature = name, Path(path), network, temperature
-        self.digest = self._digest()
-        self._networks: OrderedDict[int, tuple[Domain, Network | None]] = OrderedDict()
-        self._encoders: OrderedDict[int, tuple[Task, Encoder]] = OrderedDict()
-
-    def _digest(self) -> str:
-        if self._network is None:
-            return sha256(self.path.read_bytes()).hexdigest()[:16] if self.path.is_file() else ""
-        values = (value.numpy().tobytes() for value in self._network.state_dict().values())
-        return sha256(b"".join(values)).hexdigest()[:16]
+        self.name, self.path, self._given, self.temperature = name, Path(path), network, temperature
+        if network is not None:
+            values = [value.numpy().tobytes() for value in network.state_dict().values()]
+        else:
+            values = [self.path.read_bytes()] if self.path.is_file() else []
+        self.digest = sha256(b"".join(values)).hexdigest()[:16] if values else ""
+        self.network = lru_cache(_KEPT)(self._network)
+        self._encoder = lru_cache(_KEPT)(self._make_encoder)
 
     @classmethod
     def of_file(cls, path: str | Path) -> GraphChooser:
@@ -81,7 +79,7 @@ class GraphChooser:
 
     def at_temperature(self, temperature: float) -> GraphChooser:
         """The same network, drawing actions at a temperature."""
-        return GraphChooser(self.path, network=self._network, name=self.name, temperature=temperature)
+        return GraphChooser(self.path, network=self._given, name=self.name, temperature=temperature)
 
     def choose(self, choice: Choice) -> str:
         """Return the best of the actions, or the one that ends the plan.
@@ -114,36 +112,28 @@ class GraphChooser:
 
     def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
         """The scores (logits) of some actions, float32, shape (actions,)."""
+        network, encoder = self._encoder(task)
+        with torch.inference_mode():
+            return network(collate(network.vocabulary, [encoder.encode(state, actions)]))
+
+    def _make_encoder(self, task: Task) -> tuple[Network, Encoder]:
         network = self.network(task.domain)
         assert network is not None
-        held = self._encoders.get(id(task))
-        if held is None:
-            held = self._encoders[id(task)] = task, Encoder(network.vocabulary, task)
-            _shorten(self._encoders)
-        with torch.inference_mode():
-            return network(collate(network.vocabulary, [held[1].encode(state, actions)]))
+        return network, Encoder(network.vocabulary, task)
 
-    def network(self, domain: Domain) -> Network | None:
+    def _network(self, domain: Domain) -> Network | None:
         """The network for a domain; None if there are no weights for it."""
-        held = self._networks.get(id(domain))
-        if held is None:
-            if self._network is not None and self._network.vocabulary.domain is domain:
-                found: Network | None = self._network
-            elif self._network is not None:
-                found = self._network.for_domain(domain)
-            else:
-                found = load_network(domain, self.path)
-            held = self._networks[id(domain)] = domain, found
-            _shorten(self._networks)
-        return held[1]
+        if self._given is None:
+            return load_network(domain, self.path)
+        own = self._given.vocabulary.signature.key
+        return fitted(domain, {own: (self._given.width, self._given.state_dict())}, self.name)
 
 
 @dataclass
 class _Plan:
     """What a search found out about a task: what to do in which state; whether it came to its limit."""
 
-    task: Task
-    actions: dict[State, GroundAction]
+    actions: dict[State, GroundAction] = field(default_factory=dict)
     given_up: bool = False
 
 
@@ -165,7 +155,7 @@ class SearchChooser:
     def __init__(self, path: str | Path = EMBEDDED):
         self._chooser = GraphChooser(path)
         self.digest = self._chooser.digest
-        self._plans: OrderedDict[int, _Plan] = OrderedDict()
+        self._plan = lru_cache(_KEPT)(lambda task: _Plan())
 
     def choose(self, choice: Choice) -> str:
         """Return the next action of a plan; any action if the goal is out of reach.
@@ -181,25 +171,24 @@ class SearchChooser:
         if len(choice.actions) == 1:
             return choice.actions[0]
         task = facts.task
-        held = self._plans.setdefault(id(task), _Plan(task, {}))
-        _shorten(self._plans)
+        held = self._plan(task)
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
         state = facts.state
         if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach, unless what may be is so
             state = state.changed(added=facts.optimistic)
         if held.actions.get(state) not in meant and task.goal is not None and not held.given_up:
             ahead = self._ahead(task, state)
-            held.actions |= self._search(held, state) if ahead is None else ahead
+            held.actions |= self._search(held, task, state) if ahead is None else ahead
         return meant.get(held.actions.get(state)) or choice.random.choice(choice.actions)
 
-    def _search(self, held: _Plan, state: State) -> dict[State, GroundAction]:
+    def _search(self, held: _Plan, task: Task, state: State) -> dict[State, GroundAction]:
         """State -> what to do there, on a way to the goal, or else towards it."""
-        way, found = find_plan(held.task, state)
+        way, found = find_plan(task, state)
         if not found:
             none = f"no plan was found among the first {MAX_STATES:,} states"
             warnings.warn("the goal can't be reached from here" if found is False else none, stacklevel=2)
             held.given_up = found is None
-        return held.task.states(state, way)
+        return task.states(state, way)
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
         """The way that the network leads without entering a state twice; None if it doesn't end at the goal."""
@@ -222,8 +211,3 @@ def _facts(choice: Choice, name: str) -> Any:
             f"the model {name!r} chooses by facts, and none are known here", "give a language model, or 'random'"
         )
     return choice.facts
-
-
-def _shorten(held: OrderedDict) -> None:
-    while len(held) > _KEPT:
-        held.popitem(last=False)

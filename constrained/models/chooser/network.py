@@ -18,7 +18,6 @@ import torch
 from torch import nn
 
 from constrained.models.chooser.graphs import Example, Vocabulary
-from constrained.planning import Domain
 
 WIDTH = 48
 """Features of an object."""
@@ -123,15 +122,6 @@ class Network(nn.Module):
             )
             for name, parameters in zip(vocabulary.actions, vocabulary.parameters)
         )
-
-    def for_domain(self, domain: Domain) -> Network | None:
-        """The same weights for a domain of the same structure; None if it has another."""
-        vocabulary = Vocabulary(domain)
-        if vocabulary.signature.key != self.vocabulary.signature.key:
-            return None
-        other = Network(vocabulary, self.width)
-        other.load_state_dict(self.state_dict())
-        return other.eval()
 
     def forward(self, batch: Batch, rounds: int | None = None) -> torch.Tensor:
         """The scores (logits) of all actions, float32, shape (actions,)."""

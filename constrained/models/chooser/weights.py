@@ -28,6 +28,10 @@ MAX_BYTES = 100 << 20
 """Of a file of weights; the embedded one has under 10 MB."""
 
 
+Weights = Mapping[str, tuple[int, Mapping[str, torch.Tensor]]]
+"""Domain's key -> width and tensors of its network."""
+
+
 def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, torch.Tensor]]:
     """Read what the metadata of a file say under a name, as JSON, and its tensors.
 
@@ -66,15 +70,20 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.
 
 
 def load_network(domain: Domain, path: Path = EMBEDDED) -> Network | None:
-    """The network for a domain, by its structure; None if the file has none.
+    """The network for a domain in a file, as `fitted`; errors as of `read_weights`, too."""
+    return fitted(domain, read_weights(path), str(path))
+
+
+def fitted(domain: Domain, weights: Weights, source: str) -> Network | None:
+    """The network for a domain, by its structure; None if there are no weights for it.
 
     Raises
     ------
     DataError
-        As `read_weights`; or the weights don't fit the domain.
+        The weights don't fit the domain.
     """
     vocabulary = Vocabulary(domain)
-    held = read_weights(path).get(vocabulary.signature.key)
+    held = weights.get(vocabulary.signature.key)
     if held is None:
         return None
     network = Network(vocabulary, held[0])
@@ -82,7 +91,7 @@ def load_network(domain: Domain, path: Path = EMBEDDED) -> Network | None:
         network.load_state_dict(held[1])
     except RuntimeError as error:
         words = str(error).strip().splitlines()[-1].strip()
-        raise DataError(f"{path}: the weights don't fit the domain: {words}", "train them again") from None
+        raise DataError(f"{source}: the weights don't fit the domain: {words}", "train them again") from None
     return network.eval()
 
 
