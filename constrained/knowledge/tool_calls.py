@@ -48,13 +48,12 @@ class CallForm:
         inner = schema.get("properties", {})
         ordered = {one: _in_order(arguments[one], inner.get(one), schema) for one in names}
         text = json.dumps(ordered, ensure_ascii=False, separators=self._separators)
-        return self.template.replace("NAME", json.dumps(name)[1:-1]).replace("ARGUMENTS", text)
+        return text.join(call_around(self.template, name))
 
     def read(self, action: str) -> tuple[str, dict[str, Any]] | None:
         """(tool, arguments) of a written call, whatever its spacing and the order of its keys; None if it is none."""
-        before, _, after = self.template.partition("ARGUMENTS")
         for name in self.schemas:
-            head = before.replace("NAME", json.dumps(name)[1:-1])
+            head, after = call_around(self.template, name)
             if action.startswith(head) and action.endswith(after):
                 arguments = _object(action[len(head) : len(action) - len(after)])
                 if arguments is not None:
@@ -75,6 +74,13 @@ class CallForm:
             return action if isinstance(action, str) else json.dumps(action, default=str)
         except (TypeError, ValueError, RecursionError) as error:
             raise KnowledgeError(f"a call can't be written as JSON: {error}", "give JSON values") from None
+
+
+def call_around(template: str, name: str) -> tuple[str, str]:
+    """What is written before and after the arguments of a call."""
+    before, _, after = template.partition("ARGUMENTS")
+    name = json.dumps(name, ensure_ascii=False)[1:-1]
+    return before.replace("NAME", name), after.replace("NAME", name)
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -21,10 +21,10 @@ from constrained.grammar.json_schema import Layout, Options, layout, read_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
-from constrained.knowledge.tool_calls import CallForm, referred
+from constrained.knowledge.tool_calls import CallForm, call_around, referred
 from constrained.knowledge.tool_policy import Policy, Toolbox
-from constrained.knowledge.tool_policy.calls import path_of
 from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.tool_policy.narrowing import path_of
 from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree
 from constrained.limits import Limits
@@ -202,7 +202,7 @@ def _without_slots(
             raise KnowledgeError(
                 f"tool {tool.name!r}: {slot!r} is no slot", 'name what a result tells: "x-slot": "ORDER"'
             )
-        text = f"{'.'.join(path_of(at) or ())} in {slot}"
+        text = f"{'.'.join(path_of(at) or ())} in {slot}".replace(".[i]", "[i]")
         needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text, if_given=True))
     if at is not None and len(path_of(at) or ()) > MAX_DEPTH:
         raise KnowledgeError(f"tool {tool.name!r}: its schema nests deeper than {MAX_DEPTH}", "state it flatter")
@@ -232,7 +232,7 @@ def _call(tool: Tool, template: str, named: bool, rules: dict[str, Rule], style:
         raise
     except GrammarError as error:
         raise KnowledgeError(f"tool {tool.name!r}: {error.message}", error.hint) from None
-    before, _, after = template.replace("NAME", json.dumps(tool.name, ensure_ascii=False)[1:-1]).partition("ARGUMENTS")
+    before, after = call_around(template, tool.name)
     return nodes.seq([*_text(before, named, style), arguments, *_text(after, named, style)])
 
 

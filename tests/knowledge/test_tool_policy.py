@@ -115,7 +115,7 @@ def test_masks_admit_what_is_judged_ok_and_nothing_else():
             assert admitted == bool(talk.now().judge(text))
             if admitted:
                 texts.add(text)
-    assert len(texts) == 8
+    assert len(texts) == 10
     vocabulary = Vocabulary([bytes([b]) for b in range(256)], [256])
     compiled = compile_grammar(grammar, vocabulary)
     for text in texts:  # no dead end on the way, and the end is the end
@@ -361,6 +361,92 @@ def test_slots_within_objects_and_lists():
 def test_whatever_a_result_holds_only_valid_calls_are_written(result, left):
     texts = told(one_tool(id={"type": "string", "x-slot": "ID"}), result).next_actions()
     assert [json.loads(text)["arguments"]["id"] for text in texts if "act" in text] == left
+
+
+LIST = {"type": "array", "items": {"type": "string"}}
+PEOPLE = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"const": 1}}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "conditions", "admitted", "refused"),
+    [
+        ("string", 'x != "a"', ["b"], ["a"]),
+        ("string", "x not in ID", ["b"], ["p"]),
+        ("string", 'search("^A", x), search("B$", x)', ["AB", "A-B"], ["B", "A"]),
+        ("string", 'not search("[0-9]", x)', ["no"], ["a1"]),
+        ("string", 'x in ID, search("^p", x)', ["p"], ["q"]),
+        ("string", 'x == "a" or agreed', ["a"], ["b"]),
+        ("number", "x > 0, x <= top", [0.5, 2, 12.5, 3000.25], [0, -1, 5000.5]),
+        ("number", "x <= 100 or agreed", [100, -0.5], [100.5]),
+        ("number", "top >= x, 0 < x", [5000], [5001, 0]),
+        ("integer", "x >= low, x <= 10", [2, 10], [1, 11]),
+        ("integer", "x <= nothing_known", [], [0, 5]),
+        ({"type": "integer", "minimum": 2, "multipleOf": 5}, "x <= top", [5, 5000], [0, 6, 5005]),
+        ({"type": "string", "pattern": "^p"}, "x in ID", ["p"], ["q"]),
+        ({"enum": ["a", "b"]}, 'x != "a"', ["b"], ["a"]),
+        ("boolean", "not x", [False], [True]),
+        (LIST, "x[i] in ID", [[], ["p"], ["p", "q"]], [["r"], ["p", "r"]]),
+        (LIST, 'x[i] != "a"', [[], ["b"]], [["a"], ["b", "a"]]),
+        (LIST, "x != []", [["b"]], [[]]),
+        (PEOPLE, "x[i].n in [1, 2], sum(p.n for p in x) < 4", [[{"n": 1, "s": 1}, {"n": 2}]], [[{"n": 2}, {"n": 2}]]),
+    ],
+)
+def test_conditions_on_what_may_be_anything_hold_in_masks_and_verdicts_alike(kind, conditions, admitted, refused):
+    lines = "//: fact agreed\n//: init low = 1.5, top = 5000, nothing_known = null\n"
+    knowledge = one_tool(f"{lines}//: needs {conditions}", x=kind if isinstance(kind, dict) else {"type": kind})
+    now = told(knowledge, '{"ids": ["p", "q"]}')
+    memory = knowledge.tools.told(
+        knowledge.tools.policy.initial, knowledge.tools.write("list", {}), '{"ids": ["p", "q"]}'
+    )
+    for value in admitted:
+        assert now.judge({"name": "act", "arguments": {"x": value}})
+        assert not knowledge.tools.unmet(memory, "act", {"x": value})
+    for value in refused:
+        assert not now.judge({"name": "act", "arguments": {"x": value}})
+        assert knowledge.tools.unmet(memory, "act", {"x": value}) or isinstance(kind, dict)
+
+
+TWO = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "arguments", "told_so"),
+    [
+        ("x != y", {"x": {"type": "string"}, "y": {"type": "string"}}, "x may be anything where `needs x != y`"),
+        ("len(x) > 3", {"x": {"type": "string"}}, r"x may be anything where `needs len\(x\) > 3`"),
+        ("x < y", {"x": {"type": "integer"}, "y": {"type": "integer"}}, "any of more than 2,000 numbers"),
+        ("x.a != x.b", {"x": TWO}, "a condition looks at a value that may be anything"),
+        ("x[i] != x[0]", {"x": LIST}, "says of elements what can't be asked of each"),
+        ('x >= "2024"', {"x": {"type": "string"}}, "texts are not compared by their order"),
+        ('search("(?i)a", x)', {"x": {"type": "string"}}, "write it without flags"),
+        ("x in ID", {"x": {"anyOf": [{"type": "string"}], "x-slot": "ID"}}, None),
+    ],
+)
+def test_what_masks_cannot_keep_is_refused_and_not_let_through(conditions, arguments, told_so):
+    if told_so is None:
+        assert told(one_tool(f"//: needs {conditions}", **arguments), '{"ids": ["p"]}')
+        return
+    with pytest.raises(KnowledgeError) as caught:
+        told(one_tool(f"//: needs {conditions}", **arguments), '{"ids": ["p"]}')
+    assert re.search(told_so, f"{caught.value}")
+
+
+def test_keywords_of_all_arguments_are_kept_or_refused():
+    tools = named("act", "list", x={"type": "string"}, y={"type": "string"}, required=[])
+    tools[0]["inputSchema"]["minProperties"] = 1
+    rules = "\nact: ACT _STEP start\nlist: LIST _STEP [start]\n"
+    policy = "%declare _STEP ACT LIST\n//: tells ID = $.ids[*] by list\nstart: act | list\n"
+    now = told(ActionKnowledge.from_tools(tools, policy=policy + rules), "{}")
+    assert now.judge({"name": "act", "arguments": {"y": "b"}})
+    assert not now.judge({"name": "act", "arguments": {}})
+    with pytest.raises(KnowledgeError, match="'minProperties' of its arguments can't be kept"):
+        ActionKnowledge.from_tools(tools, policy=f"{policy}//: needs x in ID{rules}")
+
+
+def test_names_beyond_ascii_are_written_as_they_are():
+    knowledge = one_tool("//: needs größe in ID", größe={"type": "string"})
+    assert told(knowledge, '{"ids": ["ü"]}').judge({"name": "act", "arguments": {"größe": "ü"}})
+    assert ActionKnowledge.from_tools(named("größe", x={"const": 1})).judge({"name": "größe", "arguments": {"x": 1}})
 
 
 def test_a_result_that_json_cannot_say_is_one_clear_error():

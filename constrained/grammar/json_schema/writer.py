@@ -322,6 +322,14 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
         return Writer(document, rules, prefix, layout, options).write(document.root)
 
 
+def validator(schema: Any, options: Options) -> Callable[[Any], bool]:
+    """Return a function that tells whether a value is valid under a schema. Raises GrammarError as `write_schema`."""
+    with _shallow():
+        document = Document(schema, options.limits)
+        admits = Alternatives(document, options).validator.admits
+        return lambda value: admits(value, [document.root])
+
+
 @contextmanager
 def _shallow() -> Iterator[None]:
     """Refuse a schema in which Python's own stack runs out."""

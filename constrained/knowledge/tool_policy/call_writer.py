@@ -7,21 +7,36 @@ still meet every condition; it is worked out when the text gets there.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, NoReturn
 
 from constrained.automaton import Grammar
-from constrained.errors import KnowledgeError, LimitError
+from constrained.errors import KnowledgeError
 from constrained.grammar import nodes
-from constrained.grammar.json_schema.validity import type_of
+from constrained.grammar.json_schema import validator, write_schema
 from constrained.grammar.nodes import Lazy, Node
-from constrained.knowledge.tool_policy.calls import Agenda, Calls, Path, onto, pattern_of
+from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, kind_of, listed, onto, pattern_of
 from constrained.knowledge.tool_policy.expression import Expression, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
+from constrained.knowledge.tool_policy.narrowing import schema_of
 
-FREE = "\0free"
-"""Stands for a value that no condition looks at."""
+
+class _Free:
+    """Stands for a value of a tool's call that may be anything: no condition may look at it."""
+
+    def __init__(self, tool: str):
+        self.tool = tool
+
+    def _looked_at(self, *_: Any) -> NoReturn:
+        what = f"tool {self.tool!r}: a condition looks at a value that may be anything when it is asked"
+        raise KnowledgeError(what, "say which values it may have, such as `x[i].name in [...]`")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = __getitem__ = _looked_at
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = _looked_at
+    __neg__ = __abs__ = __round__ = __bool__ = __contains__ = lower = values = _looked_at
+
 
 MAX_ITEMS = 12
 """Elements of a list whose elements conditions choose, or whose length they ask for."""
@@ -31,6 +46,9 @@ MAX_CASES = 20_000
 
 MAX_RANGE = 2_000
 """Numbers between two bounds that are offered."""
+
+_KEPT = 10_000
+"""Values of one argument of which it is kept whether they are valid."""
 
 _LONGEST = 4_000
 """Bytes that the rest of a call may take, as a bound for token budgets."""
@@ -50,7 +68,7 @@ def _call_grammar(calls: Calls, memory: Memory) -> Grammar | None:
     writer = CallWriter(calls, memory)
     if not writer.can(calls.agenda, {}):
         return None
-    return Grammar(calls.rules, writer.write(calls.agenda, {}), limits=calls.options.limits, name=calls.name)
+    return Grammar(writer.rules, writer.write(calls.agenda, {}), limits=calls.options.limits, name=calls.name)
 
 
 class Way(NamedTuple):
@@ -67,7 +85,8 @@ class CallWriter:
 
     def __init__(self, calls: Calls, memory: Memory):
         self.calls, self.scope = calls, memory.scope(calls.functions)
-        self.known = dict(memory)
+        self.known, self.free = dict(memory), _Free(calls.name)
+        self.rules, self._texts = ({}, {}) if calls.narrows else (calls.rules, calls.texts)
         self._cases = 0
         self._found: dict[tuple, Any] = {}
 
@@ -75,56 +94,86 @@ class CallWriter:
         """What the rest of a call depends on: where it is, and the arguments before that are still looked at."""
         kind, path, _, *count = item
         given = [args[name] for name in self.calls.relevant(path) if name in args]
-        return kind, path, *count, json.dumps(given)
+        return kind, path, *count, json.dumps(given, default=lambda free: None)
 
     def _options(self, item: tuple, args: dict) -> tuple[str, Any]:
         """What a value can be: ("values", list), ("free", None), ("into", agenda items), ("items", None)."""
         _, path, schema = item
         calls = self.calls
-        if pattern_of(path) in calls.domains:
+        if path[0] not in calls.governed:
+            return "free", None
+        if pattern_of(path) in calls.domains or (len(path) == 1 and kind_of(schema) not in NESTED):
             key = self._place(item, args)
             if key not in self._found:
                 self._found[key] = self._candidates(path, schema, args)
-            return "values", self._found[key]
-        if path[0] not in calls.governed:
+            if self._found[key] is not None:
+                return "values", self._found[key]
+        if kind_of(schema) not in NESTED or not (calls.opens(path) or len(path) == 1):
             return "free", None
-        if _kind(schema) == "array" and (calls.opens(path) or len(path) == 1):
+        calls.check_keywords(path, schema)
+        if kind_of(schema) == "array":
             return "items", None
-        if _kind(schema) == "object" and calls.opens(path):
-            required = schema.get("required", ())
-            inner = [("member", (*path, name), one, name in required) for name, one in schema["properties"].items()]
-            return "into", [*inner, ("text", "}")]
-        if len(path) == 1 and "enum" in schema:
-            return "values", list(schema["enum"])
-        if len(path) == 1 and _kind(schema) == "boolean":
-            return "values", [True, False]
-        return "free", None
+        required, members = schema.get("required", ()), schema.get("properties", {})
+        inner = [("member", (*path, name), one, name in required) for name, one in members.items()]
+        return "into", [*inner, ("text", "}")]
 
-    def _candidates(self, path: Path, schema: Any, args: dict) -> list[Any]:
-        """The values that the conditions on a path leave."""
+    def _candidates(self, path: Path, schema: Any, args: dict) -> list[Any] | None:
+        """The values that the conditions on a path and its schema leave; None if they may be anything else."""
         index = next((part for part in path if isinstance(part, int)), None)
-        found: list[Any] | None = None
-        low, high = schema.get("minimum"), schema.get("maximum")
-        for sign, value in self.calls.domains[pattern_of(path)]:
-            try:
-                given = value.value(self._names(value, args, index), self.scope)
-            except Unknown:
-                return []
-            if sign in ("in", "=="):
-                values = [given] if sign == "==" else list(given)
+        found: list[Any] | None = listed(schema) or None
+        for sign, value in self.calls.domains.get(pattern_of(path), ()):
+            if sign:
+                try:
+                    given = value.value(self._names(value, args, index), self.scope)
+                    values = [given] if sign == "==" else [] if isinstance(given, str) else list(given)
+                except (Unknown, TypeError):
+                    return []
                 found = values if found is None else [one for one in found if one in values]
-            elif sign == "<=":
-                high = given if high is None else min(high, given)
-            else:
-                low = given if low is None else max(low, given)
+        narrowed = self._narrowed(path, schema, args)
+        if found is None and self.calls.matters(path) and kind_of(schema) == "integer":
+            found = self._between(path, narrowed["allOf"])
         if found is None:
-            if low is None or high is None or high - low > MAX_RANGE:
-                what = f"tool {self.calls.name!r}: {'.'.join(map(str, path))} has no lower and upper bound of its own"
-                raise KnowledgeError(what, "give conditions for both, or a list: `x in [...]`")
-            return list(range(int(low), int(high) + 1))
-        kept = [one for one in found if (low is None or one >= low) and (high is None or one <= high)]
-        unique = {json.dumps(one, sort_keys=True): one for one in kept if _fits(one, schema)}
-        return [_shaped(one, schema) for one in unique.values()]
+            return None
+        texts = {_dumped(one): one for one in (_shaped(one, schema) for one in found)}
+        key = "valid", self._key(path, narrowed)
+        if key not in self._texts:
+            valid = validator(narrowed, self.calls.options)
+            self._texts[key] = lru_cache(_KEPT)(lambda text: valid(json.loads(text)))
+        return [one for text, one in texts.items() if self._texts[key](text)]
+
+    def _between(self, path: Path, parts: list[Any]) -> list[int]:
+        """The whole numbers between the bounds that schemas give."""
+        kept = [part for part in parts if isinstance(part, dict)]
+        low = [math.ceil(one[key]) for one in kept for key in ("minimum", "exclusiveMinimum") if key in one]
+        high = [math.floor(one[key]) for one in kept for key in ("maximum", "exclusiveMaximum") if key in one]
+        if False in parts:
+            return []
+        if not low or not high or min(high) - max(low) > MAX_RANGE:
+            what = f"tool {self.calls.name!r}: conditions look at {'.'.join(map(str, path))}, which may be any of more "
+            raise KnowledgeError(f"{what}than {MAX_RANGE:,} numbers", "give closer bounds, or a list: `x in [...]`")
+        return list(range(max(low), min(high) + 1))
+
+    def _narrowed(self, path: Path, schema: Any, args: dict) -> dict[str, Any]:
+        """The schema of a value with what conditions say of it."""
+        index = next((part for part in path if isinstance(part, int)), None)
+        pattern, found = pattern_of(path), [schema]
+        for sign, one in self.calls.domains.get(pattern, ()):
+            if not sign:
+                found.append(schema_of(one.tree, pattern, kind_of(schema), self._names(one, args, index), self.scope))
+        whole = self.calls.schema
+        return {"allOf": found, **{key: whole[key] for key in ("$defs", "definitions") if key in whole}}
+
+    def _key(self, path: Path, narrowed: dict[str, Any]) -> Any:
+        return json.dumps(narrowed) if self.calls.narrows else pattern_of(path)
+
+    def _text(self, path: Path, schema: Any, args: dict) -> Node:
+        """Whatever a schema and the conditions on a path admit."""
+        narrowed = self._narrowed(path, schema, args)
+        key = self._key(path, narrowed)
+        if key not in self._texts:
+            prefix = f"{self.calls.name}#{len(self._texts)}"
+            self._texts[key] = write_schema(narrowed, self.rules, prefix, self.calls.style, self.calls.options)
+        return self._texts[key]
 
     def _checked(self, name: str, args: dict) -> bool:
         return all(one.holds(self._names(one, args), self.scope) for one in self.calls.checks.get(name, ()))
@@ -146,6 +195,8 @@ class CallWriter:
             match item:
                 case "text", text:
                     sure.append(nodes.literal(text))
+                case ("whole",):
+                    sure.append(nodes.EMPTY if parts is None else self._text((), self.calls.schema, args))
                 case "check", name:
                     if not self._checked(name, args):
                         return None
@@ -156,10 +207,11 @@ class CallWriter:
                     inside = args
                     for step in path[:-1]:
                         inside = inside[step]
-                    name = f"{', ' if inside else ''}{json.dumps(path[-1])}: "
+                    name = f"{', ' if inside else ''}{_dumped(path[-1])}: "
                     if asked == "never" and inside:
-                        free = nodes.seq([nodes.literal(name), self.calls.text_of(path, schema)])
+                        free = nodes.seq([nodes.literal(name), self._text(path, schema, args)])
                         sure.append(nodes.alt([free, nodes.EMPTY]))
+                        args = _with(args, path, self.free)
                         continue
                     given = ("value", path, schema), agenda
                     if asked != "always":
@@ -176,8 +228,11 @@ class CallWriter:
                         sure.append(nodes.choices([_dumped(one).encode() for one in found]))
                         args = _with(args, path, found[0])
                     elif what == "free":
-                        sure.append(nodes.EMPTY if parts is None else self.calls.text_of(path, schema))
-                        args = _with(args, path, FREE)
+                        if parts is not None or pattern_of(path) in self.calls.domains:
+                            sure.append(self._text(path, schema, args))
+                            if sure[-1] is nodes.NEVER:
+                                return None
+                        args = _with(args, path, self.free)
                     elif what == "into":
                         sure.append(nodes.literal("{"))
                         args, agenda = _with(args, path, {}), onto(found, agenda)
@@ -185,7 +240,7 @@ class CallWriter:
                         sure.append(nodes.literal("["))
                         args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
                 case "more", path, schema, count:
-                    ways = [("]", agenda, args)] if count >= max(schema.get("minItems", 1), 1) else []
+                    ways = [("]", agenda, args)] if count >= schema.get("minItems", 0) else []
                     if count < min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
                         another = ("value", (*path, count), schema.get("items", {}))
                         after = another, (("more", path, schema, count + 1), agenda)
@@ -206,10 +261,8 @@ class CallWriter:
         if way.key not in self._found:
             self._cases += 1
             if self._cases > MAX_CASES:
-                advice = "bound its lists, or let conditions choose earlier arguments first"
-                raise LimitError(
-                    "policy_cases", MAX_CASES, f"a call of {self.calls.name} takes too long to find", advice
-                )
+                what = f"tool {self.calls.name!r}: more than {MAX_CASES:,} ways were tried to find a call of it"
+                raise KnowledgeError(what, "bound its lists, or let conditions choose earlier arguments first")
             self._found[way.key] = self.can(way.agenda, way.args)
         return self._found[way.key]
 
@@ -240,21 +293,9 @@ def _with(args: dict, path: Path, value: Any) -> dict:
     return put(args, path)
 
 
-def _fits(value: Any, schema: dict) -> bool:
-    """Whether a value is of its schema's type, and one of those that it lists."""
-    kind, kinds = type_of(value), schema.get("type", [])
-    names = {kind, "number"} if kind == "integer" else {kind}
-    named = not kinds or not names.isdisjoint([kinds] if isinstance(kinds, str) else kinds)
-    return named and ("enum" not in schema or value in schema["enum"])
-
-
-def _kind(schema: Any) -> str:
-    return schema.get("type", "") if isinstance(schema, dict) else ""
-
-
 def _shaped(value: Any, schema: Any) -> Any:
     """A value with the members that its schema has, in its order."""
-    if isinstance(value, dict) and _kind(schema) == "object" and schema.get("properties"):
+    if isinstance(value, dict) and kind_of(schema) == "object" and schema.get("properties"):
         return {name: value[name] for name in schema["properties"] if name in value}
     return value
 

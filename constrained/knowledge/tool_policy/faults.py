@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from constrained.errors import KnowledgeError
-from constrained.knowledge.tool_policy.calls import path_of
 from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.tool_policy.narrowing import path_of
 from constrained.knowledge.tool_policy.policy import Makes, Policy, near, slot_of
 from constrained.knowledge.world.syntax import ParseTree
 

@@ -204,14 +204,9 @@ class _Reader:
     # values
 
     def expression(self, tree: ParseTree | Token) -> Expression:
-        tokens = [tree] if isinstance(tree, Token) else list(tree.tokens())
-        first, last = (
-            min((t.start_pos or 0 for t in tokens), default=0),
-            max((t.end_pos or 0 for t in tokens), default=0),
-        )
-        begins = min(tokens, key=lambda token: token.start_pos or 0, default=None)
-        at = None if begins is None else (begins.line or 0, begins.column or 0)
-        return Expression(self.value(tree), " ".join(self.source.text[first:last].split()), at=at)
+        place = tree if isinstance(tree, Token) else tree.meta
+        text = " ".join(self.source.text[place.start_pos : place.end_pos].split())
+        return Expression(self.value(tree), text, at=(place.line, place.column))
 
     def terms(self, atom: ParseTree) -> ParseTree:
         """The one term of a fact, a list of several, or true for none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -23,15 +23,19 @@ from constrained.limits import DEFAULT, Limits
 
 @dataclass(frozen=True)
 class ParseTree:
-    """A statement, or a part of one: the name of its rule in the grammar below, and its tokens and parts."""
+    """A statement, or a part of one: the name of its rule in the grammar below, and its tokens and parts.
+
+    `meta` is where it stands; None for one that was not read.
+    """
 
     data: str
     children: list[Any]
+    meta: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, tree: Tree[Token]) -> ParseTree:
         """lark's tree as ours."""
-        return cls(str(tree.data), [cls.of(c) if isinstance(c, Tree) else c for c in tree.children])
+        return cls(str(tree.data), [cls.of(c) if isinstance(c, Tree) else c for c in tree.children], tree.meta)
 
     def tokens(self) -> Iterator[Token]:
         """Its tokens, from left to right."""

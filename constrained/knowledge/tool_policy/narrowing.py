@@ -1,0 +1,91 @@
+"""Conditions on a value that may be anything, as a JSON Schema of the values of which they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from constrained.errors import KnowledgeError
+from constrained.knowledge.tool_policy.expression import Expression, Scope, Unknown
+from constrained.knowledge.world.syntax import ParseTree
+
+_KEYWORDS = {"<": "exclusiveMaximum", "<=": "maximum", ">": "exclusiveMinimum", ">=": "minimum"}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==", "in": "not in", "not in": "in"}
+
+
+def path_of(tree: ParseTree) -> tuple[str, ...] | None:
+    """The path that an expression such as ``x[i].m`` names: ``("x", "[i]", "m")``; None if it names none."""
+    match tree:
+        case ParseTree("name", [name]):
+            return (name,)
+        case ParseTree("member", [inner, step]) if (below := path_of(inner)) is not None:
+            return (*below, step)
+        case ParseTree("item", [inner, ParseTree("name", ["i"])]) if (below := path_of(inner)) is not None:
+            return (*below, "[i]")
+    return None
+
+
+def narrowed_path(tree: ParseTree, argument: str) -> tuple[str, ...] | None:
+    """The one path from `argument` that a condition is about, if `schema_of` can say the condition."""
+    paths = [path for part in tree.parts() if (path := path_of(part)) is not None and path[0] == argument]
+    path = max(paths, key=len)
+    return path if _sayable(tree, path) else None
+
+
+def _sayable(tree: ParseTree, path: tuple[str, ...]) -> bool:
+    if path[0] not in Expression(tree).names:
+        return True
+    match tree:
+        case ParseTree("both" | "either" | "negation", parts):
+            return all(_sayable(part, path) for part in parts)
+        case ParseTree("compare", [left, sign, right]):
+            one, other = (left, right) if path_of(left) == path else (right, left)
+            sides = path_of(one) == path and path[0] not in Expression(other).names
+            return sides and (one is left or sign in _FLIPPED)
+        case ParseTree("call", ["search", pattern, text]):
+            return path_of(text) == path and path[0] not in Expression(pattern).names
+    return False
+
+
+def schema_of(
+    tree: ParseTree, path: tuple[str, ...], kind: Any, names: Mapping[str, Any], scope: Scope, wanted: bool = True
+) -> dict[str, Any] | bool:
+    """The JSON Schema of the values at `path`, of type `kind`, of which a condition holds (or not, if not `wanted`).
+
+    What isn't known makes it hold of none.
+
+    Raises
+    ------
+    KnowledgeError
+        Texts are compared by their order, which a schema can't say.
+    """
+    try:
+        if path[0] not in Expression(tree).names:
+            return bool(Expression(tree).value(names, scope)) is wanted
+        match tree:
+            case ParseTree("negation", [inner]):
+                return schema_of(inner, path, kind, names, scope, not wanted)
+            case ParseTree("both" | "either" as how, parts):
+                found = [schema_of(one, path, kind, names, scope, wanted) for one in parts]
+                return {"allOf" if (how == "both") is wanted else "anyOf": found}
+            case ParseTree("call", [_, pattern, _]):
+                matched = {"pattern": Expression(pattern).value(names, scope)}
+                return {"type": "string", **(matched if wanted else {"not": matched})}
+        left, sign, right = tree.children
+        if path_of(left) != path:
+            left, sign, right = right, _FLIPPED[sign], left
+        sign = sign if wanted else _OPPOSITE[sign]
+        given = Expression(right).value(names, scope)
+    except Unknown:
+        return False
+    if sign in _KEYWORDS:
+        if isinstance(given, str) and kind not in ("integer", "number"):
+            what = f"{'.'.join(path)} may be any text, and texts are not compared by their order"
+            raise KnowledgeError(what, "list its values: `x in [...]`")
+        return {"type": "number", _KEYWORDS[sign]: given + 0} if isinstance(given, (int, float)) else False
+    if "in" in sign and not isinstance(given, (list, dict, range)):
+        return False
+    listed = list(given) if "in" in sign else [given]
+    among = {"enum": listed} if listed else False
+    return among if sign in ("in", "==") else {"not": among}
