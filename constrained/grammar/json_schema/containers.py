@@ -19,11 +19,15 @@ from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import nfa
 from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.presence import formula
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Node, alt, choices, literal, repeat, seq
 from constrained.limits import Limits
+
+DISTINCT = 1_000
+"""Values that the items of an array with uniqueItems may have, and names that are told apart by patterns."""
 
 
 class ValueWriter(Protocol):
@@ -40,10 +44,6 @@ class ValueWriter(Protocol):
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]: ...
     @property
     def admits(self) -> Callable[[Any, list[Subschema]], bool]: ...
-
-
-DISTINCT = 1_000
-"""Values that the items of an array with uniqueItems may have."""
 
 
 def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
@@ -137,7 +137,7 @@ def _distinct(constraints: Constraints, low: int, high: int | None, writer: Valu
     if values is None or len(values) > DISTINCT:
         writer.options.refuse(
             constraints.all("uniqueItems")[0][0], "uniqueItems",
-            f"uniqueItems takes items of an enum of at most {DISTINCT:,}",
+            f"uniqueItems takes items of which there are at most {DISTINCT:,} values",
             "what was written can't be remembered exactly; leave uniqueItems out and look for repeats afterwards",
         )  # fmt: skip
         return None
@@ -160,9 +160,11 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     names = [k for k in constraints.names if not key_parts or writer.admits(k, key_parts)]
     if any(k not in names for k in constraints.required):
         return NEVER
+    witnesses = constraints.witnesses()
+    if listed is None and (low > len(constraints.required) + 1 or len(witnesses) > 1):
+        listed = _few_names(constraints, writer)
     if listed is not None:  # few names: each is a property of its own
         names += [k for k in listed if isinstance(k, str) and k not in names]
-    witnesses = constraints.witnesses()
     pairs: list[tuple[set[bytes], list[Variant], bool]] = []
     number: dict[str, int] = {}
     for k in names:
@@ -203,6 +205,14 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, rows, writer, name, layout)
     free_order = writer.options.any_order and not (witnesses and high is not None)
     return written.any_order() if free_order else written.in_order()
+
+
+def _few_names(constraints: Constraints, writer: ValueWriter) -> list | None:
+    """Return the names that match some pattern, if no others may be there and there are few."""
+    if writer.node(constraints.key(None, frozenset())) is not NEVER:
+        return None
+    each = [few_texts(either, DISTINCT) for _, either in constraints.key_trees.values()]
+    return None if None in each else sorted({name for names in each for name in names or ()})
 
 
 Variant = tuple[Node, int]

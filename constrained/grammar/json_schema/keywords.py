@@ -74,6 +74,8 @@ DENIED = Made()
 """Values left out."""
 UNMATCHED = Made()
 """A pattern that a string doesn't match."""
+NO_FORMAT = Made()
+"""A format that a string doesn't have."""
 NO_MULTIPLE = Made()
 """What a number is no multiple of."""
 SOME_ITEM = Made()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from constrained.grammar.json_schema.document import Subschema
 from constrained.grammar.json_schema.keywords import (
     DENIED,
+    NO_FORMAT,
     NO_MULTIPLE,
     SOME_ITEM,
     SOME_PROPERTY,
@@ -17,6 +18,7 @@ from constrained.grammar.json_schema.keywords import (
     Options,
     is_known,
 )
+from constrained.grammar.json_schema.patterns import WIDEST
 
 Alternative = list[Subschema]
 """Schemas that hold together."""
@@ -97,6 +99,8 @@ class Negation:
                 return [[made({"type": _NUMBERS, NO_MULTIPLE: value})]]
             case "pattern":
                 return [[made({"type": "string", UNMATCHED: value})]]
+            case "format" if value in WIDEST:
+                return [[made({"type": "string", NO_FORMAT: value})]]
             case "$ref" | "$dynamicRef" | "$recursiveRef":
                 return [[no(self.refer(part, keyword))]]
             case "allOf":

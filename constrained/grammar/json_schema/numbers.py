@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import count
 
 from constrained.grammar.charset import charset
@@ -348,14 +348,7 @@ class _Remainders:
         """Whether `left` more digits between `low` and `high` make a number that fits."""
         first, last = remainder * 10**left + int(low or 0), remainder * 10**left + int(high or "9" * left or 0)
         first += -first % self.of
-        if last - first >= self.modulus:
-            return self._some
-        return any(map(self.fits, range(first, last + 1, self.of)))
-
-    @cached_property
-    def _some(self) -> bool:
-        """Whether any number fits."""
-        return any(map(self.fits, range(0, self.modulus, self.of)))
+        return self.fits(self.of) and any(map(self.fits, range(first, min(last, first + self.modulus) + 1, self.of)))
 
     def digits(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
         """Return `left` more digits between `low` and `high`; "" where a bound no longer matters.

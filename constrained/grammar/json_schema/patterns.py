@@ -23,12 +23,16 @@ from constrained.limits import Limits
 
 _YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 _LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
-_DATE = (
-    f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
-    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
+_DAY = (
+    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    "|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 )
+_DATE = f"(?:{_YEAR}-{_DAY}|{_LEAP_YEAR}-02-29)"
+_ANY_DATE = f"(?:[0-9]{{4}}-{_DAY}|(?:{_LEAP_YEAR}|0000)-02-29)"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_TIME = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]{{1,9}})?(?:[Zz]|[+-]{_CLOCK})"
+_ZONE = f"(?:[Zz]|[+-]{_CLOCK})"
+_TIME = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]{{1,9}})?{_ZONE}"
+_ANY_TIME = rf"{_CLOCK}:(?:[0-5][0-9]|60)(?:\.[0-9]+)?{_ZONE}"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,%d}[A-Za-z0-9])?"
 _HOSTNAME = "|".join(
     rf"{_LABEL % (size - 2)}(?:\.{_LABEL % (size - 2)}){{0,{count - 1}}}" for size, count in ((63, 3), (24, 10))
@@ -37,6 +41,7 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
 _LOCAL = rf"{_ATOM}{{1,20}}(?:\.{_ATOM}{{1,20}}){{0,2}}|{_ATOM}{{1,64}}"
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
+_ANY_IPV4 = rf"0{{0,2}}{_OCTET}(?:\.0{{0,2}}{_OCTET}){{3}}"
 _GROUP = "[0-9A-Fa-f]{1,4}"
 _LAST = rf"(?:{_GROUP}:{_GROUP}|{_IPV4})"
 _IPV6 = "|".join(
@@ -78,10 +83,51 @@ PATTERNS = {
 }
 
 
+WIDEST = {
+    "date": _ANY_DATE,
+    "time": _ANY_TIME,
+    "date-time": rf"{_ANY_DATE}[Tt ]{_ANY_TIME}",
+    "ipv4": _ANY_IPV4,
+    "ipv6": _IPV6.replace(_IPV4, _ANY_IPV4),
+    **{name: PATTERNS[name] for name in ("duration", "uuid", "json-pointer")},
+}
+"""What any validator may take for one, with year 0, leap seconds and zeros before numbers, where that is known."""
+
+
 @cache
-def format_node(name: str) -> Node | None:
-    """Return the texts of a format as a tree of characters; None if it is not enforced."""
-    return regex_node(PATTERNS[name]) if name in PATTERNS else None
+def format_node(name: str, either: bool = False) -> Node:
+    """Return the texts of a format as a tree of characters; `either`: those that any validator may take for one."""
+    return regex_node((WIDEST if either else PATTERNS)[name])
+
+
+def few_texts(node: Node, most: int) -> set[str] | None:
+    """Return all texts of a tree of characters; None for more than `most`, and where it looks around."""
+    match node:
+        case nodes.Literal(data):
+            return {data.decode()}
+        case nodes.Choices(values):
+            found = {value.decode() for value in values}
+        case nodes.Chars(chars):
+            if sum(high - low + 1 for low, high in chars.ranges) > most:
+                return None
+            found = {chr(code) for low, high in chars.ranges for code in range(low, high + 1)}
+        case nodes.Alt(items):
+            each = [few_texts(item, most) for item in items]
+            if None in each:
+                return None
+            found = {text for texts in each for text in texts or ()}
+        case nodes.Seq(items):
+            found = {""}
+            for item in items:
+                after = few_texts(item, most)
+                if after is None or len(found) * len(after) > most:
+                    return None
+                found = {text + more for text in found for more in after}
+        case nodes.Repeat(item, low, int(high)) if high <= most:
+            return few_texts(nodes.Seq((item,) * low + (nodes.Alt((EMPTY, item)),) * (high - low)), most)
+        case _:
+            return None
+    return found if len(found) <= most else None
 
 
 _ASCII_WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]

@@ -16,7 +16,7 @@ from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, within
-from constrained.grammar.json_schema.keywords import UNMATCHED
+from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
@@ -212,7 +212,7 @@ class _States:
 
 def what_is_said(constraints: Constraints) -> tuple:
     """Return what is equal for constraints that the same strings fit."""
-    said = ("pattern", "format", UNMATCHED)
+    said = ("pattern", "format", UNMATCHED, NO_FORMAT)
     values = (tuple(value for _, value in constraints.all(keyword)) for keyword in said)
     denied = tuple(value for value in constraints.denied if isinstance(value, str))
     return (*values, denied, *constraints.counts("Length"))
@@ -222,7 +222,7 @@ def trees(constraints: Constraints) -> list[Node]:
     """Return the trees of characters that every string must fit."""
     found = [pattern_of(part, "pattern", pattern, constraints.limits) for part, pattern in constraints.all("pattern")]
     named = (name for _, name in constraints.all("format") if constraints.options.enforces(name))
-    return found + [node for node in map(format_node, dict.fromkeys(named)) if node is not None]
+    return found + [format_node(name) for name in dict.fromkeys(named)]
 
 
 def unmatched(constraints: Constraints) -> list[Node]:
@@ -231,6 +231,7 @@ def unmatched(constraints: Constraints) -> list[Node]:
         pattern_of(part, "pattern", pattern, constraints.limits, either=True)
         for part, pattern in constraints.all(UNMATCHED)
     ]
+    found += [format_node(name, either=True) for _, name in constraints.all(NO_FORMAT)]
     return found + any_of([value for value in constraints.denied if isinstance(value, str)])
 
 

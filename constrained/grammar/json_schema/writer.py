@@ -14,10 +14,11 @@ from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of, whole
-from constrained.grammar.json_schema.containers import array, properties
+from constrained.grammar.json_schema.containers import DISTINCT, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
+from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.plain import Plain, members, plain, tangled
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
@@ -157,11 +158,23 @@ class Writer:
         for constraints in self.constraints_of(parts):
             if constraints.listed is not None:
                 out += self._fitting(constraints)
-            elif constraints.types <= _FEW_VALUES.keys():
-                out += [v for kind, values in _FEW_VALUES.items() if kind in constraints.types for v in values]
             else:
-                return None
+                for kind in constraints.types:
+                    found = self._few(kind, constraints)
+                    if found is None:
+                        return None
+                    out += [v for v in found if self.fits(v, constraints)]
         return list({json.dumps(v, sort_keys=True): v for v in out}.values())
+
+    def _few(self, kind: str, constraints: Constraints) -> list | range | None:
+        """Return values among which are all of that type, if there are at most `DISTINCT`; else None."""
+        if kind == "string":
+            each = [few_texts(tree, DISTINCT) for tree in strings.trees(constraints)]
+            return sorted(min((texts for texts in each if texts is not None), key=len, default=())) or None
+        low, high = whole(constraints.bound(-1), constraints.bound(1))
+        if kind == "integer" and low is not None and high is not None and high - low < DISTINCT:
+            return range(low, high + 1)
+        return _FEW_VALUES.get(kind)
 
     def _fitting(self, constraints: Constraints) -> list[Any]:
         """Return those of the values listed that fit everything else that is said, too."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from constrained import Grammar
+from constrained import Grammar, GrammarError
 from tests.grammar.json_schema.oracle import is_valid, random_text
 
 BOUNDS = [
@@ -65,3 +65,11 @@ def test_a_number_that_a_double_can_not_tell_from_a_bound_left_out_is_left_out()
     grammar = Grammar.from_json_schema({"type": "number", "exclusiveMaximum": 1, "exclusiveMinimum": 0.1})
     assert grammar.matches("0.9999999999999999") and not grammar.matches("0.99999999999999999999")
     assert grammar.matches("0.10000000000000002") and not grammar.matches("0.100000000000000000001")
+
+
+def test_that_no_number_is_left_is_told_without_trying_all():
+    schema = {"type": "number", "multipleOf": 1e-8, "not": {"multipleOf": 1e-8}}
+    with pytest.raises(GrammarError, match="no value is valid"):
+        Grammar.from_json_schema(schema)
+    grammar = Grammar.from_json_schema({"type": "number", "multipleOf": 1, "not": {"multipleOf": 99_999_999}})
+    assert grammar.matches("99999998") and not grammar.matches("99999999")

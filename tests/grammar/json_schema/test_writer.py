@@ -369,3 +369,36 @@ def test_a_complement_may_lead_back_to_the_whole_in_a_part_of_the_value(schema, 
     for text in [*valid, *invalid]:
         assert grammar.matches(text) == is_valid({"type": ["object", "array"], **schema}, json.loads(text)), text
     assert all(map(grammar.matches, valid)) and not any(map(grammar.matches, invalid))
+
+
+@pytest.mark.parametrize(
+    "schema, values",
+    [
+        ({"items": {"type": ["integer", "boolean"], "minimum": 1, "maximum": 7}}, [[1, True], [7, 7], [8]]),
+        ({"items": {"pattern": "^[AB]1?$", "type": "string", "not": {"const": "A"}}}, [["A"], ["A1", "B"], ["B", "B"]]),
+        (
+            {"patternProperties": {"^[a-c]$": {"type": "null"}}, "additionalProperties": False, "minProperties": 2},
+            [{"a": None}, {"a": None, "c": None}, {"a": None, "d": None}],
+        ),
+    ],
+)
+def test_values_and_names_that_a_schema_leaves_few_of_are_told_apart(schema, values):
+    schema = {"type": ["array", "object"], "uniqueItems": True, **schema}
+    grammar = Grammar.from_json_schema(schema)
+    for value in values:
+        assert accepted(grammar, value) == is_valid(schema, value), value
+
+
+@pytest.mark.parametrize(
+    "name, broken, kept",
+    [
+        ("date", ["x", "2023-02-30"], ["2023-02-28", "0000-02-29"]),
+        ("date-time", ["2020-01-01"], ["2020-01-01T00:00:00Z", "2020-01-01 23:59:60.1234567890z"]),
+        ("ipv4", ["256.1.1.1", "1.2.3"], ["1.2.3.4", "01.2.3.4"]),
+        ("uuid", ["1"], ["123e4567-e89b-12d3-a456-426614174000"]),
+    ],
+)
+def test_what_no_validator_takes_for_a_format_is_its_complement(name, broken, kept):
+    grammar = Grammar.from_json_schema({"type": "string", "not": {"format": name}})
+    assert all(grammar.matches(json.dumps(text)) for text in broken)
+    assert not any(grammar.matches(json.dumps(text)) for text in kept)
