@@ -61,6 +61,7 @@ class Alternatives:
         self._places: dict[str, int] = {}
         self._unevaluated: set[str] = set()
         self._found: dict[tuple, list[Conjunction]] = {}
+        self._ones: dict[tuple, list[list[Subschema]]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
@@ -256,7 +257,20 @@ class Alternatives:
             [with_it, *([] if isinstance(needs, (list, str)) else [part.beside(keyword, name)])],
         ]
 
+    def are_disjoint(self, part: Subschema) -> bool:
+        """Whether no value fits two branches of a oneOf, so that it says what anyOf would."""
+        self.check(part)
+        found = self._one_of(part)
+        return bool(found) and all(len(branch) == 1 for branch in found)
+
     def _one_of(self, part: Subschema) -> list[list[Subschema]]:
+        key = part.pointer, part.within, self.roughly
+        if key not in self._ones:
+            self._ones[key] = self._branches_alone(part)
+        return self._ones[key]
+
+    def _branches_alone(self, part: Subschema) -> list[list[Subschema]]:
+        """Return the branches of a oneOf, each with what leaves out the values of the others."""
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
         if self.roughly:
             return [[branch] for branch in branches]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
-from constrained.grammar.json_schema.document import Subschema, error
+from constrained.grammar.json_schema.document import NOTING, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.keywords import (
     DENIED,
@@ -74,7 +74,7 @@ class Witness(NamedTuple):
         return pattern_of(self.schema, "patternProperties", pattern, limits, either)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Constraints:
     """What one alternative of a schema says.
 
@@ -93,7 +93,7 @@ class Constraints:
 
     def all(self, keyword) -> list[tuple[Subschema, Any]]:
         """Return (schema, value) wherever the keyword stands."""
-        return [(part, part[keyword]) for part in self.parts if keyword in part]
+        return [(part, part.keywords[keyword]) for part in self.parts if keyword in part.keywords]
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -256,12 +256,11 @@ class Constraints:
     def property(self, name: str) -> list[Subschema]:
         """Return what holds for the property of that name."""
         if not self.key_trees:
-            return list({part.pointer: part for part in self.key(name, frozenset())}.values())
+            return self.key(name, frozenset())
         both, either = (
             frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)) for which in (0, 1)
         )
-        parts = self.key(name, both) + (self.key(name, either) if either != both else [])
-        return list({part.pointer: part for part in parts}.values())
+        return self.key(name, both) if either == both else _each_once(self.key(name, both) + self.key(name, either))
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """Return what holds for a property whose name matches those patterns; None: its name is not among `names`."""
@@ -274,7 +273,7 @@ class Constraints:
             out += own
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
-        return out + self._unevaluated(name, matched)
+        return _each_once(out + self._unevaluated(name, matched))
 
     def _lists_only(self) -> bool:
         others = ("additionalProperties", "patternProperties", "unevaluatedProperties")
@@ -294,6 +293,23 @@ class Constraints:
             if not evaluated:
                 out.append(part.below("unevaluatedProperties"))
         return out
+
+
+def _each_once(parts: list[Subschema]) -> list[Subschema]:
+    """Return schemas for one value without those that say nothing, or the same as another of them."""
+    if len(parts) < 2:
+        return parts
+    out: list[Subschema] = []
+    told: list[tuple[dict, str, int]] = []  # what is written in the document
+    for part in {part.pointer: part for part in parts}.values():
+        if "\0" not in part.pointer and isinstance(part.schema, dict):
+            said = {k: v for k, v in part.keywords.items() if k not in NOTING}
+            own = said, part.base, part.draft
+            if not said or any(own == other and repr(said) == repr(other[0]) for other in told):  # 1 == True
+                continue
+            told.append(own)
+        out.append(part)
+    return out
 
 
 def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:

@@ -51,6 +51,9 @@ _SCHEMAS = {
 }
 """Where a schema has schemas: at the keyword, in a list, under names."""
 
+NOTING = frozenset("title description default example examples deprecated readOnly writeOnly $comment".split())
+"""Keywords of every draft that say nothing of values."""
+
 
 class Subschema:
     """One schema, and where it stands.
@@ -149,17 +152,44 @@ class Document:
         return found
 
     def refer(self, part: Subschema, keyword: str = "$ref") -> Subschema:
-        """Return the schema that a reference in `part` refers to."""
+        """Return the schema that a reference in `part` refers to, as one that holds for the same value."""
+        return part.holding(self._target(part, keyword))
+
+    def meant(self, part: Subschema) -> Subschema:
+        """Return the schema that `part` stands for where it is no more than a `$ref`, or an allOf of one schema."""
+        found, seen = part, {part.pointer}
+        while (inner := self._inner(found)) is not None:
+            if inner.pointer in seen:  # in a circle
+                return part
+            seen.add(inner.pointer)
+            found = inner
+        return found
+
+    def _inner(self, part: Subschema) -> Subschema | None:
+        schema = part.schema
+        if not isinstance(schema, dict) or "$ref" not in schema and "allOf" not in schema:
+            return None
+        (keyword, *others) = schema.keys() - NOTING
+        if others:
+            return None
+        if keyword == "$ref":
+            return self._target(part, keyword)
+        return part.below(keyword, 0) if isinstance(schema[keyword], list) and len(schema[keyword]) == 1 else None
+
+    def _target(self, part: Subschema, keyword: str) -> Subschema:
         key = keyword, part.base, part[keyword]
         if not isinstance(part[keyword], str):
             raise error(part, keyword, "is not text", "write a reference such as '#/$defs/name'")
         if key not in self._found:
             self._found[key] = self._refer(part, keyword)
-        return part.holding(self._found[key])
+        return self._found[key]
 
     def _refer(self, part: Subschema, keyword: str) -> Subschema:
         reference = part[keyword]
-        uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
+        if part.base == self.root.base and reference.startswith("#/"):  # most
+            uri, fragment = part.base, reference[1:]
+        else:
+            uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
         if uri == self.root.base and (not fragment or fragment.startswith("/")):
             known = [self.root]
         else:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from sys import float_info
 
-from constrained.grammar.json_schema.document import LATEST, Subschema, error, escaped
+from constrained.grammar.json_schema.document import LATEST, NOTING, Subschema, error, escaped
 from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
 from constrained.limits import Limits
 
@@ -190,7 +190,8 @@ def check(part: Subschema, options: Options) -> None:
         return
     if not isinstance(schema, dict):
         raise error(part, "", f"{str(schema)[:80]!r} is not a schema", "a schema is an object, true or false")
-    options.limits.check("depth", part.pointer.count("/") // 2, f"{part.pointer[:60]}...: a schema too deep")
+    if part.pointer.count("/") // 2 > options.limits.depth:
+        options.limits.check("depth", part.pointer.count("/") // 2, f"{part.pointer[:60]}...: a schema too deep")
     known = part.keywords
     dialect = schema.get("$schema")
     if isinstance(dialect, str) and "json-schema.org/" not in dialect:
@@ -212,8 +213,7 @@ def check(part: Subschema, options: Options) -> None:
             options.note(part, keyword)
 
 
-_NOTING = frozenset("title description default example examples deprecated readOnly writeOnly $comment".split())
-_TYPING = _NOTING | {"type"}
+_TYPING = NOTING | {"type"}
 _FREEING = ("additionalProperties", "additionalItems")
 
 
@@ -228,7 +228,7 @@ def says_nothing(schema) -> bool:
     """Whether it is plain that every value fits a schema."""
     if not isinstance(schema, dict):
         return schema is True
-    return all(k in _NOTING or k in _FREEING and v is True for k, v in schema.items())
+    return all(k in NOTING or k in _FREEING and v is True for k, v in schema.items())
 
 
 def is_known(keyword) -> bool:

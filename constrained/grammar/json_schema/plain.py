@@ -31,6 +31,7 @@ _JOINING = FOLLOWED - {"then", "else"}
 BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
 _BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
+_SCALAR = _BOUNDS | {"type"}
 _MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
 
@@ -58,31 +59,36 @@ _CERTAIN: list[list[str]] = [[]]
 
 def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
     """Return what is known of a schema that has been checked; None if it is not plain."""
-    document, options = alternatives.document, alternatives.options
+    options = alternatives.options
     said = _RESTRICTING.intersection(part.keywords)
     if options.enforces(part["format"]):
         return Plain([], _CERTAIN) if not said or said == {"type"} and part["type"] == "string" else None
-    if not said:
+    if not said or said == {"type"}:
         return Plain([], _CERTAIN) if part.schema is not False else None
     if len(joined := said - {"type"}) == 1 and joined <= {"$ref", "allOf", "anyOf", "oneOf"}:
-        return _branches(part, next(iter(joined)), document)
+        return _branches(part, next(iter(joined)), alternatives)
     if said == {"enum"} or said == {"const"} or said == {"enum", "type"} or said == {"const", "type"}:
         values = part["enum"] if "enum" in said else [part["const"]]
         types = types_of(part)
         return Plain([], _CERTAIN) if any(type_of(value) in types for value in values) else None
     if said == {"pattern"} or said == {"pattern", "type"} and part["type"] == "string":
         return Plain([], _CERTAIN) if _is_certain(part, "pattern", part["pattern"], options) else None
+    if said <= _SCALAR:
+        return Plain([], _CERTAIN) if _are_in_order(Constraints((part,), options)) else None
     return _simple(part, said - _SIMPLE, alternatives)
 
 
-def _branches(part: Subschema, keyword: str, document: Document) -> Plain | None:
+def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plain | None:
     """Return the same for what only joins other schemas, and perhaps names their types."""
+    document = alternatives.document
     if keyword == "$ref":
         branches = [document.refer(part)]
     else:
-        branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
+        branches = [document.meant(part.beside(keyword, i)) for i in range(len(part[keyword]))]
     targets = [document.refer(one) if "$ref" in one else one for one in branches]
-    if len(branches) > (1 if keyword == "allOf" else BRANCHES) or keyword == "oneOf" and not _apart(targets):
+    if len(branches) > (1 if keyword == "allOf" else BRANCHES):
+        return None
+    if keyword == "oneOf" and not _apart(targets) and not alternatives.are_disjoint(part):
         return None
     if "type" not in part:
         return Plain(branches, [[branch.pointer] for branch in branches], same=True)
@@ -108,7 +114,7 @@ class Members(NamedTuple):
     needed: list[list[Subschema]]
 
 
-def members(constraints: Constraints) -> Members | None:
+def members(constraints: Constraints, document: Document) -> Members | None:
     """Return what the properties of an object are, if that is all that its keywords say; None: it may be refused."""
     parts, options = constraints.parts, constraints.options
     required, conditions = constraints.required, constraints.present
@@ -125,17 +131,22 @@ def members(constraints: Constraints) -> Members | None:
         shared = bool(patterns) or any(other is not part for other in others)
         for name, schema in (part["properties"] or {}).items():
             if shared or name in values:
-                values[name] = constraints.property(name)
+                values[name] = _saying(constraints.property(name), document)
             else:
-                values[name] = [] if is_type(schema) else [part.below("properties", name)]
-    free = [part.below("additionalProperties") for part in others]
-    matched = constraints.key(None, patterns) if patterns else []
+                values[name] = [] if is_type(schema) else [document.meant(part.below("properties", name))]
+    free = _saying([part.below("additionalProperties") for part in others], document)
+    matched = _saying(constraints.key(None, patterns), document) if patterns else []
     names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
     needed = [values.get(name, free) for name in names]
     unclear = patterns and names.keys() - values.keys()
     if unclear or any(one.schema is False for inner in needed for one in inner):
         return None
     return Members([one for one in [*values.values(), free, matched] if one], [one for one in needed if one])
+
+
+def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
+    """Return schemas for one value as what they refer to; none if that is no more than a type."""
+    return [] if len(parts) == 1 and is_type(parts[0].schema) else [document.meant(part) for part in parts]
 
 
 def tangled(known: dict[str, Plain]) -> set[str]:
@@ -179,8 +190,8 @@ def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) 
         return None
     if not isinstance(part.keywords.get("items", {}), dict):
         return None
-    items = [part.below("items")] if "items" in part else []
-    found = members(own)
+    items = _saying([part.below("items")], alternatives.document) if "items" in part else []
+    found = members(own, alternatives.document)
     if found is None or any(len(one) > 1 for one in found.parts):
         return None
     parts = items + [one for (one,) in found.parts if one.schema is not False]

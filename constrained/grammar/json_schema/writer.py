@@ -137,7 +137,7 @@ class Writer:
     def _write_containers(self) -> None:
         while self._containers:
             name, constraints = self._containers.pop()
-            found = members(constraints) if constraints and isinstance(self.rules, Rules) else None
+            found = members(constraints, self.document) if constraints and isinstance(self.rules, Rules) else None
             if found is None:
                 self.add(Rule(name, self._waiting.pop(name)()))
                 continue
@@ -190,10 +190,11 @@ class Writer:
         (part, *others) = parts or [_ANY]
         if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
             return self._together(parts)
+        part = self.document.meant(part)
         if part.schema is False:
             return NEVER
-        self._note(parts)
-        return self.wait(self._value(part.pointer), partial(self._together, parts))
+        self._note([part])
+        return self.wait(self._value(part.pointer), partial(self._together, [part]))
 
     def _together(self, parts: list[Subschema]) -> Node:
         return alt([self._conjunction(one) for one in self.alternatives.of(parts)])

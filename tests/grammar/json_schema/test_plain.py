@@ -135,12 +135,17 @@ def test_a_refusal_in_an_object_of_several_schemas_comes_when_it_is_loaded():
         Grammar.from_json_schema({"properties": {"x": {"allOf": [unique, {"properties": {"b": TEXT}}]}}})
 
 
+WITH_K = {"type": "object", "required": ["k"]}
+
+
 @pytest.mark.parametrize(
     "branches",
     [
         [{"enum": ["a"]}, {"enum": ["b"]}],
         [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in "ab"],
         [{"type": "object", "properties": {"k": TEXT}}, {"type": "string"}],
+        [{"type": "string", "pattern": "^a"}, {"type": "string", "pattern": "^b"}, {"type": "integer"}],
+        [{"properties": {"k": {"maximum": 3}}, **WITH_K}, {"properties": {"k": {"minimum": 4}}, **WITH_K}],
     ],
 )
 def test_a_one_of_whose_branches_show_that_they_differ_waits(branches):
@@ -174,3 +179,32 @@ def test_a_pattern_of_names_waits_beside_listed_ones():
     grammar = Grammar.from_json_schema({"properties": {"inner": named}})
     assert not any(name.endswith("inner object") for name in written(grammar))
     assert grammar.matches('{"inner": {"x-b": 1, "a": {"a": {}}}}') and not grammar.matches('{"inner": {"b": 1}}')
+
+
+def test_a_value_of_which_a_property_and_a_pattern_say_the_same_waits():
+    value = {"type": "array", "items": {"anyOf": [DEEP, TEXT]}}
+    named = {"properties": {"a": {"title": "A", **value}}, "patternProperties": {"^a": value}}
+    grammar = Grammar.from_json_schema({"properties": {"inner": {"type": "object", **named}}})
+    assert not any(name.endswith("inner object") for name in written(grammar))
+    assert grammar.matches('{"inner": {"a": ["x"]}}') and not grammar.is_prefix('{"inner": {"a": [1')
+
+
+def test_true_and_one_are_not_the_same():
+    named = {"properties": {"a": {"const": True}}, "patternProperties": {"^a": {"const": 1}}}
+    grammar = Grammar.from_json_schema({"type": "object", **named})
+    assert grammar.matches("{}") and not grammar.is_prefix('{"a"')
+
+
+def test_what_only_refers_to_another_schema_is_that_schema():
+    defs = {"a": {"allOf": [{"$ref": "#/$defs/b"}], "title": "A"}, "b": {"$ref": "#/$defs/c"}, "c": DEEP, "no": False}
+    grammar = Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": defs})
+    assert grammar.matches('{"x": {"a": {}}}') and "#/$defs/c value" in written(grammar)
+    dead = Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/no"}}, "$defs": defs})
+    assert dead.matches("{}") and not dead.is_prefix('{"x"')
+
+
+@pytest.mark.parametrize("back", [{"$ref": "#/$defs/a"}, {"allOf": [{"$ref": "#/$defs/b"}]}, {"$ref": "#/$defs/b"}])
+def test_a_schema_that_only_refers_to_itself_is_refused(back):
+    defs = {"a": {"$ref": "#/$defs/b"}, "b": back}
+    with pytest.raises(GrammarError, match="refers to itself"):
+        Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": defs})
