@@ -145,7 +145,7 @@ WITH_K = {"type": "object", "required": ["k"]}
         [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in "ab"],
         [{"type": "object", "properties": {"k": TEXT}}, {"type": "string"}],
         [{"type": "string", "pattern": "^a"}, {"type": "string", "pattern": "^b"}, {"type": "integer"}],
-        [{"properties": {"k": {"maximum": 3}}, **WITH_K}, {"properties": {"k": {"minimum": 4}}, **WITH_K}],
+        [{**WITH_K, "properties": {"k": {"type": "integer", **bound}}} for bound in ({"maximum": 3}, {"minimum": 4})],
     ],
 )
 def test_a_one_of_whose_branches_show_that_they_differ_waits(branches):
