@@ -93,22 +93,21 @@ class Names:
         return self._made[key]
 
     def lives(self, written: int, others: int, shown: int) -> bool:
-        """Whether members can follow after which none need to; where something must be shown, there is no `high`."""
-        if self.condition and not self.meets(written | self.required):
-            return False
-        missing = (self.required & ~written).bit_count()
-        need = max(missing, self.low - written.bit_count() - (others > 0))
+        """Whether members can follow after which none need to."""
+        need = max((self.required & ~written).bit_count(), self.low - written.bit_count() - (others > 0))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
-        room = left if self.high is None else self.high - written.bit_count() - others
-        return need <= min(left, room) and (self.last is not NEVER or self._shows(written, self.shown & ~shown))
+        room = len(self.values) + 1 if self.high is None else self.high - written.bit_count() - others
+        return need <= min(left, room) and self._shows(written, self.shown & ~shown, room)
 
-    def _shows(self, written: int, missing: int) -> bool:
-        """Whether members whose names are not written can show all that is missing, each by one of its variants."""
-        if not missing:
-            return not self.condition or self.meets(written | self.required)
+    def _shows(self, written: int, missing: int, room: int) -> bool:
+        """Whether at most `room` members can show all that is missing, each by one variant, the required ones too."""
+        if not missing or self.last is not NEVER:
+            most = room - bool(missing) - (self.required & ~written).bit_count()
+            if not missing or most >= 0:
+                return most >= 0 and (not self.condition or self.meets(written | self.required))
         wanted = missing & -missing
         return any(
-            bits & wanted and self._shows(written | 1 << i, missing & ~bits)
+            bits & wanted and self._shows(written | 1 << i, missing & ~bits, room - 1)
             for i, variants in enumerate(self.values)
             if not written >> i & 1
             for _, bits in variants

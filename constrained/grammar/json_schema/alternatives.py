@@ -14,7 +14,7 @@ from operator import itemgetter
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import Document, Subschema, error
-from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, is_known
+from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.presence import names_in, presence
 from constrained.grammar.json_schema.validity import Validator, type_of
@@ -144,7 +144,7 @@ class Alternatives:
         """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
         if not isinstance(part.schema, dict) or "\0" not in part.pointer or len(part["properties"] or ()) != 1:
             return None
-        if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] != "object":
+        if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] not in (None, "object"):
             return None
         ((name, value),) = part["properties"].items()
         required = any(name in (one["required"] or ()) for one in known)
@@ -215,7 +215,12 @@ class Alternatives:
                 without = part.made({"not": there}, "if not")
                 return [[holds, [without] + ([part.beside("else")] if "else" in part else [])]]
             case "dependentRequired" | "dependentSchemas" | "dependencies":
-                return [self._dependency(part, keyword, name, needs) for name, needs in part[keyword].items()]
+                out = []
+                for name, names, schema in dependencies(part, keyword):
+                    without = part.made({"properties": {name: False}}, f"{keyword} {name} without")
+                    having = part.made({"type": "object", "required": [name, *names]}, f"{keyword} {name} with")
+                    out.append([[without], [having, *([schema] if schema else [])]])
+                return out
         return []
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
@@ -244,18 +249,6 @@ class Alternatives:
     def _evaluated(self, part: Subschema) -> bool:
         """Whether it matters which schemas at `part` hold, as an unevaluated… counts what they evaluate."""
         return not self._unevaluated.isdisjoint({part.pointer, *part.within})
-
-    def _dependency(self, part: Subschema, keyword: str, name: str, needs) -> list[list[Subschema]]:
-        at = f"{keyword} {name}"
-        other = part.made({"type": [t for t in TYPES if t != "object"]}, f"{at} none")
-        without = part.made({"type": "object", "properties": {name: False}}, f"{at} without")
-        names = [needs] if isinstance(needs, str) else needs if isinstance(needs, list) else []
-        with_it = part.made({"type": "object", "required": [name, *names]}, f"{at} with")
-        return [
-            [other],
-            [without],
-            [with_it, *([] if isinstance(needs, (list, str)) else [part.beside(keyword, name)])],
-        ]
 
     def are_disjoint(self, part: Subschema) -> bool:
         """Whether no value fits two branches of a oneOf, so that it says what anyOf would."""

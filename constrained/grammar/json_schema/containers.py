@@ -156,15 +156,14 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     """Return the objects that `constraints` admit."""
     low, high = constraints.counts("Properties")
     key_parts = [part.below("propertyNames") for part, _ in constraints.all("propertyNames")]
-    listed = writer.values(key_parts) if key_parts else None
     names = [k for k in constraints.names if not key_parts or writer.admits(k, key_parts)]
     if any(k not in names for k in constraints.required):
         return NEVER
     witnesses = constraints.witnesses()
-    if listed is None and (low > len(constraints.required) + 1 or len(witnesses) > 1):
-        listed = _few_names(constraints, writer)
-    if listed is not None:  # few names: each is a property of its own
-        names += [k for k in listed if isinstance(k, str) and k not in names]
+    told_apart = low > len(constraints.required) + 1 or len(witnesses) > 1
+    listed = _few_names(constraints, key_parts, told_apart, writer)
+    if listed is not None:  # each is a property of its own
+        names += [k for k in listed if k not in names]
     pairs: list[tuple[set[bytes], list[Variant], bool]] = []
     number: dict[str, int] = {}
     for k in names:
@@ -203,16 +202,25 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     last = others.node(tuple(witnesses)) if witnesses else NEVER
     rows = formulas.rows(condition) if condition != TRUE else ()
     written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, rows, writer, name, layout)
-    free_order = writer.options.any_order and not (witnesses and high is not None)
-    return written.any_order() if free_order else written.in_order()
+    return written.any_order() if writer.options.any_order else written.in_order()
 
 
-def _few_names(constraints: Constraints, writer: ValueWriter) -> list | None:
-    """Return the names that match some pattern, if no others may be there and there are few."""
-    if writer.node(constraints.key(None, frozenset())) is not NEVER:
+def _few_names(
+    constraints: Constraints, key_parts: list[Subschema], told_apart: bool, writer: ValueWriter
+) -> list[str] | None:
+    """Return all names, where propertyNames lists them, or where they must be `told_apart` and are few; else None."""
+    if key_parts and (told_apart or all(one.listed for one in writer.constraints_of(key_parts))):
+        found = writer.values([*key_parts, _NAME])
+        if found is not None:
+            return found
+    if not told_apart or writer.node(constraints.key(None, frozenset())) is not NEVER:
         return None
-    each = [few_texts(either, DISTINCT) for _, either in constraints.key_trees.values()]
-    return None if None in each else sorted({name for names in each for name in names or ()})
+    each = [few_texts(either, DISTINCT, writer.limits) for _, either in constraints.key_trees.values()]
+    found = sorted({name for names in each for name in names or ()})
+    return None if None in each else [name for name in found if not key_parts or writer.admits(name, key_parts)]
+
+
+_NAME = Subschema({"type": "string"}, "#\0name")
 
 
 Variant = tuple[Node, int]

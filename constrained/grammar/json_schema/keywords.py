@@ -231,6 +231,15 @@ def says_nothing(schema) -> bool:
     return all(k in NOTING or k in _FREEING and v is True for k, v in schema.items())
 
 
+def dependencies(part: Subschema, keyword: str) -> list[tuple[str, list[str], Subschema | None]]:
+    """Return each name, the names that an object with it needs, and the schema that it must fit then."""
+    out = []
+    for name, needs in part[keyword].items():
+        names = [needs] if isinstance(needs, str) else needs if isinstance(needs, list) else None
+        out.append((name, names or [], part.beside(keyword, name) if names is None else None))
+    return out
+
+
 def is_known(keyword) -> bool:
     """Whether a keyword restricts values."""
     return keyword in FORMS or isinstance(keyword, Made)

@@ -16,6 +16,7 @@ from constrained.grammar.json_schema.keywords import (
     TYPES,
     UNMATCHED,
     Options,
+    dependencies,
     is_known,
 )
 from constrained.grammar.json_schema.patterns import WIDEST
@@ -147,7 +148,12 @@ class Negation:
             case "propertyNames":
                 return [[made({"type": "object", SOME_PROPERTY: ("name", no_part(part.below(keyword)), None, None)})]]
             case "dependentRequired" | "dependentSchemas" | "dependencies":
-                return self._dependencies(part, keyword, value, made, no)
+                out = []
+                for name, names, schema in dependencies(part, keyword):
+                    has = made({"type": "object", "required": [name]}, f"{name} has")
+                    breaking = [made({"properties": {other: False}}, f"{name} {other}") for other in names]
+                    out += [[has, one] for one in [*breaking, *([no(schema)] if schema else [])]]
+                return out
         return None
 
     def _other_types(self, types: list[str], made) -> list[Alternative]:
@@ -176,17 +182,6 @@ class Negation:
         own = part["items"] if keyword == "additionalItems" else part["prefixItems"]
         first = len(own) if isinstance(own, list) else 0
         return [[made({"type": "array", SOME_ITEM: (first, no(part.below(keyword)))})]]
-
-    def _dependencies(self, part: Subschema, keyword: str, value: dict, made, no) -> list[Alternative]:
-        out: list[Alternative] = []
-        for name, needs in value.items():
-            has = made({"type": "object", "required": [name]}, f"{name} has")
-            if isinstance(needs, list):
-                without = [made({"properties": {other: False}}, f"{name} {other}") for other in needs]
-                out += [[has, one] for one in without]
-            else:
-                out.append([has, no(part.beside(keyword, name))])
-        return out
 
 
 def _only(value) -> dict:

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import charset, matching
-from constrained.grammar.json_schema.finite_automata import ANY
+from constrained.grammar.json_schema.finite_automata import ANY, nfa
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
@@ -100,34 +100,20 @@ def format_node(name: str, either: bool = False) -> Node:
     return regex_node((WIDEST if either else PATTERNS)[name])
 
 
-def few_texts(node: Node, most: int) -> set[str] | None:
-    """Return all texts of a tree of characters; None for more than `most`, and where it looks around."""
-    match node:
-        case nodes.Literal(data):
-            return {data.decode()}
-        case nodes.Choices(values):
-            found = {value.decode() for value in values}
-        case nodes.Chars(chars):
-            if sum(high - low + 1 for low, high in chars.ranges) > most:
-                return None
-            found = {chr(code) for low, high in chars.ranges for code in range(low, high + 1)}
-        case nodes.Alt(items):
-            each = [few_texts(item, most) for item in items]
-            if None in each:
-                return None
-            found = {text for texts in each for text in texts or ()}
-        case nodes.Seq(items):
-            found = {""}
-            for item in items:
-                after = few_texts(item, most)
-                if after is None or len(found) * len(after) > most:
-                    return None
-                found = {text + more for text in found for more in after}
-        case nodes.Repeat(item, low, int(high)) if high <= most:
-            return few_texts(nodes.Seq((item,) * low + (nodes.Alt((EMPTY, item)),) * (high - low)), most)
-        case _:
+def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
+    """Return all texts of a tree of characters, sorted; None if there may be more than `most`."""
+    automaton = nfa(node, limits)
+    states = {"": automaton.start()}
+    work, found = [""], []
+    for text in work:
+        found += [text] if automaton.end in states[text] else []
+        sets = automaton.sets(states[text])
+        if len(found) > most or len(work) > 20 * most or any(b - a > most for chars in sets for a, b in chars.ranges):
             return None
-    return found if len(found) <= most else None
+        for after in {text + chr(c) for chars in sets for a, b in chars.ranges for c in range(a, b + 1)}:
+            states[after] = automaton.step(states[text], ord(after[-1]))
+            work.append(after)
+    return sorted(found)
 
 
 _ASCII_WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]

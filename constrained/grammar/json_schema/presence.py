@@ -8,7 +8,7 @@ from typing import NamedTuple
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.keywords import Options, is_known
+from constrained.grammar.json_schema.keywords import Options, dependencies, is_known
 from constrained.limits import Limits
 
 Condition = bool | str | tuple
@@ -54,9 +54,8 @@ def presence(part: Subschema, keyword, options: Options, check: Callable[[Subsch
             return Presence(True, True)
         case "dependentRequired" | "dependentSchemas" | "dependencies":
             ways = []
-            for name, needs in value.items():
-                listed = [needs] if isinstance(needs, str) else needs
-                then = Presence(("and", *listed), True) if isinstance(listed, list) else of(keyword, name)
+            for name, names, schema in dependencies(part, keyword):
+                then = of(keyword, name) if schema else Presence(("and", *names), True)
                 ways.append(_joined("or", [Presence(("not", name), True), then]))
             return _joined("and", ways)
     return None

@@ -169,8 +169,8 @@ class Writer:
     def _few(self, kind: str, constraints: Constraints) -> list | range | None:
         """Return values among which are all of that type, if there are at most `DISTINCT`; else None."""
         if kind == "string":
-            each = [few_texts(tree, DISTINCT) for tree in strings.trees(constraints)]
-            return sorted(min((texts for texts in each if texts is not None), key=len, default=())) or None
+            each = [few_texts(tree, DISTINCT, self.limits) for tree in strings.trees(constraints)]
+            return next((texts for texts in each if texts is not None), None)
         low, high = whole(constraints.bound(-1), constraints.bound(1))
         if kind == "integer" and low is not None and high is not None and high - low < DISTINCT:
             return range(low, high + 1)

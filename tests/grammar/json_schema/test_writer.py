@@ -402,3 +402,18 @@ def test_what_no_validator_takes_for_a_format_is_its_complement(name, broken, ke
     grammar = Grammar.from_json_schema({"type": "string", "not": {"format": name}})
     assert all(grammar.matches(json.dumps(text)) for text in broken)
     assert not any(grammar.matches(json.dumps(text)) for text in kept)
+
+
+def test_the_complement_of_a_dependency_as_old_drafts_wrote_it():
+    grammar = Grammar.from_json_schema({"not": {"dependencies": {"a": "b"}}})
+    assert [grammar.matches(text) for text in ("1", '{"a": 1}', '{"a": 1, "b": 1}')] == [False, True, False]
+
+
+def test_members_that_must_be_there_and_their_greatest_number_hold_in_any_order():
+    some = {"not": {"patternProperties": {"^[ac]$": {"not": {"type": "integer"}}}}}
+    schema = {"properties": {"a": {}, "b": {}}, "required": ["b"], "maxProperties": 2, "type": "object", **some}
+    grammar = Grammar.from_json_schema(schema)
+    assert all(map(grammar.matches, ('{"a": 1, "b": 0}', '{"b": 0, "c": 1}', '{"c": 1, "b": 0}')))
+    assert not grammar.is_prefix('{"a": "x"') and not grammar.matches('{"b": 0}')
+    with pytest.raises(GrammarError, match="no value is valid"):
+        Grammar.from_json_schema({**schema, "maxProperties": 1})
