@@ -20,7 +20,7 @@ from constrained.grammar.lookaround import eliminate_lookaround
 from constrained.grammar.nodes import AT, STEP, Call, Node, Related, Rule, Slot
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
-from constrained.grammar.traverse import uses_relations
+from constrained.grammar.traverse import reached, uses_relations
 from constrained.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
@@ -269,14 +269,8 @@ class ContextFreeGrammar:
 
     def nested(self) -> list[ContextFreeGrammar]:
         """Return this grammar and those that slots are bound to, at any depth, each once."""
-        found: dict[int, ContextFreeGrammar] = {}
-        waiting: list[ContextFreeGrammar] = [self]
-        while waiting:
-            grammar = waiting.pop()
-            if id(grammar) not in found:
-                found[id(grammar)] = grammar
-                waiting.extend(inner for value in grammar.bindings.values() for inner in grammars_in(value))
-        return list(found.values())
+        first: list[ContextFreeGrammar] = [self]
+        return reached(first, lambda one: (inner for value in one.bindings.values() for inner in grammars_in(value)))
 
     def derived(self, factory: Callable[[Self], T]) -> T:
         """Return ``factory(self)``, made once."""

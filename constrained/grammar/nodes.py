@@ -473,9 +473,14 @@ def find(node: Node, kind: type[N]) -> list[N]:
     return [part for part in walk(node) if isinstance(part, kind)]
 
 
+def is_step(node: Node) -> bool:
+    """Whether `node` is the `_STEP` that ends an action."""
+    return isinstance(node, Slot) and node.name == STEP
+
+
 def has_step(node: Node) -> bool:
     """Whether an action ends within `node`."""
-    return any(slot.name == STEP for slot in find(node, Slot))
+    return any(map(is_step, walk(node)))
 
 
 def shape(node: Node) -> tuple:

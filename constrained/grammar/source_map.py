@@ -16,7 +16,7 @@ from constrained.grammar.lark_definitions import Definition, Faults, load
 from constrained.grammar.lark_reader import IGNORED
 from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Rule, Slot, Var
 from constrained.grammar.source import Source, SourceSpan
-from constrained.grammar.traverse import call_arguments, reached, rebuild
+from constrained.grammar.traverse import argument_sources, call_arguments, rebuild
 from constrained.limits import DEFAULT, Limits
 
 
@@ -67,11 +67,8 @@ class SourceMap:
     def slots_of(self, parameter: Var) -> list[str]:
         """Return the slots that calls give this parameter, directly or by way of other rules' parameters."""
         _, owner = self._owner[id(parameter)]
-        given = self._arguments
-        parameters = reached(
-            [(owner, parameter.name)], lambda p: ((by, a.name) for by, a in given.get(p, ()) if isinstance(a, Var))
-        )
-        slots = (arg for one in parameters for _, arg in given.get(one, ()) if isinstance(arg, (Slot, Related)))
+        _, given = argument_sources(self._arguments, (owner, parameter.name))
+        slots = (arg for _, arg in given if isinstance(arg, (Slot, Related)))
         return list(dict.fromkeys(arg.slot.name if isinstance(arg, Related) else arg.name for arg in slots))
 
     @cached_property

@@ -96,6 +96,18 @@ def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
     return out
 
 
+def argument_sources(
+    given: Mapping[tuple[str, str], Pieces], parameter: tuple[str, str]
+) -> tuple[list[tuple[str, str]], Pieces]:
+    """Return where the values of a template parameter come from, through parameters that are handed on.
+
+    `given`: as of :func:`call_arguments`. Returns the parameter and those handed on to it, and the other arguments that
+    calls give one of them, after the calling rule.
+    """
+    parameters = reached([parameter], lambda p: ((by, a.name) for by, a in given.get(p, ()) if isinstance(a, Var)))
+    return parameters, [one for p in parameters for one in given.get(p, ()) if not isinstance(one[1], Var)]
+
+
 def units(rules: Mapping[str, Rule], parameters: bool = True) -> dict[Unit, Pieces]:
     """Return every rule with its body and, with `parameters`, every template parameter with its arguments."""
     out: dict[Unit, Pieces] = {name: [(name, rule.body)] for name, rule in rules.items()}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var, children
+from constrained.grammar.traverse import Pieces, argument_sources
 from constrained.knowledge.follow_sets import FollowSets, continuations, writes_text
 
 START = "start"
 
 Group = tuple[str, ...]
 """Actions that come after the same actions and before the same ones."""
-
-Sources = tuple[list[tuple[str, str]], list[tuple[str, Node]]]
 
 
 class ActionGraph:
@@ -37,7 +36,7 @@ class ActionGraph:
         self._rules = rules
         self.start = start
         self._follow = FollowSets(rules, start)
-        self._sources: dict[tuple[str, str], Sources] = {}
+        self._sources: dict[tuple[str, str], tuple[list[tuple[str, str]], Pieces]] = {}
         self.rules: dict[str, tuple[str, ...]] = {}
         self.may_end: set[str] = set()
         self._add(START, *self._follow.first(Call(start), start))
@@ -68,22 +67,11 @@ class ActionGraph:
         """The action that has just ended, if `rest`, which comes next, belongs to its rule."""
         return self._ended_by.get(id(_head(rest)))
 
-    def sources(self, rule: str, parameter: str) -> Sources:
-        """Where the values of a template parameter come from, through parameters that are handed on.
-
-        Returns the parameter and those handed on to it, and the other arguments that calls give one of them, after the
-        calling rule.
-        """
+    def sources(self, rule: str, parameter: str) -> tuple[list[tuple[str, str]], Pieces]:
+        """As `argument_sources` of the grammar's rules."""
         key = (rule, parameter)
         if key not in self._sources:
-            parameters, arguments = [key], []
-            for name in parameters:
-                for caller, arg in self._follow.arguments.get(name, ()):
-                    if not isinstance(arg, Var):
-                        arguments.append((caller, arg))
-                    elif (caller, arg.name) not in parameters:
-                        parameters.append((caller, arg.name))
-            self._sources[key] = parameters, arguments
+            self._sources[key] = argument_sources(self._follow.arguments, key)
         return self._sources[key]
 
     def leads_on(self, node: Node, rule: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError
+from constrained.grammar.traverse import reached
 
 MAX_ACTIONS = 10
 """Actions of a draft at most: 2 to this power lists of them are offered."""
@@ -173,10 +174,7 @@ class _Drafter:
 
 def _reaches_all(actions: dict[str, DraftAction], first: tuple[str, ...]) -> bool:
     """Whether paths that begin with one of `first` reach every action."""
-    reached = list(first)
-    for name in reached:
-        reached += [after for after in actions[name].after if after not in reached]
-    return len(reached) == len(actions)
+    return len(reached(first, lambda name: actions[name].after)) == len(actions)
 
 
 @cache

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from constrained.grammar import STEP, nodes
-from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import Unit, call_arguments, fold, least_fixpoint, reachable, units
+from constrained.grammar import nodes
+from constrained.grammar.nodes import Node, Rule, is_step
+from constrained.grammar.traverse import Unit, call_arguments, fold, least_fixpoint, reachable, reached, units
 
 First = tuple[tuple[str, ...], bool]
 """The actions that something may begin with, and whether it may hold no action."""
@@ -51,7 +51,7 @@ class FollowSets:
                     return units.get(node.rule, _NOTHING)
                 case nodes.Var():
                     return units.get((rule, node.name), _NOTHING)
-            return (), _is_step(node)
+            return (), is_step(node)
 
         return fold(node, leaf, _concatenation, _union, lambda repeat, item: (item[0], item[1] or repeat.low == 0))
 
@@ -70,17 +70,11 @@ class FollowSets:
 
     def _follow(self, unit: Unit) -> tuple[dict[str, None], bool]:
         """FOLLOW of `unit`, and whether the path may end there."""
-        found: dict[str, None] = {}
-        seen: dict[Unit | None, None] = {unit: None}
-        work = [unit]
-        for top in work:
-            found.update(self._behind.get(top, {}))
-            for outer in self._ends.get(top, {}):
-                if outer not in seen:
-                    seen[outer] = None
-                    if outer is not None:
-                        work.append(outer)
-        return found, None in seen
+        start: Unit | None = unit
+        passed = reached([start], lambda one: self._ends.get(one, ()) if one is not None else ())
+        return {
+            action: None for one in passed if one is not None for action in self._behind.get(one, ())
+        }, None in passed
 
     def _note_calls(self, start: str) -> None:
         """Fill `_behind` and `_ends` for every call that a path from `start` passes, in the file's order."""
@@ -130,20 +124,16 @@ def writes_text(node: Node) -> bool:
 
 
 def _reads_text(node: Node) -> bool:
-    return not _is_step(node) and not isinstance(node, (nodes.Call, nodes.Var, nodes.Scoped))
+    return not is_step(node) and not isinstance(node, (nodes.Call, nodes.Var, nodes.Scoped))
 
 
 def ends_step(node: Node) -> bool:
     """Whether every way through `node` passes a `_STEP`, not counting the rules it calls."""
-    return fold(node, _is_step, any, all, _at_least_once)
+    return fold(node, is_step, any, all, _at_least_once)
 
 
 def _at_least_once(repeat: nodes.Repeat, item: bool) -> bool:
     return repeat.low > 0 and item
-
-
-def _is_step(node: Node) -> bool:
-    return isinstance(node, nodes.Slot) and node.name == STEP
 
 
 def continuations(node: Node) -> list[Node]:
@@ -168,7 +158,7 @@ def _after_step(node: Node) -> Iterator[Node]:
         case nodes.Repeat():
             again = nodes.EMPTY if node.high == 1 else nodes.repeat(node.item, 0, None)
             yield from (nodes.seq([after, again]) for after in _after_step(node.item))
-        case nodes.Slot() if _is_step(node):
+        case nodes.Slot() if is_step(node):
             yield nodes.EMPTY
 
 

@@ -24,6 +24,7 @@ from constrained.planning.model import (
     Literal,
     Parameter,
     Quantified,
+    parts_in,
 )
 from constrained.planning.parser import read_domain
 from constrained.planning.wording import NO_TEXTS, Command, commands, condition_words, effect_words, squeezed
@@ -196,7 +197,9 @@ class _Writer:
     def _variables(self, action: Action) -> dict[str, str]:
         """Variable -> its name in the file, which no object, no rule and no other variable has."""
         every = [p.name for p in action.parameters]
-        every += [v for condition in _conditions(action) for v in _declared(condition)]
+        conditions = [action.precondition, *(effect.condition for effect in action.effects)]
+        quantified = (part for one in conditions for part in parts_in(one) if isinstance(part, Quantified))
+        every += [v.name for part in quantified for v in part.variables]
         every += [v.name for effect in action.effects for v in effect.variables]
         taken = {*self.domain.constants, *self.domain.undeclared, *self.rules.values(), "start", *_TAKEN}
         names: dict[str, str] = {}
@@ -248,21 +251,6 @@ class _Writer:
 
 def _types(variables: Iterable[Parameter]) -> dict[str, str]:
     return {v.name: v.type for v in variables}
-
-
-def _conditions(action: Action) -> list[Condition]:
-    return [action.precondition, *(effect.condition for effect in action.effects)]
-
-
-def _declared(condition: Condition) -> Iterator[str]:
-    """The variables that the quantifiers of a condition declare."""
-    match condition:
-        case Junction():
-            for part in condition.parts:
-                yield from _declared(part)
-        case Quantified():
-            yield from (v.name for v in condition.variables)
-            yield from _declared(condition.part)
 
 
 def _snake(name: str) -> str:

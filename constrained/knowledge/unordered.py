@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
 from constrained.errors import GrammarError
@@ -29,8 +27,9 @@ class UnorderedActions:
         self._missing = missing
         self._openings: dict[str, State | None] = {}
         self._fixed: dict[tuple[str, str], set[bytes]] = {}
-        for scope in _scopes(grammar.start):
-            self._note_fixed(scope)
+        for node in nodes.walk(grammar.start, scopes=True):
+            if isinstance(node, nodes.Scoped):
+                self._note_fixed(node)
 
     def opening(self, action: str) -> State | None:
         """The state before the texts of one action; None if it has none now."""
@@ -112,14 +111,3 @@ def start_state(grammar: Grammar) -> State | None:
         if unbound:
             raise
         return None
-
-
-def _scopes(node: Node) -> Iterator[nodes.Scoped]:
-    """The scopes in `node`, those inside their values included."""
-    for part in nodes.walk(node):
-        if isinstance(part, nodes.Scoped):
-            yield part
-            yield from _scopes(part.node)
-            for value in part.values.values():
-                if isinstance(value, nodes.Scoped):
-                    yield from _scopes(value)

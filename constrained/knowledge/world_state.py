@@ -93,7 +93,7 @@ class WorldState:
         """What a text stands for: a possible action, or else one that fewest conditions keep from being possible."""
         if text in self.actions:
             return self.actions[text][0]
-        readings = self._readings(text)
+        readings = islice(self._readings(text), MAX_READINGS)
         return min(readings, key=lambda action: len(self.task.unmet(self.hopeful, action)), default=None)
 
     def after(self, text: str) -> WorldState:
@@ -148,10 +148,7 @@ class WorldState:
         return {text: self._needing(found[text]) for text in sorted(found, key=lambda text: len(found[text]))}
 
     def _readings(self, text: str) -> Iterator[GroundAction]:
-        """The ground actions that a text may stand for, whether or not they are possible, some of them if too many."""
-        return islice(self._all_readings(text), MAX_READINGS)
-
-    def _all_readings(self, text: str) -> Iterator[GroundAction]:
+        """The ground actions that a text may stand for, whether or not they are possible."""
         task = self.task
         for name, command in self.world.commands.items():
             parameters = task.schemas[name].action.parameters

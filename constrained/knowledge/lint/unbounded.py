@@ -17,7 +17,7 @@ from constrained.grammar.lark_outline import (
     spelled,
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated, walk
-from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.nodes import Node, Rule, is_step
 from constrained.grammar.template_instances import write_out_instances
 from constrained.grammar.traverse import least_fixpoint
 from constrained.knowledge.lint.finding import KINDS, Finding
@@ -169,7 +169,7 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
 
     def may_end_action(rule: str, found: Mapping[str, bool]) -> bool:
         body = instances[rule].body
-        return any(_is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(body))
+        return any(is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(body))
 
     bodies = {name: [(name, rule.body)] for name, rule in instances.items()}
     ending = {name for name, ends in least_fixpoint(bodies, may_end_action, False).items() if ends}
@@ -190,14 +190,10 @@ def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
     if isinstance(node, nodes.Seq):
         for item in node.items:
             yield from _before_step(item, ending)
-            if _is_step(item) or (isinstance(item, nodes.Call) and item.rule in ending):
+            if is_step(item) or (isinstance(item, nodes.Call) and item.rule in ending):
                 return
     elif isinstance(node, (nodes.Alt, nodes.Repeat)):
         for item in nodes.children(node):
             yield from _before_step(item, ending)
     else:
         yield node
-
-
-def _is_step(node: Node) -> bool:
-    return isinstance(node, nodes.Slot) and node.name == STEP

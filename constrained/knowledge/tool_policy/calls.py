@@ -15,6 +15,7 @@ from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar.json_schema import Layout, Options, write_schema
 from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
+from constrained.grammar.traverse import reached
 from constrained.knowledge.tool_calls import call_around
 from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
@@ -209,14 +210,8 @@ class Calls:
 
 def _seen_by(condition: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
     """What a condition looks at, itself or in the functions that it calls."""
-    names, calls, done = set(condition.names), list(condition.calls), set()
-    while calls:
-        name = calls.pop()
-        if name in functions and name not in done:
-            done.add(name)
-            names |= functions[name].body.names - set(functions[name].params)
-            calls += functions[name].body.calls
-    return frozenset(names)
+    called = reached(condition.calls & functions.keys(), lambda name: functions[name].body.calls & functions.keys())
+    return condition.names.union(*(functions[name].looks_at for name in called))
 
 
 def _domain(condition: Expression, order: list[str]) -> tuple[tuple[str, ...], str, ParseTree] | None:
