@@ -14,7 +14,7 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.analysis import Nullable, productive_rules, trim
 from constrained.grammar.json_schema import Options, layout, load_schema, read_schema
-from constrained.grammar.lark_reader import prepare_rules, read_lark
+from constrained.grammar.lark_reader import LarkRules, prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
 from constrained.grammar.lookaround import eliminate_lookaround
 from constrained.grammar.nodes import AT, STEP, Call, Node, Related, Rule, Slot
@@ -106,15 +106,12 @@ class ContextFreeGrammar:
             It costs more than `limits` allow (a GrammarError, too).
         """
         source = read_source(text_or_path, limits)
-        rules, slots = read_lark(source, limits)
-        return cls.from_rules(rules, slots, start, source, limits)
+        return cls.from_rules(read_lark(source, limits), start)
 
     @classmethod
-    def from_rules(
-        cls, rules: dict[str, Rule], slots: Iterable[str], start: str, source: Source, limits: Limits = DEFAULT
-    ) -> Self:
-        """Make a grammar of rules that `read_lark` has read; raises as :meth:`from_lark`."""
-        return cls(*prepare_rules(rules, start, source, limits), slots, limits=limits, name=source.name)
+    def from_rules(cls, read: LarkRules, start: str = "start") -> Self:
+        """Make a grammar of what `read_lark` has read; raises as :meth:`from_lark`."""
+        return cls(*prepare_rules(read, start), read.slots, limits=read.limits, name=read.source.name)
 
     @classmethod
     def from_regex(cls, pattern: str, flags: int = 0, *, limits: Limits = DEFAULT) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
@@ -35,13 +36,35 @@ _RELATIONS = {
 """The templates of `grammars/relations.lark` by their parameters: an import may call them by other names."""
 
 
+@dataclass(frozen=True)
+class LarkRules:
+    """What a `.lark` file says, with all that it imports.
+
+    Attributes
+    ----------
+    source : Source
+    rules : dict of str to Rule
+        As they are written: `prepare_rules` makes those of a grammar of them.
+    slots : frozenset of str
+    definitions : dict of str to Definition
+        What the rules were read from, by name.
+    limits : Limits
+    """
+
+    source: Source
+    rules: dict[str, Rule]
+    slots: frozenset[str]
+    definitions: dict[str, Definition]
+    limits: Limits = DEFAULT
+
+
 def read_lark(
     source: Source,
     limits: Limits = DEFAULT,
     faults: Faults | None = None,
     statements: list[Statement] | None = None,
-) -> tuple[dict[str, Rule], frozenset[str]]:
-    """Return the rules by name, and the names of the declared slots; `faults` and `statements` as in `load`.
+) -> LarkRules:
+    """Read a `.lark` file; `faults` and `statements` as in `load`.
 
     Raises GrammarError: with line, column, the line itself and a caret, in the file at fault. Raises LimitError: it
     costs more than `limits` allow.
@@ -49,18 +72,20 @@ def read_lark(
     try:
         faults = Faults() if faults is None else faults
         definitions, ignored = load(source, limits, faults, statements)
-        return _Reader(source, definitions, ignored, limits, faults).read()
+        rules, slots = _Reader(source, definitions, ignored, limits, faults).read()
+        return LarkRules(source, rules, slots, definitions, limits)
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner groups as rules") from None
 
 
-def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Limits) -> tuple[dict[str, Rule], Node]:
+def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     """Return rules that an automaton can walk, and the node of whole texts, from what `read_lark` gives.
 
     Lookaround and left recursion are eliminated, and alternatives that no text can complete are left out.
 
     Raises GrammarError: as `Grammar.from_lark`.
     """
+    source, rules, limits = read.source, read.rules, read.limits
     if start not in rules:
         known = sorted(name for name in rules if "$" not in name)
         hint = nearest(start, known) or f"the rules are: {some(known)}"

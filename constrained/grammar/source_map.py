@@ -12,25 +12,23 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
-from constrained.grammar.lark_definitions import Definition, Faults, load
-from constrained.grammar.lark_reader import IGNORED
-from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Rule, Slot, Var
-from constrained.grammar.source import Source, SourceSpan
+from constrained.grammar.lark_definitions import Definition
+from constrained.grammar.lark_reader import IGNORED, LarkRules
+from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Slot, Var
+from constrained.grammar.source import SourceSpan
 from constrained.grammar.traverse import argument_sources, call_arguments, rebuild
-from constrained.limits import DEFAULT, Limits
 
 
 class SourceMap:
     """Where the nodes of one grammar are written.
 
-    `rules`: as `read_lark` gives them, but with nodes of their own: build the grammar from these.
+    `read`: what `read_lark` gave, but with nodes for each rule of its own: build the grammar from this.
     """
 
-    def __init__(self, source: Source, rules: dict[str, Rule], limits: Limits = DEFAULT):
-        self.source = source
-        self._definitions, _ = load(source, limits, Faults())
+    def __init__(self, read: LarkRules):
         self._owner: dict[int, tuple[Node, str]] = {}  # by the node's identity
-        self.rules = {name: replace(rule, body=self._copy(rule.body, name)) for name, rule in rules.items()}
+        rules = {name: replace(rule, body=self._copy(rule.body, name)) for name, rule in read.rules.items()}
+        self.read = replace(read, rules=rules)
 
     def _copy(self, node: Node, rule: str) -> Node:
         def leaf(node: Node) -> Node:
@@ -73,13 +71,13 @@ class SourceMap:
 
     @cached_property
     def _arguments(self) -> dict[tuple[str, str], list[tuple[str, Node]]]:
-        return call_arguments(self.rules)
+        return call_arguments(self.read.rules)
 
     def rule_span(self, rule: str | None) -> SourceSpan:
         """Return where `rule` is defined."""
         definition = self._definition(rule)
         if rule is None or definition is None:
-            return SourceSpan(self.source, definition=rule, rule=rule)
+            return SourceSpan(self.read.source, definition=rule, rule=rule)
         return self._of_rule(rule, definition.span)
 
     def after_step(self, rule: str) -> SourceSpan:
@@ -94,7 +92,7 @@ class SourceMap:
 
     def _definition(self, rule: str | None) -> Definition | None:
         """Return the definition of a rule, or of the rule that reading or rewriting made it from."""
-        return self._definitions.get(re.split(r"[${]", rule or "")[0])
+        return self.read.definitions.get(re.split(r"[${]", rule or "")[0])
 
     def _shown(self, rule: str) -> str:
         definition = self._definition(rule)

@@ -91,8 +91,7 @@ class ActionKnowledge:
         start : str
             The rule to begin with.
         source_map : bool
-            Keep where each piece is written, so that explanations and traces can name rule and line; the file is then
-            read twice.
+            Keep where each piece is written, so that explanations and traces can name rule and line.
 
         Raises
         ------
@@ -102,9 +101,9 @@ class ActionKnowledge:
             The grammar has no actions.
         """
         source = read_source(text_or_path)
-        rules, slots = read_lark(source)
-        written = SourceMap(source, rules) if source_map else None
-        grammar = Grammar.from_rules(written.rules if written else rules, slots, start, source)
+        read = read_lark(source)
+        written = SourceMap(read) if source_map else None
+        grammar = Grammar.from_rules(written.read if written else read, start)
         knowledge = cls.from_grammar(grammar, source, start, written)
         knowledge.world = read_world(source)
         return knowledge

@@ -22,6 +22,7 @@ from constrained.knowledge.diagnosis import longest_prefix
 from constrained.knowledge.path_state import PathState, action_bytes
 from constrained.knowledge.report import Judgement
 from constrained.knowledge.unordered import UnorderedActions
+from constrained.knowledge.world import read_world
 from constrained.knowledge.world.known import Known
 
 ARROW = "->"
@@ -118,9 +119,12 @@ def explain_file(
         The file can't be read, or the values can't be bound.
     """
     source = read_source(text_or_path)
-    rules, slots = read_lark(source)
-    if STEP in slots:
-        knowledge = ActionKnowledge.from_lark(source, start, source_map=True).bind(**values or {})
+    source_map = SourceMap(read_lark(source))
+    grammar = Grammar.from_rules(source_map.read, start)
+    if STEP in grammar.slots:
+        knowledge = ActionKnowledge.from_grammar(grammar, source, start, source_map)
+        knowledge.world = read_world(source)
+        knowledge = knowledge.bind(**values or {})
         if knowledge.own_world is not None:
             knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
         unbound = knowledge.grammar.unbound()
@@ -129,8 +133,7 @@ def explain_file(
         raise GrammarError(
             "give a text or --text, one of the two", hint="this grammar has no actions to make a path of"
         )
-    source_map = SourceMap(source, rules)
-    grammar = Grammar.from_rules(source_map.rules, slots, start, source).bind(**values or {})
+    grammar = grammar.bind(**values or {})
     unbound = grammar.unbound()
     grammar = grammar.bind(**grammar.stand_ins())
     return explain_text(grammar, source_map, path if text is None else text), unbound

@@ -18,10 +18,8 @@ def explain(name, path, last=None, **values):
 
 
 def explain_plain(text_of_grammar, text, **values):
-    source = read_source(text_of_grammar)
-    rules, slots = read_lark(source)
-    written = SourceMap(source, rules)
-    return explain_text(Grammar.from_rules(written.rules, slots, "start", source).bind(**values), written, text)
+    written = SourceMap(read_lark(read_source(text_of_grammar)))
+    return explain_text(Grammar.from_rules(written.read).bind(**values), written, text)
 
 
 def said(explanation):

@@ -12,8 +12,9 @@ from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, read_lark, read_source
 from constrained.grammar.analysis import productive_rules
-from constrained.grammar.lark_definitions import Faults
+from constrained.grammar.lark_definitions import Definition, Faults
 from constrained.grammar.lark_outline import RULE, Outline, read_outline
+from constrained.grammar.lark_reader import LarkRules
 from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
@@ -137,20 +138,22 @@ class _Check:
             for fault in outline.faults:
                 if isinstance(fault, LimitError):
                     raise fault
-            rules, declared = read_lark(self.source, self.limits, faults, outline.statements)
+            read = read_lark(self.source, self.limits, faults, outline.statements)
         except LimitError as error:
             self.add(refused.refusal(error, self.source))
             return
         except GrammarError as error:  # groups too deep to be looked into
             faults.append(error)
-        self.add_all(lambda: self.as_written(outline))
+            read = LarkRules(self.source, {}, frozenset(), {})
+        rules = read.rules
+        self.add_all(lambda: self.as_written(outline, read.definitions))
         self.add_all(lambda: worlds.world(self.source, self.tools))
         self.add_all(lambda: refused.refused(faults, outline))
         if faults or outline.faults or self.start not in rules:
             return
         reached = outline.reachable(self.start)
         self.add_all(lambda: self.as_read(rules, outline, reached))
-        grammar = self.build(rules, declared)
+        grammar = self.build(read)
         bound = self.bind(grammar, outline) if grammar is not None else False
         grammar, knowledge = self.checked.grammar, self.checked.knowledge  # with the values, where they fit
         if tokens is not None:
@@ -179,8 +182,8 @@ class _Check:
     def has_errors(self) -> bool:
         return any(f.severity == ERROR for f in self.checked.findings)
 
-    def as_written(self, outline: Outline) -> Iterator[Finding]:
-        """What the text alone tells."""
+    def as_written(self, outline: Outline, definitions: Mapping[str, Definition]) -> Iterator[Finding]:
+        """What the text alone tells, and what is imported."""
         start = self.start
         for fault in outline.faults:
             yield refused.syntax(fault, outline.source)
@@ -191,9 +194,9 @@ class _Check:
         yield from slips.slips(outline, actions.writing(outline, start))
         if start in outline.by_name:
             reached = outline.reachable(start)
-            yield from names.unused(outline, start)
+            yield from names.unused(outline, start, definitions)
             yield from actions.unreachable(outline, start)
-            yield from unbounded.endless(outline, reached)
+            yield from unbounded.endless(outline, reached, definitions)
             yield from productivity.matches_nothing(outline, reached)
         elif start not in outline.guessed:
             defined = [entry.name for entry in outline.definitions if entry.kind == RULE]
@@ -207,12 +210,12 @@ class _Check:
         yield from productivity.only_empty(rules, outline, reached)
         yield from unbounded.nesting(rules, outline, reached & productive_rules(rules))
 
-    def build(self, rules: dict[str, Rule], declared: frozenset[str]) -> Grammar | None:
+    def build(self, read: LarkRules) -> Grammar | None:
         """Build the grammar, and the knowledge if there are actions."""
         checked, source = self.checked, self.source
         try:
-            checked.grammar = Grammar.from_rules(rules, declared, self.start, source, self.limits)
-            if STEP in declared:
+            checked.grammar = Grammar.from_rules(read, self.start)
+            if STEP in read.slots:
                 checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, self.start)
         except GrammarError as error:
             if not self.has_errors:  # else the cause is reported already

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from pathlib import Path
 
-import lark
-
-from constrained.errors import GrammarError
 from constrained.grammar import STEP
+from constrained.grammar.lark_definitions import Definition
 from constrained.grammar.lark_outline import (
     IMPORT,
     RULE,
@@ -20,18 +17,15 @@ from constrained.grammar.lark_outline import (
     OutlineEntry,
     first_of,
     names_in,
-    read_outline,
     spelled,
 )
 from constrained.grammar.lark_syntax import Group, Name, walk
-from constrained.grammar.source import SHIPPED, read_source
 from constrained.knowledge.lint.finding import Finding
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_STANDARD = Path(lark.__file__).parent / "grammars"
 
 
-def unused(outline: Outline, start: str) -> Iterator[Finding]:
+def unused(outline: Outline, start: str, definitions: Mapping[str, Definition]) -> Iterator[Finding]:
     """Rules, terminals, imports and slots that no text of `start` passes through."""
     reached = outline.reachable(start) | outline.guessed
     if outline.guessed:  # what those lead to can't be known
@@ -42,8 +36,8 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
         first = found[0]
         if name in reached or name == STEP or (imports and first.how == "override"):
             continue  # %override reaches into what was imported
-        if first.kind == IMPORT and _slot_elsewhere(outline, first):
-            continue  # imported by name, so that it can be bound
+        if first.kind == IMPORT and name in definitions and definitions[name].declared:
+            continue  # a slot, which imported rules may use: imported by name, so that it can be bound
         if first.kind == SLOT:
             yield Finding(
                 "unused-slot",
@@ -53,13 +47,6 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
             )
         elif not any(holds_step(d) for d in found):  # else it is an action: see `actions.unreachable`
             yield _unused(outline, first, start)
-
-
-def _slot_elsewhere(outline: Outline, imported: OutlineEntry) -> bool:
-    """Whether what is imported is a slot, which rules imported from the same file may use."""
-    there = library(outline, imported)
-    entries = there.by_name.get(imported.library.split(".")[-1], ()) if there else ()
-    return any(entry.kind == SLOT for entry in entries)
 
 
 def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
@@ -141,23 +128,3 @@ def priorities(outline: Outline) -> Iterator[Finding]:
                 "leave the dot and the number out, unless lark parses with this file, too",
                 priority,
             )
-
-
-def library(outline: Outline, imported: OutlineEntry) -> Outline | None:
-    """The outline of the file that an import names; None if it can't be read, or `imported` is no import."""
-    path = imported.library.lstrip(".").split(".")[:-1]
-    if imported.kind != IMPORT or not path:
-        return None
-    folders = [SHIPPED, _STANDARD]
-    if imported.library.startswith("."):
-        folders = [outline.source.path.parent] if outline.source.path else []
-    for folder in folders:
-        file = folder.joinpath(*path).with_suffix(".lark")
-        if file.is_file():
-            try:
-                found = read_outline(read_source(file))
-            except GrammarError:
-                return None  # the loader reports it
-            found.ignored.clear()  # an import brings no %ignore
-            return found
-    return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import cyclic_components
+from constrained.grammar.lark_definitions import Definition
 from constrained.grammar.lark_outline import (
     IMPORT,
     TERMINAL,
@@ -17,31 +18,29 @@ from constrained.grammar.lark_outline import (
     spelled,
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated, walk
+from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import Node, Rule, is_step
 from constrained.grammar.template_instances import write_out_instances
-from constrained.grammar.traverse import least_fixpoint
+from constrained.grammar.traverse import least_fixpoint, reached
 from constrained.knowledge.lint.finding import KINDS, Finding
-from constrained.knowledge.lint.names import library
 
 _LOW = {"*": 0, "+": 1}
 _BOUND = 200
 """The bound that fixes suggest."""
 _SHOWN = 40
 """Characters of a group that a message repeats."""
-_IMPORTS = 5
-"""Files that import each other, followed this far."""
 
 
-def endless(outline: Outline, reached: set[str]) -> Iterator[Finding]:
-    """Unbounded repeats, at the place of each."""
+def endless(outline: Outline, names: set[str], definitions: Mapping[str, Definition]) -> Iterator[Finding]:
+    """Unbounded repeats in what `names` stand for, at the place of each."""
     for options in outline.ignored:
         yield _ignored(options, outline)
     ignored = {name.text for options in outline.ignored for name in names_in(options)}
     for entry in outline.definitions:
-        if entry.name not in reached or (entry.name in ignored and entry.name not in outline.users):
+        if entry.name not in names or (entry.name in ignored and entry.name not in outline.users):
             continue
         if entry.kind == IMPORT:
-            yield from _imported(outline, entry)
+            yield from _imported(entry, definitions.get(entry.name))
         else:
             yield from _repeats(entry, outline)
 
@@ -57,32 +56,33 @@ def _ignored(options: Options, outline: Outline) -> Finding:
     )
 
 
-def _repeats(entry: OutlineEntry, outline: Outline) -> Iterator[Finding]:
-    for item in walk(entry.options):
-        if isinstance(item, Quoted) and item.text[0] == "/":
-            bounded = bounded_pattern(item.text)
-            if bounded != item.text:
-                message = f"{item.text} may match without end"
-                yield Finding("endless-text", message, f"bound it: `{bounded}`", outline.span(item))
+def _unbounded(options: Options) -> Iterator[tuple[Quoted | Repeated, str]]:
+    """The regular expressions and repeats that may match without end, each as a message shows it."""
+    for item in walk(options):
+        if isinstance(item, Quoted) and item.text[0] == "/" and bounded_pattern(item.text) != item.text:
+            yield item, item.text
         elif isinstance(item, Repeated) and item.high is None:
-            inner, shown = item.item, _shown(item.item)
-            if isinstance(inner, Name) and inner.text == STEP:
-                continue
-            token = not isinstance(inner, Group) and (not isinstance(inner, Name) or inner.text.isupper())
-            if entry.kind == TERMINAL or token:
-                yield Finding(
-                    "endless-text",
-                    f"{shown}{item.text} may be written without end",
-                    f"bound it: `{shown}~{item.low}..{_BOUND}`",
-                    outline.span(item),
-                )
-            elif not _takes_steps(inner, outline):
-                yield Finding(
-                    "endless-list",
-                    f"the list {shown}{item.text} has no greatest length",
-                    f"if there is a natural most, say so: `{shown}~{item.low}..20`",
-                    outline.span(item),
-                )
+            yield item, _shown(item.item) + item.text
+
+
+def _repeats(entry: OutlineEntry, outline: Outline) -> Iterator[Finding]:
+    for item, shown in _unbounded(entry.options):
+        span = outline.span(item)
+        if isinstance(item, Quoted):
+            yield Finding(
+                "endless-text", f"{shown} may match without end", f"bound it: `{bounded_pattern(shown)}`", span
+            )
+            continue
+        inner, once = item.item, _shown(item.item)
+        if isinstance(inner, Name) and inner.text == STEP:
+            continue
+        token = not isinstance(inner, Group) and (not isinstance(inner, Name) or inner.text.isupper())
+        if entry.kind == TERMINAL or token:
+            fix = f"bound it: `{once}~{item.low}..{_BOUND}`"
+            yield Finding("endless-text", f"{shown} may be written without end", fix, span)
+        elif not _takes_steps(inner, outline):
+            fix = f"if there is a natural most, say so: `{once}~{item.low}..20`"
+            yield Finding("endless-list", f"the list {shown} has no greatest length", fix, span)
 
 
 def _takes_steps(item: Item, outline: Outline) -> bool:
@@ -117,30 +117,24 @@ def bounded_pattern(pattern: str) -> str:
     return _PIECE.sub(bound, pattern)
 
 
-def _imported(outline: Outline, imported: OutlineEntry) -> Iterator[Finding]:
-    found = next(_unbounded_inside(outline, imported, 0), None)
-    if found is not None:
-        name, piece = found
-        yield Finding(
-            "endless-text",
-            f"the imported {imported.name} may match without end: {name} is {piece}",
-            f"define a bounded one here, such as `{imported.name}: /.../` with {{1,{_BOUND}}} in place of * and +",
-            imported.span,
-        )
+def _imported(imported: OutlineEntry, definition: Definition | None) -> Iterator[Finding]:
+    def parts(one: Definition) -> Iterator[Definition]:
+        names = ((body, item) for body in one.bodies for item in walk(body.options) if isinstance(item, Name))
+        return (part for body, item in names if (part := body.scope.definition(item.text)) is not None)
 
+    def name(one: Definition) -> str:
+        return word_at(one.scope.source.text, one.at)
 
-def _unbounded_inside(outline: Outline, imported: OutlineEntry, depth: int) -> Iterator[tuple[str, str]]:
-    """(terminal, what in it is unbounded) of an imported terminal, and of all that it is made of."""
-    there = library(outline, imported) if depth <= _IMPORTS else None
-    if there is None:
-        return
-    for used in sorted(there.reachable(imported.library.split(".")[-1])):
-        for entry in there.by_name.get(used, ()):
-            if entry.kind == TERMINAL:
-                for finding in _repeats(entry, there):
-                    yield used, finding.message.split(" may ")[0]
-            elif entry.kind == IMPORT:
-                yield from _unbounded_inside(there, entry, depth + 1)
+    terminals = [one for one in reached([definition] if definition else [], parts) if one.terminal]
+    for one in sorted(terminals, key=name):
+        for shown in (shown for body in one.bodies for _, shown in _unbounded(body.options)):
+            yield Finding(
+                "endless-text",
+                f"the imported {imported.name} may match without end: {name(one)} is {shown}",
+                f"define a bounded one here, such as `{imported.name}: /.../` with {{1,{_BOUND}}} in place of * and +",
+                imported.span,
+            )
+            return
 
 
 def nesting(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
