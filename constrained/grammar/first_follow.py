@@ -1,21 +1,124 @@
-"""What can stand behind a rule or a token: the first and follow sets of LL(1) parsing, over classes of characters.
+"""First and follow sets: what a piece of grammar can begin with, and what can come behind it.
 
-A set is an integer with one bit for each class, one for the end of the text, and one for each token that looks around.
+What the members of a set are, a subclass says: classes of characters here, actions in `constrained.knowledge`.
 (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.4.2.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from constrained.grammar import nodes
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import Unit, call_arguments, fold, least_fixpoint, units
+from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, units
+
+S = TypeVar("S")
 
 
-class FollowSets:
-    """The follow sets of everything that a text of `start` passes through.
+class FollowSets(Generic[S]):
+    """The first and follow sets of everything that a text of `start` passes through.
+
+    Parameters
+    ----------
+    pieces : mapping
+        See :func:`~constrained.grammar.traverse.units`.
+    start : Node
+    nothing : set
+        Without members.
+    end : set
+        Of the text's end alone: in a first set, it stands for the empty text.
+    known : collection
+        Units whose calls `leaf` knows the first set of.
+
+    Attributes
+    ----------
+    firsts : mapping
+        Rule or (rule, parameter) -> its first set.
+    of : dict
+        Rule, (rule, parameter), or node of another kind -> its follow set.
+    """
+
+    def __init__(self, pieces: Mapping[Unit, Pieces], start: Node, nothing: S, end: S, known: Container[Unit] = ()):
+        self.pieces, self.nothing, self.end = pieces, nothing, end
+        self.firsts: Mapping[Unit, S] = {}
+        open_pieces = {unit: found for unit, found in pieces.items() if unit not in known}
+        self.firsts = least_fixpoint(open_pieces, self._first_of_unit, nothing)
+        self.of: dict[Unit | Node, S] = {}
+        self._work: list[Unit] = []  # whose follow set has grown
+        self._visit(start, "", end)
+        for unit in self._work:  # which grows meanwhile
+            for rule, node in pieces[unit]:
+                self._visit(node, rule, self.of[unit])
+
+    def _first_of_unit(self, unit: Unit, found: Mapping[Unit, S]) -> S:
+        return self.union(self.first(node, rule, found) for rule, node in self.pieces[unit])
+
+    def leaf(self, node: Node) -> S | None:
+        """Return the first set of a node that is no sequence, alternative or repeat; None: that of its unit."""
+        raise NotImplementedError
+
+    def union(self, sets: Iterable[S]) -> S:
+        """Return what is in any of some sets."""
+        raise NotImplementedError
+
+    def split(self, found: S) -> tuple[S, bool]:
+        """Return a set without the end, and whether it has it."""
+        raise NotImplementedError
+
+    def first(self, node: Node, rule: str, found: Mapping[Unit, S] | None = None) -> S:
+        """Return the first set of `node`, which stands in `rule`, from those `found` of units; by default, all."""
+        known = self.firsts if found is None else found
+
+        def leaf(node: Node) -> S:
+            own = self.leaf(node)
+            return known.get(_unit(node, rule), self.nothing) if own is None else own  # type: ignore[arg-type]
+
+        def seq(firsts: Iterable[S]) -> S:
+            out = self.end
+            for first in reversed(list(firsts)):
+                out = self.then(first, out)
+            return out
+
+        def repeat(node: nodes.Repeat, item: S) -> S:
+            return self.union((item, self.end)) if node.low == 0 else item
+
+        return fold(node, leaf, seq, self.union, repeat)
+
+    def then(self, first: S, rest: S) -> S:
+        """Return `first`, and `rest` where `first` has the end."""
+        bare, ends = self.split(first)
+        return self.union((bare, rest)) if ends else first
+
+    def _visit(self, node: Node, rule: str, after: S) -> None:
+        """Note what can follow everything in `node`, which stands in `rule` with `after` behind it."""
+        match node:
+            case nodes.Seq():
+                for item in reversed(node.items):
+                    self._visit(item, rule, after)
+                    after = self.then(self.first(item, rule), after)
+            case nodes.Alt():
+                for item in node.items:
+                    self._visit(item, rule, after)
+            case nodes.Repeat():
+                again = self.nothing if node.high == 1 else self.split(self.first(node.item, rule))[0]
+                self._visit(node.item, rule, self.union((again, after)))
+            case _:
+                unit = _unit(node, rule)
+                grown = self.union((self.of[unit], after)) if unit in self.of else after
+                if unit not in self.of or grown != self.of[unit]:
+                    self.of[unit] = grown
+                    if not isinstance(unit, Node):
+                        self._work.append(unit)
+
+
+def _unit(node: Node, rule: str) -> Unit | Node:
+    return node.rule if isinstance(node, nodes.Call) else (rule, node.name) if isinstance(node, nodes.Var) else node
+
+
+class CharacterFollowSets(FollowSets[int]):
+    """Sets of characters: one bit for each class of them, one for the end of the text, and those of `leaves`.
 
     Parameters
     ----------
@@ -25,54 +128,18 @@ class FollowSets:
         Bit i of a set stands for ``classes[i]``; the next one for the end of the text.
     leaves : mapping
         Node of another kind -> its first set; slots' values can begin with anything.
-
-    Attributes
-    ----------
-    end : int
-        The bit for the end of the text; in a first set, for the empty text.
-    of : dict
-        Rule, (rule, parameter), or node of `leaves` -> its follow set.
     """
 
     def __init__(self, rules: Mapping[str, Rule], start: Node, classes: Sequence[CharSet], leaves: Mapping[Node, int]):
-        self.rules, self.classes, self.leaves = rules, classes, dict(leaves)
-        self.end = 1 << len(classes)
-        self.of: dict[Unit | Node, int] = {}
-        self.pieces = units(rules)
-        self.firsts = least_fixpoint(self.pieces, self._first_of_unit, 0)
-        self.callers = {unit: {rule for rule, _ in given} for unit, given in call_arguments(rules).items()}
-        self.work: list[str] = []
-        self.visit(start, "", self.end)
-        while self.work:
-            name = self.work.pop()
-            self.visit(rules[name].body, name, self.of[name])
+        self.classes, self._leaves = classes, dict(leaves)
+        super().__init__(units(rules), start, 0, 1 << len(classes))
 
-    def _first_of_unit(self, unit: Unit, found: Mapping[Unit, int]) -> int:
-        return _either(self.first(node, rule, found) for rule, node in self.pieces[unit])
-
-    def first(self, node: Node, rule: str, found: Mapping[Unit, int]) -> int:
-        """Return the first set of `node`, which stands in `rule`, from those `found` of rules and parameters."""
-
-        def leaf(node: Node) -> int:
-            match node:
-                case nodes.Call():
-                    return found.get(node.rule, 0)
-                case nodes.Var():
-                    return found.get((rule, node.name), 0)
-            if node not in self.leaves:
-                self.leaves[node] = self._first_of_text(node)
-            return self.leaves[node]
-
-        def seq(firsts: Iterable[int]) -> int:
-            out = self.end
-            for first in reversed(list(firsts)):
-                out = self._then(first, out)
-            return out
-
-        def repeat(node: nodes.Repeat, item: int) -> int:
-            return item | self.end if node.low == 0 else item
-
-        return fold(node, leaf, seq, _either, repeat)
+    def leaf(self, node: Node) -> int | None:
+        if isinstance(node, (nodes.Call, nodes.Var)):
+            return None
+        if node not in self._leaves:
+            self._leaves[node] = self._first_of_text(node)
+        return self._leaves[node]
 
     def _first_of_text(self, node: Node) -> int:
         match node:
@@ -84,39 +151,14 @@ class FollowSets:
                 return bits(_firsts(values), self.classes) | (self.end if b"" in values else 0)
         return -1
 
-    def _then(self, first: int, rest: int) -> int:
-        return (first & ~self.end) | rest if first & self.end else first
+    def union(self, sets: Iterable[int]) -> int:
+        out = 0
+        for one in sets:
+            out |= one
+        return out
 
-    def visit(self, node: Node, rule: str, after: int) -> None:
-        """Note what can follow everything in `node`, which stands in `rule` with `after` behind it."""
-        match node:
-            case nodes.Seq():
-                for item in reversed(node.items):
-                    self.visit(item, rule, after)
-                    after = self._then(self.first(item, rule, self.firsts), after)
-            case nodes.Alt():
-                for item in node.items:
-                    self.visit(item, rule, after)
-            case nodes.Repeat():
-                again = 0 if node.high == 1 else self.first(node.item, rule, self.firsts) & ~self.end
-                self.visit(node.item, rule, after | again)
-            case nodes.Var():
-                if self._grow((rule, node.name), after):
-                    self.work.extend(self.callers.get((rule, node.name), set()).intersection(self.of))
-            case nodes.Call():
-                if self._grow(node.rule, after):
-                    self.work.append(node.rule)
-                for param, arg in zip(self.rules[node.rule].params, node.args):
-                    if (node.rule, param) in self.of:
-                        self.visit(arg, rule, self.of[node.rule, param])
-            case _ if node in self.leaves:
-                self._grow(node, after)
-
-    def _grow(self, unit: Unit | Node, after: int) -> bool:
-        """Add to a follow set; whether it is new."""
-        known = self.of.get(unit)
-        self.of[unit] = after | (known or 0)
-        return self.of[unit] != known
+    def split(self, found: int) -> tuple[int, bool]:
+        return found & ~self.end, bool(found & self.end)
 
 
 def bits(chars: CharSet, classes: Sequence[CharSet]) -> int:
@@ -126,10 +168,3 @@ def bits(chars: CharSet, classes: Sequence[CharSet]) -> int:
 
 def _firsts(texts: Iterable[bytes]) -> CharSet:
     return charset((ord(text.decode()[0]),) * 2 for text in texts if text)
-
-
-def _either(found: Iterable[int]) -> int:
-    out = 0
-    for one in found:
-        out |= one
-    return out

@@ -16,7 +16,7 @@ from constrained.grammar.lark_definitions import Definition
 from constrained.grammar.lark_reader import IGNORED, LarkRules
 from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Slot, Var
 from constrained.grammar.source import SourceSpan
-from constrained.grammar.traverse import argument_sources, call_arguments, rebuild
+from constrained.grammar.traverse import Pieces, Unit, argument_sources, rebuild, units
 
 
 class SourceMap:
@@ -70,8 +70,8 @@ class SourceMap:
         return list(dict.fromkeys(arg.slot.name if isinstance(arg, Related) else arg.name for arg in slots))
 
     @cached_property
-    def _arguments(self) -> dict[tuple[str, str], list[tuple[str, Node]]]:
-        return call_arguments(self.read.rules)
+    def _arguments(self) -> dict[Unit, Pieces]:
+        return units(self.read.rules)
 
     def rule_span(self, rule: str | None) -> SourceSpan:
         """Return where `rule` is defined."""

@@ -19,7 +19,7 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import ANY
 from constrained.grammar.charset import CharSet, charset, partition
-from constrained.grammar.first_follow import FollowSets, bits
+from constrained.grammar.first_follow import CharacterFollowSets, bits
 from constrained.grammar.lookaround import MET, NEVER_MET, LookingToken
 from constrained.grammar.nodes import (
     EMPTY,
@@ -113,7 +113,7 @@ class Contexts:
 
     def whole(self, start: Node) -> Node:
         """Return the whole texts of `start`."""
-        self.follow = FollowSets(self.rules, start, self.classes, self.first_sets())
+        self.follow = CharacterFollowSets(self.rules, start, self.classes, self.first_sets())
         first = Context(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
         whole = _Unit(start, first, "$start", ())
         self.work.append(whole)

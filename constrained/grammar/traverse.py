@@ -96,12 +96,10 @@ def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
     return out
 
 
-def argument_sources(
-    given: Mapping[tuple[str, str], Pieces], parameter: tuple[str, str]
-) -> tuple[list[tuple[str, str]], Pieces]:
+def argument_sources(given: Mapping[Unit, Pieces], parameter: tuple[str, str]) -> tuple[list[tuple[str, str]], Pieces]:
     """Return where the values of a template parameter come from, through parameters that are handed on.
 
-    `given`: as of :func:`call_arguments`. Returns the parameter and those handed on to it, and the other arguments that
+    `given`: as of :func:`units`. Returns the parameter and those handed on to it, and the other arguments that
     calls give one of them, after the calling rule.
     """
     parameters = reached([parameter], lambda p: ((by, a.name) for by, a in given.get(p, ()) if isinstance(a, Var)))

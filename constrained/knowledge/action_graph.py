@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var, children
 from constrained.grammar.traverse import Pieces, argument_sources
-from constrained.knowledge.follow_sets import FollowSets, continuations, writes_text
+from constrained.knowledge.follow_sets import END, ActionFollowSets, Actions, continuations, writes_text
 
 START = "start"
 
@@ -35,15 +35,15 @@ class ActionGraph:
     def __init__(self, rules: dict[str, Rule], start: str):
         self._rules = rules
         self.start = start
-        self._follow = FollowSets(rules, start)
+        self._follow = ActionFollowSets(rules, start)
         self._sources: dict[tuple[str, str], tuple[list[tuple[str, str]], Pieces]] = {}
         self.rules: dict[str, tuple[str, ...]] = {}
         self.may_end: set[str] = set()
-        self._add(START, *self._follow.first(Call(start), start))
+        self._add(START, self._follow.first(Call(start), start))
         work = list(self.rules[START])
         for name in work:
             if name not in self.rules:
-                self._add(name, *self._follow.after(name))
+                self._add(name, self._follow.after(name))
                 work.extend(self.rules[name])
         self.distance = self._distances()
         self._ended_by = {  # by identity; EMPTY is one object for all rules, so it tells nothing
@@ -53,9 +53,9 @@ class ActionGraph:
             if rest is not EMPTY
         }
 
-    def _add(self, name: str, after: tuple[str, ...], ends: bool) -> None:
-        self.rules[name] = after
-        if ends:
+    def _add(self, name: str, after: Actions) -> None:
+        self.rules[name] = tuple(action for action in after if action != END)
+        if END in after:
             self.may_end.add(name)
 
     @property
@@ -71,13 +71,12 @@ class ActionGraph:
         """As `argument_sources` of the grammar's rules."""
         key = (rule, parameter)
         if key not in self._sources:
-            self._sources[key] = argument_sources(self._follow.arguments, key)
+            self._sources[key] = argument_sources(self._follow.pieces, key)
         return self._sources[key]
 
     def leads_on(self, node: Node, rule: str) -> bool:
         """Whether `node`, standing in `rule`, is what comes after an action rather than a part of one."""
-        actions, empty = self._follow.first(node, rule)
-        return bool(actions) or empty
+        return bool(self._follow.first(node, rule))
 
     def choice_points(self) -> dict[tuple[str, str], list[str]] | None:
         """(choice point, choice point) -> the actions that lead from one to the other.
