@@ -20,9 +20,8 @@ from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.commands import slot_values
 from constrained.knowledge.description import graph_table, prompt_text
-from constrained.knowledge.path_state import PathState
+from constrained.knowledge.path_state import PathState, PossibleActions
 from constrained.knowledge.picture import to_html, to_mermaid, to_svg
-from constrained.knowledge.possible import PossibleActions
 from constrained.knowledge.report import Judgement, Report, counted
 from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy

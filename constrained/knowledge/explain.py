@@ -18,10 +18,9 @@ from constrained.grammar.nodes import Related, Slot, Var
 from constrained.grammar.source import Source, SourceSpan
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.diagnosis import longest_prefix
 from constrained.knowledge.path_state import PathState, action_bytes
 from constrained.knowledge.report import Judgement
-from constrained.knowledge.unordered import UnorderedActions
+from constrained.knowledge.unordered import UnorderedActions, longest_prefix
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world.known import Known
 

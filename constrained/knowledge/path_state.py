@@ -1,4 +1,7 @@
-"""A state on a path: which actions are done, and which may come next with which arguments."""
+"""A state on a path: which actions are done, and which may come next with which arguments.
+
+Where facts of the world are known, these are the actions that the order admits and whose conditions hold.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from constrained.automaton.automaton import State
 from constrained.errors import KnowledgeError
 from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule
 from constrained.knowledge.action_graph import START, ActionGraph
-from constrained.knowledge.continuation import continuation, nonempty
-from constrained.knowledge.diagnosis import diagnose
+from constrained.knowledge.continuation import continuation, either, nonempty
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement
 from constrained.knowledge.step_limit import within_steps
-from constrained.knowledge.unordered import UnorderedActions, start_state
+from constrained.knowledge.unordered import UnorderedActions, diagnose, start_state
+from constrained.knowledge.world_state import WorldState
 
 MAX_CONTINUATIONS = 64
 """Continuations of which what was found out is kept."""
@@ -185,6 +188,84 @@ class PathState:
             openings = ((a, self.opening(a)) for a in names)
             names = [a for a, state in openings if state and (s := state.read(data)) and s.accepting] or names
         return names[0] if names else None
+
+
+class PossibleActions:
+    """A state on a path and the facts there: what may come next, and what follows from it.
+
+    The methods are those of `PathState`, which knows the order of actions alone.
+    """
+
+    def __init__(self, state: PathState, facts: WorldState):
+        self.state, self.facts = state, facts
+        self.described = frozenset(facts.world.rules.values())  # actions that are known to need and change something
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the path may end here: the order lets it, and the goal holds if there is one."""
+        return self.state.may_end and self.facts.reached_goal
+
+    @property
+    def may_follow(self) -> list[str]:
+        """As `ActionKnowledge.may_follow`."""
+        rules = {self.facts.rule(text) for text in self._texts()}
+        return [name for name in self.state.may_follow if name in rules or name not in self.described]
+
+    def next_action(self, steps_left: int | None = None) -> Grammar:
+        """As `ActionKnowledge.next_action`."""
+        possible, others = self._texts(steps_left), self._others(steps_left)
+        if others is not None:
+            return either(Grammar.from_choices(possible), others) if possible else others
+        if not possible:
+            raise KnowledgeError(
+                f"no action is possible after {self.state.path[-1] if self.state.path else 'the start'!r}",
+                hint="the conditions of all actions fail here; check --path tells for one action which",
+            )
+        return Grammar.from_choices(possible)
+
+    def judge(self, action: str) -> Judgement:
+        """As `ActionKnowledge.judge`."""
+        facts = self.facts
+        rule = facts.rule(action) if isinstance(action, str) else None
+        if rule is not None and self.state.admits(action):
+            return Judgement(action, OK, rule)
+        if rule is None and isinstance(action, str) and (ground := facts.ground(action)) is not None:
+            reason = f"{action!r} is not possible here: {facts.why_not(action)}"
+            return Judgement(action, MISORDERED, facts.world.rules[ground.action], reason)
+        judgement = self.state.judge(action)
+        if judgement and judgement.action in self.described:  # a text of its rule, but of no objects that are there
+            return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
+        return judgement
+
+    def judged(self, action: str) -> tuple[Judgement, PossibleActions]:
+        """The verdict on `action`, and where the path goes on: here, if its conditions don't hold."""
+        judgement = self.judge(action)
+        return judgement, self.after(action) if judgement else self
+
+    def after(self, action: str) -> PossibleActions:
+        """As `ActionKnowledge.after`."""
+        judgement = self.judge(action)
+        if not judgement:
+            raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
+        facts = self.facts.after(action) if action in self.facts.actions else self.facts
+        return PossibleActions(self.state.after(action), facts)
+
+    def _texts(self, steps_left: int | None = None) -> list[str]:
+        """The actions whose conditions hold and that the order of actions admits."""
+        state = self.state
+        if steps_left is not None:
+            limited = within_steps(state.grammar, steps_left)
+            state = state if limited is state.grammar else state.bound(limited)
+        return [text for text in self.facts.actions if state.admits(text)]
+
+    def _others(self, steps_left: int | None) -> Grammar | None:
+        """The grammar of the next actions that are not described; None if there are none."""
+        if self.described.issuperset(self.state.graph.rules[self.state.last]):
+            return None
+        try:
+            return self.state.without(self.described).next_action(steps_left)
+        except KnowledgeError:
+            return None
 
 
 def action_bytes(action: str) -> bytes:

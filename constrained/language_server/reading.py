@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 
 from constrained.grammar import STEP
-from constrained.grammar.lark_outline import IMPORT, SLOT, OutlineEntry, read_outline, rule_comments, slot_comments
+from constrained.grammar.lark_outline import IMPORT, SLOT, OutlineEntry, rule_comments, slot_comments
 from constrained.grammar.source import Source
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
@@ -47,7 +47,8 @@ def read(text: str, name: str, path: Path | None) -> dict:
     """
     source = Source(text, name, path)
     checked = check_file(source)
-    outline = read_outline(source)
+    outline = checked.outline
+    assert outline is not None  # of a text, there is always one
     words = rule_comments(text) | slot_comments(text)
     names = {}
     for called, (definition, *_) in outline.by_name.items():

@@ -42,6 +42,8 @@ class Checked:
         None if it can't be loaded.
     knowledge : ActionKnowledge or None
         None if it can't be loaded, or has no actions.
+    outline : Outline or None
+        None if it can't be read.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Checked:
     text: str = ""
     grammar: Grammar | None = None
     knowledge: ActionKnowledge | None = None
+    outline: Outline | None = None
 
     def count(self, severity: str) -> int:
         """How many findings are errors, warnings or notes."""
@@ -133,7 +136,8 @@ class _Check:
         self.checked = Checked(source.name, text=source.text)
 
     def run(self, tokens: unwritable.Tokens | None, tokenizer: str) -> None:
-        outline, faults = read_outline(self.source, self.limits), Faults(every=True)
+        self.checked.outline = outline = read_outline(self.source, self.limits)
+        faults = Faults(every=True)
         try:
             for fault in outline.faults:
                 if isinstance(fault, LimitError):

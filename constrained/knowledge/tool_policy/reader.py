@@ -18,7 +18,6 @@ those of a world (`constrained.knowledge.world`), with values beside facts:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +38,7 @@ from constrained.knowledge.tool_policy.expression import (
     read_regex,
 )
 from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells, near
-from constrained.knowledge.world.pattern import Pattern, PatternError
+from constrained.knowledge.world.conditions import plain, read_patterns
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world, rules_below
 
 
@@ -139,7 +138,7 @@ class _Reader:
     def tells(self, statement: ParseTree, rule: str | None) -> None:
         """Facts that a text tells become changes, where the text is found."""
         *told, condition, patterns = statement.children
-        found = self.patterns(patterns)
+        found = read_patterns(self.source, patterns)
         if holes := [hole for pattern in found for hole in pattern.holes]:
             raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
         only_if = None if condition is None else self.expression(condition)
@@ -156,7 +155,7 @@ class _Reader:
         self.policy.functions[str(name)] = Definition(tuple(map(str, params)), self.expression(body))
 
     def fails(self, statement: ParseTree, rule: str | None) -> None:
-        self.policy.fails += self.patterns(statement.children[0])
+        self.policy.fails += read_patterns(self.source, statement.children[0])
 
     def message(self, statement: ParseTree, rule: str | None) -> None:
         self.policy.message = self.named(statement.children[0])
@@ -164,15 +163,6 @@ class _Reader:
     def write(self, statement: ParseTree, rule: str | None) -> None:
         tool, *names = statement.children
         self.policy.order[self.named(tool)] = [*map(str, names)]
-
-    def patterns(self, tree: ParseTree) -> list[Pattern]:
-        found = []
-        for token in tree.children:
-            try:
-                found.append(Pattern(_text(token)))
-            except PatternError as error:
-                raise self.error(token, error.args[0]) from None
-        return found
 
     # what is changed
 
@@ -230,7 +220,7 @@ class _Reader:
             if tree.type == "ANY":
                 raise self.error(tree, "`*` stands for a thing of a world only", "say which")
             number = float if "." in tree else int
-            return ParseTree("constant", [number(tree) if tree.type == "NUMBER" else _text(tree)])
+            return ParseTree("constant", [number(tree) if tree.type == "NUMBER" else plain(tree)])
         parts = [part for part in tree.children if part is not None]
         match tree.data, parts:
             case "atom" | "call", _:
@@ -290,8 +280,3 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 
 def _name(name: str) -> ParseTree:
     return ParseTree("name", [name])
-
-
-def _text(token: Token) -> str:
-    """What a text in quotes says."""
-    return re.sub(r"\\([\"\\])", r"\1", token[1:-1])

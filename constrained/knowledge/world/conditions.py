@@ -11,6 +11,7 @@ from lark import Token
 
 from constrained.errors import GrammarError
 from constrained.grammar.source import Source, SourceSpan
+from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import ParseTree
 from constrained.knowledge.world.wording import ASKS
 from constrained.knowledge.world.world import World, join
@@ -278,8 +279,20 @@ class Conditions:
 
 
 def plain(token: Token) -> str:
-    """A name without the quotes around it and the escapes in it."""
-    return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type == "STRING" else str(token)
+    """A name or text without the quotes around it and the escapes in it."""
+    return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type in ("STRING", "EMPTY") else str(token)
+
+
+def read_patterns(source: Source, tree: ParseTree) -> list[Pattern]:
+    """The patterns in a list of texts. Raises GrammarError: one can't be read."""
+    found = []
+    for token in tree.children:
+        try:
+            found.append(Pattern(plain(token)))
+        except PatternError as error:
+            offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
+            raise source.span(offset).error(error.args[0]) from None
+    return found
 
 
 def bound_by(condition: Condition) -> set[str]:

@@ -13,8 +13,7 @@ from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, 
 from constrained.grammar.lark_syntax import Name, Quoted, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.world.conditions import Scope, bound_by, plain
-from constrained.knowledge.world.pattern import Pattern, PatternError
+from constrained.knowledge.world.conditions import Scope, bound_by, plain, read_patterns
 from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
 from constrained.knowledge.world.wording_reader import WordingReader
 from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join
@@ -86,7 +85,7 @@ class _Reader(WordingReader):
         for statement in of.get("maybe", ()):
             self.maybe(statement)
         for statement in of.get("fails", ()):
-            self.world.fails += self.patterns(statement.children[0])
+            self.world.fails += read_patterns(self.source, statement.children[0])
         self.problem(of.get("init", ()), of.get("goal", ()))
         holes = frozenset(name for goal in self.world.goals for name in goal.wider)
         self.world.wording = self.wording(statements, holes)
@@ -255,20 +254,10 @@ class _Reader(WordingReader):
 
     # answers, what is unknown, goals
 
-    def patterns(self, tree: ParseTree) -> list[Pattern]:
-        found = []
-        for token in tree.children:
-            try:
-                found.append(Pattern(plain(token)))
-            except PatternError as error:
-                offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
-                raise self.source.span(offset).error(error.args[0]) from None
-        return found
-
     def tells(self, statement: ParseTree, rule: str | None, scope: Scope) -> None:
         *told, condition, patterns = statement.children
         given = set(scope.types)
-        found = self.patterns(patterns)
+        found = read_patterns(self.source, patterns)
         facts = []
         for one in told:
             mark, atom = one.children
@@ -350,7 +339,7 @@ class _Reader(WordingReader):
         return [token.update(value=self.domain.spell(name)) for name in own]
 
     def task_goal(self, patterns: ParseTree, condition: ParseTree) -> None:
-        found = self.patterns(patterns)
+        found = read_patterns(self.source, patterns)
         holes = [{hole.lower() for hole in pattern.holes} for pattern in found]
         captured = frozenset(set.union(*holes))
         if any(own != captured for own in holes):
