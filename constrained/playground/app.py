@@ -237,11 +237,51 @@ class Playground:
         body = static("playground/body.html")
         return page(title, body, styles=styles, modules=["static/playground/main.js"], data=data)
 
-    def text(self, data: dict) -> dict:
+    def _text(self, data: Any) -> dict:
         """The text in a request, with the path of its document."""
         asked = read_fields(data, "text", "document")
         path = path_of(asked["document"], self.document)
         return {**asked, "source": str(path) if path else None}
+
+    # what the page asks for: each takes a request's JSON
+
+    def open(self, data: Any) -> dict:
+        """A document's text and version."""
+        name = read_fields(data, "document")["document"]
+        if name == FILE and self.document is not None:
+            return self.document.read()
+        return {"text": shipped_text(name), "version": None}
+
+    def save(self, data: Any) -> dict:
+        """Write the open file."""
+        if self.document is None:
+            raise RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
+        return self.document.save(**read_fields(data, "text", "version"))
+
+    def check(self, data: Any) -> dict:
+        """What is wrong with a text, and its graph."""
+        answer = self.checks.answer(("check", self._text(data), bounds.CHECK_SECONDS))
+        return {**answer, "version": self.document.read()["version"] if self.document else None}
+
+    def explain(self, data: Any) -> dict:
+        """What may come next."""
+        asked = {**self._text(data), **read_fields(data, *EXPLAIN)}
+        if asked["tokenizer"] not in self.tokenizers:
+            problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
+            raise RequestError(problem, "reload the page")
+        return self.explanations.answer(
+            ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
+        )
+
+    def run(self, data: Any) -> AsyncIterator[str]:
+        """Plan a task: the messages as JSON Lines."""
+        asked = {**self._text(data), **read_fields(data, *RUN), "model": self.model}
+        return _lines(self.runs, {**asked, "trace": str(self.trace)})
+
+    def stop(self, data: Any) -> dict:
+        """End the run."""
+        self.runs.stop()
+        return {}
 
 
 def create_app(playground: Playground) -> local_server.Protected:
@@ -253,7 +293,7 @@ def create_app(playground: Playground) -> local_server.Protected:
         playground.close()
 
     app = Starlette(
-        routes=[*_pages(playground), *_documents(playground), *_jobs(playground)],
+        routes=_routes(playground),
         exception_handlers=dict.fromkeys((ConstrainedError, HTTPException, Exception), _error),
         lifespan=lifespan,
     )
@@ -270,17 +310,7 @@ def _error(request: Request, error: Exception) -> Response:
     return local_server.error_response("the playground failed; its terminal says how", 500)
 
 
-def _posted(address: str, work: Callable[[Any], dict]) -> Route:
-    """The route that answers a request's JSON with what `work` returns for it, in a thread of its own."""
-
-    async def endpoint(request: Request) -> Response:
-        data = await local_server.json_body(request, bounds.REQUEST)
-        return local_server.json_response(await run_in_threadpool(work, data))
-
-    return Route(address, endpoint, methods=["POST"])
-
-
-def _pages(playground: Playground) -> list[Route]:
+def _routes(playground: Playground) -> list[Route]:
     def files(folder: str, suffix: str) -> list[str]:
         return [f"{folder}/{file.name}" for file in (STATIC / folder).iterdir() if file.name.endswith(suffix)]
 
@@ -301,51 +331,19 @@ def _pages(playground: Playground) -> list[Route]:
             raise HTTPException(404, "there is no such file")
         return Response((STATIC / name).read_bytes(), media_type=served[name])
 
-    return [Route("/", index), Route("/trace", trace), Route("/static/{name:path}", script)]
+    def posted(work: Callable[[Any], Any]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            data = await local_server.json_body(request, bounds.REQUEST)
+            found = await run_in_threadpool(work, data)
+            if isinstance(found, dict):
+                return local_server.json_response(found)
+            return StreamingResponse(found, media_type="application/x-ndjson")
 
+        return Route(f"/api/{work.__name__}", endpoint, methods=["POST"])
 
-def _documents(playground: Playground) -> list[Route]:
-    def open_(data: Any) -> dict:
-        name = read_fields(data, "document")["document"]
-        if name == FILE and playground.document is not None:
-            return playground.document.read()
-        return {"text": shipped_text(name), "version": None}
-
-    def save(data: Any) -> dict:
-        if playground.document is None:
-            raise RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
-        return playground.document.save(**read_fields(data, "text", "version"))
-
-    return [_posted("/api/open", open_), _posted("/api/save", save)]
-
-
-def _jobs(playground: Playground) -> list[Route]:
-    def check(data: Any) -> dict:
-        answer = playground.checks.answer(("check", playground.text(data), bounds.CHECK_SECONDS))
-        version = playground.document.read()["version"] if playground.document else None
-        return {**answer, "version": version}
-
-    def explain(data: Any) -> dict:
-        asked = {**playground.text(data), **read_fields(data, *EXPLAIN)}
-        if asked["tokenizer"] not in playground.tokenizers:
-            problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
-            raise RequestError(problem, "reload the page")
-        return playground.explanations.answer(
-            ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
-        )
-
-    async def run(request: Request) -> Response:
-        data = await local_server.json_body(request, bounds.REQUEST)
-        asked = {**playground.text(data), **read_fields(data, *RUN), "model": playground.model}
-        lines = _lines(playground.runs, {**asked, "trace": str(playground.trace)})
-        return StreamingResponse(lines, media_type="application/x-ndjson")
-
-    def stop(data: Any) -> dict:
-        playground.runs.stop()
-        return {}
-
-    streamed = Route("/api/run", run, methods=["POST"])
-    return [_posted("/api/check", check), _posted("/api/explain", explain), streamed, _posted("/api/stop", stop)]
+    asked = playground.open, playground.save, playground.check, playground.explain, playground.run, playground.stop
+    pages = [Route("/", index), Route("/trace", trace), Route("/static/{name:path}", script)]
+    return [*pages, *map(posted, asked)]
 
 
 async def _lines(jobs: Jobs, asked: dict) -> AsyncIterator[str]:
