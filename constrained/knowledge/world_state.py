@@ -7,32 +7,24 @@ from here, that is an error, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice, product
 from typing import Protocol
 
 from constrained.errors import KnowledgeError, PddlError
+from constrained.knowledge.world.world import World
 from constrained.planning.facts import Fact, State
-from constrained.planning.model import Condition, Domain
+from constrained.planning.model import Condition
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import Command, condition_words, readings, written
+from constrained.planning.wording import Words, condition_words, readings, written
 
 MAX_READINGS = 2_000
 """Ground actions that one text is tried as, to say why it is not possible."""
 
 
-class Described(Protocol):
-    """A domain whose actions are texts: `planning.wording.Words`, or what the `//:` lines of a file say."""
-
-    @property
-    def domain(self) -> Domain: ...
-
-    @property
-    def commands(self) -> Mapping[str, Command]: ...
-
-    @property
-    def rules(self) -> Mapping[str, str]: ...
+Described = Words | World
+"""A domain whose actions are texts."""
 
 
 class KnownFacts(Protocol):

@@ -16,7 +16,7 @@ from constrained.grammar.source import Source, read_source
 from constrained.knowledge.world.conditions import Scope, bound_by, plain, read_patterns
 from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
 from constrained.knowledge.world.wording_reader import WordingReader
-from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join
+from constrained.knowledge.world.world import Maybe, TaskGoal, Tells, Told, World, join
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -29,7 +29,7 @@ from constrained.planning.model import (
     literals_in,
     parts_in,
 )
-from constrained.planning.wording import squeezed
+from constrained.planning.wording import Command, squeezed
 
 _ABOVE_RULES = ("action", "needs", "makes")
 

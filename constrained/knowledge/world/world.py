@@ -23,9 +23,7 @@ from constrained.planning.model import (
     Quantified,
     renamed,
 )
-
-Command = tuple[str, ...]
-"""How an action is written: pieces of text, and its parameters ("?o")."""
+from constrained.planning.wording import Command
 
 
 @dataclass(frozen=True)
