@@ -151,7 +151,12 @@ def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
             rest = replace(rest, text=rest.text[:first] + re.sub(r"[^\n]", " ", bad) + rest.text[after:])
     outline.statements = statements
     for statement in statements:
-        _add(outline, statement)
+        if isinstance(statement, syntax.Ignored):
+            outline.ignored.append(statement.options)
+        for entry in _entries(source, statement):
+            if entry.how == "override":  # it replaces what was defined before
+                outline.definitions = [d for d in outline.definitions if d.name != entry.name]
+            outline.definitions.append(entry)
     return outline
 
 
@@ -192,35 +197,19 @@ def first_of(item: Item) -> Item:
     return first_of(item.item) if isinstance(item, Repeated) else item
 
 
-def _add(outline: Outline, statement: syntax.Statement) -> None:
-    def span(name: str, at: int) -> SourceSpan:
-        return outline.source.span(at, len(name))
+def _entries(source: Source, statement: syntax.Statement) -> Iterator[OutlineEntry]:
+    def span(name: syntax.Name) -> SourceSpan:
+        return source.span(name.at, len(name.text))
 
     match statement:
-        case syntax.Defined():
-            kind = TERMINAL if statement.name.isupper() else RULE
-            head = re.compile(r"[^:\n]*").match(outline.source.text, statement.at + len(statement.name))
-            if statement.kind == "override":  # replaces what was defined before
-                outline.definitions = [d for d in outline.definitions if d.name != statement.name]
-            outline.definitions.append(
-                OutlineEntry(
-                    statement.name,
-                    kind,
-                    span(statement.name, statement.at),
-                    statement.params,
-                    statement.options,
-                    statement.kind,
-                    head=head[0] if head else "",
-                )
-            )
-        case syntax.Ignored():
-            outline.ignored.append(statement.options)
+        case syntax.Defined(how, name, at, params, options):
+            kind = TERMINAL if name.isupper() else RULE
+            found = re.compile(r"[^:\n]*").match(source.text, at + len(name))
+            head = found[0] if found else ""
+            yield OutlineEntry(name, kind, source.span(at, len(name)), params, options, how, head=head)
         case syntax.Declared():
-            for name in statement.names:
-                kind = SLOT if name.text.isupper() else RULE
-                outline.definitions.append(OutlineEntry(name.text, kind, span(name.text, name.at)))
-        case syntax.Imported():
-            path = ("." if statement.relative else "") + ".".join(statement.path)
-            for name, called in statement.names:
-                library = f"{path}.{name.text}"
-                outline.definitions.append(OutlineEntry(called, IMPORT, span(name.text, name.at), library=library))
+            yield from (OutlineEntry(n.text, SLOT if n.text.isupper() else RULE, span(n)) for n in statement.names)
+        case syntax.Imported(path, relative):
+            file = ("." if relative else "") + ".".join(path)
+            for imported, called in statement.names:
+                yield OutlineEntry(called, IMPORT, span(imported), library=f"{file}.{imported.text}")
