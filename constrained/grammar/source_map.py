@@ -26,7 +26,7 @@ class SourceMap:
     """
 
     def __init__(self, read: LarkRules):
-        self._owner: dict[int, tuple[Node, str]] = {}  # by the node's identity
+        self._owner: dict[Node, str] = {}  # nodes are compared by identity
         rules = {name: replace(rule, body=self._copy(rule.body, name)) for name, rule in read.rules.items()}
         self.read = replace(read, rules=rules)
 
@@ -39,22 +39,16 @@ class SourceMap:
                 values = leaf(node.values)
                 assert isinstance(values, (Slot, Related))
                 copied = replace(node, values=values)
-            self._owner[id(copied)] = copied, rule
+            self._owner[copied] = rule
             return copied
 
         return rebuild(node, leaf)
-
-    def __getstate__(self) -> dict:
-        return {**vars(self), "_owner": list(self._owner.values())}
-
-    def __setstate__(self, state: dict) -> None:  # nodes have other identities in another process
-        vars(self).update(state, _owner={id(node): (node, rule) for node, rule in state["_owner"]})
 
     def span(self, node: Node, offset: int = 0) -> SourceSpan:
         """Return where `node`, which reads text, is written; `offset` bytes into it."""
         if isinstance(node, Repeat):
             node = node.item
-        _, owner = self._owner.get(id(node), (node, None))
+        owner = self._owner.get(node)
         if isinstance(node, (Slot, Var, Related)):
             return self.word_span(owner, node.slot.name if isinstance(node, Related) else node.name)
         span = node.span_at(offset) if isinstance(node, Literal) else getattr(node, "span", None)
@@ -64,8 +58,7 @@ class SourceMap:
 
     def slots_of(self, parameter: Var) -> list[str]:
         """Return the slots that calls give this parameter, directly or by way of other rules' parameters."""
-        _, owner = self._owner[id(parameter)]
-        _, given = argument_sources(self._arguments, (owner, parameter.name))
+        _, given = argument_sources(self._arguments, (self._owner[parameter], parameter.name))
         slots = (arg for _, arg in given if isinstance(arg, (Slot, Related)))
         return list(dict.fromkeys(arg.slot.name if isinstance(arg, Related) else arg.name for arg in slots))
 
