@@ -157,9 +157,9 @@ class Alternatives:
         denied = value["not"] if isinstance(value, Subschema) and len(value.keywords) == 1 else None
         if not isinstance(denied, Subschema):
             return None
-        if any(one.schema == denied.schema and identity(one.schema) == identity(denied.schema) for one in inner):
+        if any(_same(one, denied) for one in inner):
             return False
-        allowed, others = _listed_by_all(inner), listed_by(denied)
+        allowed, others = _allowed(inner), listed_by(denied)
         if allowed is None or others is None:
             return None
         if allowed.isdisjoint(others):
@@ -320,20 +320,23 @@ def _contradict(parts: list[Subschema]) -> bool:
     """Whether it is plain that no object fits all of them: a required property has no value left."""
     for name in {name for part in parts for name in part["required"] or ()}:
         inner = [part.below("properties", name) for part in parts if name in (part["properties"] or ())]
-        if any(one.schema is False for one in inner):
+        if any(one.schema is False for one in inner) or _allowed(inner) == set():
             return True
-        allowed = _listed_by_all(inner)
-        if allowed is not None:
-            nots = [one["not"] for one in inner if isinstance(one["not"], Subschema) and _only_lists(one["not"])]
-            if allowed <= set().union(*(listed_by(one) or set() for one in nots)):
-                return True
     return False
 
 
-def _listed_by_all(parts: list[Subschema]) -> set | None:
-    """Return the values that every schema with a list of values has, by their identity; None if there is none."""
-    found = [values for part in parts if (values := listed_by(part)) is not None]
-    return set.intersection(*found) if found else None
+def _allowed(parts: list[Subschema]) -> set | None:
+    """Return the values that are in all lists of schemas that hold together, by their identity; None without a list."""
+    lists = [values for part in parts if (values := listed_by(part)) is not None]
+    if not lists:
+        return None
+    nots = [part["not"] for part in parts if isinstance(part["not"], Subschema)]
+    return set.intersection(*lists).difference(*(listed_by(one) or () for one in nots if _only_lists(one)))
+
+
+def _same(one: Subschema, other: Subschema) -> bool:
+    same = (one.base, one.draft) == (other.base, other.draft) and one.schema == other.schema
+    return same and identity(one.schema) == identity(other.schema)  # which tells true from 1
 
 
 def _only_lists(part: Subschema) -> bool:

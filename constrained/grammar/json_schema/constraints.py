@@ -70,6 +70,11 @@ class Witness(NamedTuple):
             return [], [tree for tree in listed + patterns if tree is not nodes.NEVER]
         return [], []
 
+    def may_be(self, name: str, limits: Limits) -> bool:
+        """Whether a property of that name can be it, by those trees."""
+        fitting, without = ([nfa(tree, limits).accepts(name) for tree in trees] for trees in self.names(limits))
+        return all(fitting) and not any(without)
+
     def _tree(self, pattern: str, limits: Limits, either: bool) -> Node:
         return pattern_of(self.schema, "patternProperties", pattern, limits, either)
 

@@ -17,7 +17,6 @@ from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
-from constrained.grammar.json_schema.finite_automata import nfa
 from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.presence import formula
@@ -234,31 +233,24 @@ def _variants(
     parts = constraints.property(name)
     found: list[tuple[list[Subschema], int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
-        fitting, without = witness.names(writer.limits)
-        fits = all(nfa(tree, writer.limits).accepts(name) for tree in fitting)
-        fits = fits and not any(nfa(tree, writer.limits).accepts(name) for tree in without)
-        if fits and (witness.kind != "name" or writer.admits(name, [witness.schema])):
+        if witness.may_be(name, writer.limits) and (witness.kind != "name" or writer.admits(name, [witness.schema])):
             value = [] if witness.value is None else [witness.value]
             found += [(inner + value, bits | 1 << i) for inner, bits in found]
     nodes = ((writer.node(inner), bits) for inner, bits in found)
     return [(seq([layout.colon, node]), bits) for node, bits in nodes if node is not NEVER]
 
 
+@dataclass
 class _Others:
-    """Properties whose names are none of `names`, by which patterns their names match."""
+    """Properties whose names are none of `names`, by which patterns their names match; none unless `free`."""
 
-    def __init__(
-        self,
-        constraints: Constraints,
-        key_parts: list[Subschema],
-        names: list[str],
-        writer: ValueWriter,
-        name: str,
-        layout: Layout,
-        free: bool,
-    ):
-        self.constraints, self.key_parts, self.names = constraints, key_parts, names
-        self.writer, self.name, self.layout, self.free = writer, name, layout, free
+    constraints: Constraints
+    key_parts: list[Subschema]
+    names: list[str]
+    writer: ValueWriter
+    name: str
+    layout: Layout
+    free: bool
 
     def node(self, witnesses: tuple[Witness, ...]) -> Node:
         """Return such a property; with `witnesses`, one that stands for all of them."""

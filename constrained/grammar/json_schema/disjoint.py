@@ -81,7 +81,12 @@ class Disjoint:
                 return not any(fits(v, b) and fits(v, a) for v in a.listed[1])
         kinds = {"number" if t == "integer" else t for t in one.types}
         kinds &= {"number" if t == "integer" else t for t in other.types}
-        how = {"number": _numbers, "string": _strings, "array": self._arrays, "object": self._objects}
+        how = {
+            "number": _numbers,
+            "string": lambda a, b, _: not some_in_both(a, b),
+            "array": self._arrays,
+            "object": self._objects,
+        }
         return all(kind in how and how[kind](one, other, depth) for kind in kinds)
 
     def _arrays(self, one: Constraints, other: Constraints, depth: int) -> bool:
@@ -101,7 +106,3 @@ def _numbers(one: Constraints, other: Constraints, _depth: int) -> bool:
         if high and low and (high[0] < low[0] or high[0] == low[0] and (high[1] or low[1])):
             return True
     return False
-
-
-def _strings(one: Constraints, other: Constraints, _depth: int) -> bool:
-    return not some_in_both(one, other)

@@ -103,12 +103,8 @@ class Validator:
 
     def _stands(self, name: str, value, witness: Witness) -> bool:
         """Whether a property is the one that there must be."""
-        fitting, without = (
-            any(nfa(tree, self.alternatives.limits).accepts(name) for tree in trees)
-            for trees in witness.names(self.alternatives.limits)
-        )
-        fits = fitting if witness.kind == "pattern" else not without
-        fits = fits and (witness.kind != "name" or self.admits(name, [witness.schema]))
+        limits = self.alternatives.limits
+        fits = witness.may_be(name, limits) and (witness.kind != "name" or self.admits(name, [witness.schema]))
         return fits and (witness.value is None or self.admits(value, [witness.value]))
 
 
