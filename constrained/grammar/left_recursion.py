@@ -39,10 +39,13 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
     """
     size = sum(len(rule.nodes) for rule in rules.values())
     limits.check("nodes", size, f"a grammar of {size} nodes")
+    out = dict(rules)
+    recursive = self_embedding_rules(rules)
+    if not recursive:
+        return out
     nullable = Nullable(rules)
     corners = LeftCorners(rules, nullable)
-    out = dict(rules)
-    groups = corners.groups()
+    groups = corners.groups(recursive)
     for group in groups:
         _check_arguments(group, corners)
         elimination = _Elimination(rules, nullable, group, out, limits)
@@ -50,7 +53,8 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
             elimination.rewrite(name)
     if groups:
         check_left_recursion(out)
-    for name in self_embedding_rules(out):
+        recursive = self_embedding_rules(out)
+    for name in recursive:
         rule = out[name]
         if rule.find(Alt):
             out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
@@ -59,7 +63,7 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
 
 def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()) -> None:
     """Raise LeftRecursion if a rule calls itself before any text, `slots` being bound to the empty text."""
-    for group in LeftCorners(rules, Nullable(rules, slots)).groups():
+    for group in LeftCorners(rules, Nullable(rules, slots)).groups(rules):
         name = min(group, key=lambda n: (rules[n].line or 0, n)).split("$")[0]
         raise LeftRecursion(name, "what stands before the recursion may be empty: put some text there")
 
@@ -148,9 +152,12 @@ class LeftCorners:
         self._first: dict[str, set[int]] = {}
         self._ends: dict[str, set[int]] = {}
 
-    def groups(self) -> list[set[str]]:
-        """Return the groups of rules that call each other before any text, with something to read after."""
-        return self_embedding_groups({name: self.of(rule.body, name) for name, rule in self.rules.items()})
+    def groups(self, among: Iterable[str]) -> list[set[str]]:
+        """Return the groups of rules that call each other before any text, with something to read after.
+
+        `among`: the rules that may be in one; they are all `self_embedding_rules`.
+        """
+        return self_embedding_groups({name: self.of(self.rules[name].body, name) for name in among})
 
     def of(self, node: Node, rule: str) -> set[tuple[str, bool]]:
         """Return the calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
