@@ -78,7 +78,11 @@ class Alternatives:
     def of(self, parts: list[Subschema]) -> list[Conjunction]:
         """Return the alternatives of schemas that hold together, each once."""
         key = self.roughly, *((part.pointer, part.within) for part in parts)
-        if key not in self._found:
+        if key not in self._found and len(parts) == 1 and FOLLOWED.isdisjoint(parts[0].keywords):  # most
+            self.check(parts[0])
+            says = self._place(parts[0]) >= 0
+            self._found[key] = [] if parts[0].schema is False else [tuple(parts) if says else ()]
+        elif key not in self._found:
             self._steps = 0
             every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [], _EVERY)
             self._found[key] = list({key_of(one): one for one in every}.values())

@@ -271,11 +271,10 @@ class Constraints:
         """Return what holds for a property whose name matches those patterns; None: its name is not among `names`."""
         out = []
         for part in self.parts:
-            own = [part.below("properties", name)] if name is not None and name in (part["properties"] or ()) else []
-            own += [part.below("patternProperties", p) for p in part["patternProperties"] or () if p in matched]
-            if not own and "additionalProperties" in part:
-                own = [part.below("additionalProperties")]
-            out += own
+            said = part.keywords
+            own = [part.below("properties", name)] if name is not None and name in said.get("properties", ()) else []
+            own += [part.below("patternProperties", p) for p in said.get("patternProperties", ()) if p in matched]
+            out += own or ([part.below("additionalProperties")] if "additionalProperties" in said else [])
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
         return _each_once(out + self._unevaluated(name, matched))

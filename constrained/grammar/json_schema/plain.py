@@ -7,13 +7,12 @@ other schemas are written while the document is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import components
 from constrained.grammar.assertions import looks
-from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives, listed_by, types_of
+from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives, types_of
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of, whole
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing
@@ -85,15 +84,15 @@ def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plai
         branches = [document.refer(part)]
     else:
         branches = [document.meant(part.beside(keyword, i)) for i in range(len(part[keyword]))]
-    targets = [document.refer(one) if "$ref" in one else one for one in branches]
     if len(branches) > (1 if keyword == "allOf" else BRANCHES):
         return None
-    if keyword == "oneOf" and not _apart(targets) and not alternatives.are_disjoint(part):
+    if keyword == "oneOf" and not alternatives.are_disjoint(part):
         return None
     if "type" not in part:
         return Plain(branches, [[branch.pointer] for branch in branches], same=True)
     # each branch and the types are an alternative of their own, of which some value is certain only if the types change
     # nothing, and the branch is one alternative
+    targets = (document.refer(one) if "$ref" in one else one for one in branches)
     if any(types_of(one) - types_of(part) or not _JOINING.isdisjoint(one.keywords) for one in targets):
         return None
     return Plain(branches, [[branch.pointer for branch in branches]], same=True)
@@ -166,20 +165,6 @@ def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -
     """Whether some text has the pattern, as far as its tree shows it."""
     tree = pattern_of(part, keyword, pattern, options.limits)
     return not looks(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
-
-
-def _apart(branches: list[Subschema]) -> bool:
-    """Whether no two schemas share a type, or a value of those that they list, as far as they show it themselves."""
-    shown: list[dict[str | int | None, Collection]] = []
-    for branch in branches:
-        listed: dict[str | int | None, Collection | None] = {0: types_of(branch), None: listed_by(branch)}
-        for name in branch["required"] or () if types_of(branch) == {"object"} else ():
-            listed[name] = listed_by(branch.below("properties", name)) if name in (branch["properties"] or ()) else None
-        shown.append({name: values for name, values in listed.items() if values})
-    return any(
-        len(set().union(*(one[name] for one in shown))) == sum(len(one[name]) for one in shown)
-        for name in set.intersection(*map(set, shown))
-    )
 
 
 def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) -> Plain | None:
