@@ -22,6 +22,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
 from constrained.knowledge.report import counted
 from constrained.knowledge.tools import Tool, read_tools
+from constrained.knowledge.world.known import Known
 from constrained.limits import DEFAULT
 
 _COLOURS = {ERROR: "1;31", WARNING: "1;33", NOTE: "1;36", "bold": "1", "faint": "2"}
@@ -85,6 +86,8 @@ def run(arguments) -> int:
     knowledge = ActionKnowledge.from_lark(arguments.knowledge, arguments.start)
     if arguments.bind:
         knowledge = knowledge.bind(**bindings(arguments))
+    if knowledge.own_world is not None:
+        knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
     if arguments.runs:
         return _check_runs(arguments, knowledge)
     report = knowledge.check(list(arguments.action) + (_lines(arguments.file) if arguments.file else []))

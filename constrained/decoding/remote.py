@@ -297,7 +297,9 @@ class RemoteModel:
             ) from None
         except openai.APIStatusError as error:
             told = self._without_key(_told(error))
-            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}") from None
+            hint = "see the address (it ends with /v1 for most servers) and the model's name"
+            hint = hint if error.status_code == 404 else ""
+            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}", hint) from None
         except Exception as error:  # whatever the client makes of an answer that is none
             what = self._without_key(f"{type(error).__name__}: {error}")
             raise ModelError(f"{self.base_url} answered something unreadable: {what}") from None

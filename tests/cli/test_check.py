@@ -59,6 +59,14 @@ def test_a_path_that_does_not_gives_exit_code_1_and_reasons(capsys, tmp_path):
     assert "lookup is not admitted at the start; may follow: retrieve, search" in out
 
 
+def test_a_path_in_a_world_is_judged_by_its_problem_s_facts(capsys, tmp_path):
+    world = str(tmp_path / "den.lark")
+    assert main(["new", "--world", world]) == 0
+    assert main(["check", world, "go to office", "take key"]) == 0
+    assert main(["check", world, "take key"]) == 1
+    assert "'take key' is not possible here: it needs" in capsys.readouterr().out
+
+
 def test_a_path_from_a_file_or_standard_input(capsys, tmp_path, monkeypatch):
     file = tmp_path / "path.txt"
     file.write_text("Search[Müller]\n\n  Finish[a]  \n", encoding="utf-8")

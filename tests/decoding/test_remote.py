@@ -142,6 +142,7 @@ def test_free_text_is_not_judged(serve):
         (lambda body: (401, "no"), "refuses the key"),
         (lambda body: (400, "max_tokens is too large"), "refuses the request: 400 .*max_tokens is too large"),
         (lambda body: (500, "out of memory"), "refuses the request: 500"),
+        (lambda body: (404, "Not Found"), "refuses the request: 404 Not Found"),
         (lambda body: b"<html>not an API</html>", "without a text|unreadable"),
         (lambda body: b'{"choices": []}', "without a text"),
         (lambda body: None, "without a text"),
