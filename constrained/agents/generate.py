@@ -40,8 +40,8 @@ OPEN_LOOP_STEPS = 12
 PLAY_STEPS = 50
 """Steps in an environment, if `max_steps` is not given: ALFWorld's and KnowAgent's limit."""
 
-PROBLEM_STEPS = 200
-"""Steps to the goal of a planning problem, if `max_steps` is not given; PlanBench's plans need up to some 60."""
+PROBLEM_STEPS = 1_000
+"""Steps to the goal of a planning problem, if `max_steps` is not given; PlanBench's plans need up to some 130."""
 
 
 def generate_plan(
@@ -94,7 +94,7 @@ def generate_plan(
         Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
         of `model`; default: `model` writes for all.
     max_steps : int, optional
-        Default 50 in an environment, 12 without, 200 to a planning problem's goal.
+        Default 50 in an environment, 12 without, 1,000 to a planning problem's goal.
     explore_steps : int, optional
         Of WESE's exploration; default: `max_steps`.
     max_new_tokens : int, optional

@@ -46,7 +46,7 @@ def add_parser(commands) -> None:
         words = f"a model for this role of {strategies}, or the folder of an adapter of --model (default: --model)"
         add(f"--{role}", metavar="MODEL", help=words)
     add_level(parser, default=None)
-    add("--max-steps", type=int, help="default: 200 to a problem's goal, 50 in a game, 12 if not executed")
+    add("--max-steps", type=int, help="default: 1,000 to a problem's goal, 50 in a game, 12 if not executed")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
     add("--seed", type=int, default=0, help="of the game and of sampling (default: 0)")

@@ -18,11 +18,12 @@ from constrained.models.chooser.graphs import Encoder
 from constrained.models.chooser.network import Network, collate
 from constrained.models.chooser.weights import EMBEDDED, fitted, load_network, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
+from constrained.planning.model import ALWAYS
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import MAX_STATES, find_plan
 
-MAX_AHEAD = 200
-"""Actions that `SearchChooser` tries in the simulator before it searches."""
+MAX_AHEAD, AHEAD = 200, 5
+"""Actions that `SearchChooser` tries in the simulator before it searches: at most; for each part of a larger goal."""
 
 REPEATED = 1.0
 """By how much an action's score (a logit) falls each time that it is done."""
@@ -195,10 +196,11 @@ class SearchChooser:
         if self._chooser.network(task.domain) is None:
             return None
         way: dict[State, GroundAction] = {}
+        most = max(MAX_AHEAD, AHEAD * len(list(task.parts(task.goal or ALWAYS))))
         while not task.reached_goal(state):
             after = {action: task.apply(state, action) for action in task.applicable(state)}
             actions = [action for action, there in after.items() if there not in way and there != state]
-            if not actions or len(way) >= MAX_AHEAD:
+            if not actions or len(way) >= most:
                 return None
             way[state] = actions[int(self._chooser.scores(task, state, actions).argmax())]
             state = after[way[state]]

@@ -134,7 +134,7 @@ class Encoder:
         fluents = task.domain.fluents
         names = vocabulary.signature.predicates
         self._changing = [name for name in names if name in fluents]
-        static = [fact for name in names if name not in fluents for fact in task.initial.of(name)]
+        static = [fact for name in names if name not in fluents for fact in sorted(task.initial.of(name))]
         self._links: list[tuple[int, int, int]] = []
         self._facts = self._add(((fact, TRUE) for fact in static), self._features, [], self._links, 0)
 
@@ -153,10 +153,11 @@ class Encoder:
         )
 
     def _kinds(self, state: State) -> Iterator[tuple[Fact, int]]:
+        """Facts with their kinds, sorted: sums of floats depend on the order, and that of sets differs between runs."""
         for name in self._changing:
-            for fact in state.of(name):
+            for fact in sorted(state.of(name)):
                 yield fact, TRUE
-        for fact in self.goal:
+        for fact in sorted(self.goal):
             yield fact, HAD if fact in state else WANTED
 
     def _add(

@@ -11,8 +11,11 @@ from constrained.decoding.choosers import Choice
 from constrained.environments.pddl import PddlEnvironment
 from constrained.errors import DataError, ModelError
 from constrained.models import load_roles
+from constrained.models.chooser import chooser as chooser_module
 from constrained.models.chooser.chooser import GraphChooser, SearchChooser
+from constrained.models.chooser.graphs import Encoder, Vocabulary
 from constrained.models.chooser.weights import EMBEDDED, read_weights
+from constrained.planning import State
 from constrained.planning.plans import judge_plan
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
 
@@ -110,3 +113,18 @@ def test_a_file_of_weights_is_a_model(tmp_path):
     assert load_roles(path)["policy"].name == "mine"
     with pytest.raises(DataError, match="no file"):
         load_roles(tmp_path / "none.safetensors")
+
+
+def test_the_network_reads_facts_in_the_same_order_in_every_run():
+    task = PddlEnvironment(BLOCKS, tower(30, 1)).facts.task
+    encoder = Encoder(Vocabulary(task.domain), task)
+    shuffled = [State(random.Random(seed).sample(sorted(task.initial), len(task.initial))) for seed in range(8)]
+    links = [encoder.encode(state, task.applicable(state)).links.tolist() for state in shuffled]
+    assert all(one == links[0] for one in links)
+
+
+def test_a_large_goal_is_given_more_actions_before_a_search(monkeypatch):
+    monkeypatch.setattr(chooser_module, "MAX_AHEAD", 0)
+    monkeypatch.setattr(chooser_module, "find_plan", lambda *_: pytest.fail("searched"))
+    environment = PddlEnvironment(BLOCKS, tower(6, 1))
+    assert generate_plan(environment.task, environment=environment, strategy="act").success
