@@ -21,6 +21,7 @@ from constrained.automaton.positions import (
     Frame,
     InChoices,
     InExcept,
+    InJsonText,
     InLiteral,
     InLoop,
     InText,
@@ -31,11 +32,12 @@ from constrained.automaton.positions import (
 )
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
+from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Members
 
-ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP = range(1, 8)
-ASKED, SEQ, ALT, REPEAT, MEMBERS = range(8, 13)
-"""Kinds of constructs, beside the last five; what is `ASKED` is entered in Python."""
+ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT = range(1, 9)
+ASKED, SEQ, ALT, REPEAT, MEMBERS = range(9, 14)
+"""Kinds of constructs, beside the last six; what is `ASKED` is entered in Python."""
 
 Described = tuple
 """(kind, what is read, rest, low, high, depth, and a parameter that is bound, characters or a loop) of a position."""
@@ -101,6 +103,10 @@ class Bridge:
             names, others = self._frames.text_list(node.names), () if node.free is n.NEVER else (node.free,)
             read = _read(MEMBERS, env, (names, ""), 0, len(names)) if names else _of(ALT, env)
             return *read[:-1], others
+        elif isinstance(node, JsonText):
+            if node.table is None:
+                return _of(ALT, env, node.written)
+            return _read(JSON_TEXT, env, node.table, 0, -1 if node.high is None else node.high)
         elif isinstance(node, n.Lazy):
             return _of(ALT, env, node.node)
         elif isinstance(node, n.Slot):
@@ -153,6 +159,8 @@ class Bridge:
             return self._positions.loop(what, depth, low, None if high < 0 else high, rest, bind)
         if kind == EXCEPT:
             return self._positions.unlike(bind, what, low, high, depth, rest)
+        if kind == JSON_TEXT:
+            return self._positions.json_text(what, low, None if high < 0 else high, depth, rest)
         return self._positions.accept if kind == ACCEPT else self._positions.step_end(rest)
 
     def refuse(self, limit: str) -> NoReturn:
@@ -174,6 +182,8 @@ def describe(q: Position) -> Described:
         return LOOP, q.chars, rest, q.low, -1 if q.high is None else q.high, q.inside, q.loop
     if type(q) is InExcept:
         return EXCEPT, q.values, rest, q.low, q.high, q.depth, q.chars
+    if type(q) is InJsonText:
+        return JSON_TEXT, q.table, rest, q.state, -1 if q.left is None else q.left, q.inside, None
     return ACCEPT if type(q) is Accept else STEP_END, None, rest, 0, 0, 0, None
 
 

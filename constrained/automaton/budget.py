@@ -21,6 +21,7 @@ from constrained.automaton.positions import Accept, InLiteral, InText, Position,
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
+from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Members
 
 EXACT_STEPS = 4_000
@@ -236,7 +237,7 @@ def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
                     out.update(range(0x80, 0xC0))
             elif isinstance(node, Members):
                 out.update(b"".join(node.of.names))
-            elif isinstance(node, n.Lazy):
+            elif isinstance(node, (n.Lazy, JsonText)):
                 out |= _UTF8  # whatever it turns out to be
             elif isinstance(node, n.Scoped):
                 out.update(b"".join(node.texts()))

@@ -25,6 +25,7 @@ from constrained.automaton.templates import Selected, Templates, ends_action, op
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Members
 from constrained.limits import Limits
 
@@ -157,6 +158,10 @@ class Closure:
                 names = frames.text_list(node.names)
                 found = self.into_choices(names, 0, len(names), 0, "", frame) if names else ()
                 onward = () if node.free is n.NEVER else (frames.frame(node.free, env, rest),)
+            elif isinstance(node, JsonText) and node.table is not None:
+                found = (positions.json_text(node.table, 0, node.high, 0, rest),)
+            elif isinstance(node, JsonText):
+                onward = (frames.frame(node.written, env, rest),)
             elif isinstance(node, n.Lazy):
                 onward = (frames.frame(node.node, env, rest),)
             elif isinstance(node, n.Scoped):

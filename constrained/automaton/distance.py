@@ -17,6 +17,7 @@ from constrained.automaton.positions import (
     Fork,
     InChoices,
     InExcept,
+    InJsonText,
     InLiteral,
     InText,
     Position,
@@ -25,6 +26,7 @@ from constrained.automaton.positions import (
 )
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
+from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText
 from constrained.grammar.left_recursion import self_embedding_groups
 from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
@@ -87,6 +89,8 @@ class Distance:
             return pick(map(len, q.values[q.low : q.high])) - q.depth + short
         if isinstance(q, InExcept):
             return (1 if self._lower else _beyond(q.values)) + short
+        if isinstance(q, InJsonText):
+            return (1 if self._lower else q.table.bytes_left(q.state, q.inside)) + short
         assert isinstance(q, InText)
         each = len(q.chars.shortest())
         begun = each if q.inside is None else q.inside[0]
@@ -98,6 +102,8 @@ class Distance:
         short, far = self.of_rest(q.rest)
         if isinstance(q, InText):
             return max(far, 4 * max(q.low, 1) + short)
+        if isinstance(q, InJsonText):
+            return max(far, LONGEST_CHARACTER * (q.table.farthest + 1) + short)
         if isinstance(q, InChoices):
             return max(far, max(map(len, q.values[q.low : q.high])) - q.depth + short)
         return max(far, self.of_position(q))
@@ -246,6 +252,9 @@ class _Bounds:
                 return self._of(inner)
             case Members():
                 return self._of_members(node)
+            case JsonText():
+                far = LONGEST_CHARACTER * (node.table.farthest + 1) if node.table else UNBOUNDED
+                return (1, 1) if self.lower else (far, far)
             case n.Lazy(_, longest):
                 return (1, 1) if self.lower else (longest, longest)
             case n.Var(name):

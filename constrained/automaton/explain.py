@@ -8,7 +8,7 @@ come to it along this very text.
 from __future__ import annotations
 
 from constrained.automaton.automaton import Automaton, State
-from constrained.automaton.positions import InChoices, InExcept, InLiteral, InText, Position, Stack
+from constrained.automaton.positions import InChoices, InExcept, InJsonText, InLiteral, InText, Position, Stack
 from constrained.grammar.charset import class_text
 
 SHOWN = 6
@@ -38,6 +38,8 @@ def expected_text(q: Position) -> str:
         return few([_quoted(value[q.depth :]) for value in shown], q.high - q.low)
     if isinstance(q, InExcept):
         return f"/{class_text(q.chars)}*/"
+    if isinstance(q, InJsonText):
+        return "a text that fits"
     if isinstance(q, InText):
         inside = "the rest of a character, then " if q.inside is not None else ""
         return f"{inside}/{class_text(q.chars)}{_times(q)}/"
@@ -133,6 +135,8 @@ def _continues(q: Position, after: Position) -> bool:
         return after.depth == q.depth + 1 and after.values is q.values
     if isinstance(q, InExcept):
         return isinstance(after, (InExcept, InText)) and after.chars is q.chars
+    if isinstance(q, InJsonText):
+        return isinstance(after, InJsonText) and after.table is q.table
     if not isinstance(q, InText) or not isinstance(after, InText) or after.chars is not q.chars:
         return False
     counts = max(q.low - 1, 0), None if q.high is None else q.high - 1

@@ -17,6 +17,7 @@ from constrained.grammar import nodes as n
 from constrained.grammar.analysis import Nullable, components, productive_rules, trim
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.json_text import JsonText
 from constrained.grammar.left_recursion import self_embedding_rules
 from constrained.grammar.members import Members
 from constrained.grammar.nonempty import nonempty_rules, without_empty
@@ -159,6 +160,8 @@ class _WriteOut:
                 return n.repeat(whole, low, high), n.seq([others, ended]) if high != 0 else n.NEVER
             case n.Except():
                 return node.written_out, n.NEVER
+            case JsonText(written):
+                return self._body(written, env)
             case Members(of):
                 what = f"an object of {len(of.values)} names, written out in every order"
                 self._limits.check("schema", 1 << min(len(of.values), 64), what, "any_order=False: the schema's order")

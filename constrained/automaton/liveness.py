@@ -14,6 +14,7 @@ from constrained.automaton.positions import Env, Fork, Frames, Stack, Thunk
 from constrained.automaton.templates import Selected, Templates, ends_action, open_names, own_frames
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.json_text import JsonText
 from constrained.grammar.nodes import STEP
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
@@ -174,7 +175,7 @@ class Liveness:
             return 0 if value == {} else THROUGH  # a list of values is never empty
         elif isinstance(node, n.Var):
             return None if isinstance(env.values[node.name], Thunk) else THROUGH
-        elif not isinstance(node, (n.Literal, n.Chars, n.Choices, n.Except, n.Lazy, n.Inner)):
+        elif not isinstance(node, (n.Literal, n.Chars, n.Choices, n.Except, n.Lazy, n.Inner, JsonText)):
             return None
         return THROUGH
 

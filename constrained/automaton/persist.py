@@ -28,6 +28,7 @@ from constrained.automaton.positions import (
     Frame,
     InChoices,
     InExcept,
+    InJsonText,
     InLiteral,
     InLoop,
     InText,
@@ -41,13 +42,14 @@ from constrained.errors import DataError, GrammarError, LimitError, VocabularyEr
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.json_text import JsonText, Table
 from constrained.grammar.members import Members, Names
 from constrained.grammar.nodes import related
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 KIND = "compiled grammar"
-VERSION = 3
+VERSION = 4
 
 MAX_DEPTH = 500
 """Nodes within each other; no grammar that is read nests as deeply."""
@@ -210,6 +212,7 @@ class GrammarWriter:
         self._nodes: list[list] = []
         self._charsets: dict[CharSet, int] = {}
         self._values: dict[tuple[bytes, ...], int] = {}
+        self.tables: dict[Table, int] = {}  # by identity
 
     def grammar(self, grammar: ContextFreeGrammar) -> int:
         """Its index."""
@@ -267,6 +270,7 @@ class GrammarWriter:
             "grammars": self._grammars,
             "nodes": self._nodes,
             "charsets": [chars.ranges for chars in self._charsets],
+            "tables": [[table.starts, table.classes, table.after, table.ends] for table in self.tables],
             "values": [list(map(_text, values)) for values in self._values],
         }
 
@@ -280,6 +284,9 @@ class GrammarWriter:
                 return ["chars", self.charset(chars)]
             case n.Choices(values):
                 return ["choices", self.values(values)]
+            case JsonText(written, _, high):
+                index = node.table and self.tables.setdefault(node.table, len(self.tables))
+                return ["json text", self.node(written), index, high]
             case n.Except(chars, values):
                 return ["except", self.charset(chars), self.values(values)]
             case n.Seq(items):
@@ -319,6 +326,7 @@ class _GrammarReader:
         self.limits = limits
         self.values = [self._read_values(values) for values in facts["values"]]
         self.charsets = [self._charset(ranges) for ranges in facts["charsets"]]
+        self.tables = [_table(*described) for described in facts["tables"]]
         limits.check("nodes", len(facts["nodes"]), "too many nodes in the file")
         self.nodes: list[n.Node] = []
         depths: dict[n.Node, int] = {}
@@ -369,6 +377,10 @@ class _GrammarReader:
                 return n.Choices(_at(self.values, values))
             case ["except", chars, values]:
                 return n.Except(_at(self.charsets, chars), _ascii(_at(self.values, values)))
+            case ["json text", written, index, high]:
+                self.check_counts(0, high)
+                table = None if index is None else _at(self.tables, index)
+                return JsonText(_at(self.nodes, written), lambda: table, high)
             case ["seq", list(items)]:
                 return n.Seq(self._below(items))
             case ["alt", list(items)]:
@@ -513,6 +525,8 @@ class _PositionWriter:
                         q.high,
                         q.depth,
                     ]
+                case InJsonText():
+                    return ["json text", rest, self.tables.tables[q.table], q.state, q.left, q.inside]
                 case InText():
                     loop = [self._node(q.loop.item), self._env(q.loop.env)] if isinstance(q, InLoop) else []
                     return ["text", rest, self.tables.charset(q.chars), q.inside, q.low, q.high, *loop]
@@ -630,6 +644,11 @@ class _PositionReader:
                     raise ValueError("texts that don't agree")
                 chars = _at(self.tables.charsets, index)
                 return self.positions.unlike(chars, values, low, high, depth, self._frame(rest))
+            case ["json text", rest, index, state, left, inside]:
+                table = _at(self.tables.tables, index)
+                if {type(state), type(inside), type(left or 0)} != {int} or not table.has_place(state, left, inside):
+                    raise ValueError("no such place in a text")
+                return self.positions.json_text(table, state, left, inside, self._frame(rest))
             case ["text", rest, index, inside, low, high, *loop]:
                 chars = _at(self.tables.charsets, index)
                 inside = None if inside is None else _inside(chars, tuple(inside))
@@ -642,6 +661,15 @@ class _PositionReader:
                     raise ValueError("no loop")
                 return self.positions.loop(chars, inside, low, high, self._frame(rest), found[1])
         raise ValueError(f"no position: {described!r}")
+
+
+def _table(starts: list, classes: list, after: list, ends: list) -> Table:
+    numbers = [*starts, *classes, *(to for row in after for to in row)]
+    if not starts or not after or {type(number) for number in numbers} != {int} or {*map(type, ends)} != {bool}:
+        raise ValueError("no table of an automaton")
+    table = Table(tuple(starts), tuple(classes), tuple(map(tuple, after)), tuple(ends))
+    table.check()
+    return table
 
 
 def _inside(chars: CharSet, state: tuple) -> tuple:

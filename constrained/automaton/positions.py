@@ -18,6 +18,7 @@ from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import DONE, CharSet
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.json_text import Table
 from constrained.limits import Limits
 
 
@@ -471,6 +472,31 @@ class InLoop(InText):
         return tuple(after for q in closure.enter(other) for after in q.step(closure, byte))
 
 
+@dataclass(eq=False, slots=True)
+class InJsonText(Position):
+    """Inside a JSON string that `table` reads: its state, the characters left (None: any number), what was begun."""
+
+    table: Table
+    state: int
+    left: int | None
+    inside: int
+
+    def reads(self) -> tuple:
+        return InJsonText, id(self.table), self.state, self.left, self.inside
+
+    def first(self) -> Iterable[int]:
+        return [b for b in range(256) if self.table.step(self.state, self.left, self.inside, b)]
+
+    def _step(self, closure: Successors, byte: int) -> Reached:
+        after = self.table.step(self.state, self.left, self.inside, byte)
+        if after is None:
+            return ()
+        state, left, inside = after
+        goes_on = inside or self.table.goes_on(state, left)
+        more = (closure.positions.json_text(self.table, *after, self.rest),) if goes_on else ()
+        return more if inside or not self.table.ends[state] else more + closure.enter(self.rest)
+
+
 class Positions:
     """Makes positions, each only once."""
 
@@ -545,6 +571,12 @@ class Positions:
         assert isinstance(found, InExcept), "the key begins with its type"
         return found
 
+    def json_text(self, table: Table, state: int, left: int | None, inside: int, rest: Stack) -> Position:
+        key = InJsonText, id(table), state, left, inside, rest.number if rest else -1
+        return self._known.get(key) or self._add(
+            key, InJsonText(len(self._known) + 1, rest, table, state, left, inside)
+        )
+
     def with_rest(self, q: Position, rest: Stack) -> Position:
         """The position that reads what `q` reads, and then goes on with `rest`."""
         if isinstance(q, InLiteral):
@@ -555,4 +587,6 @@ class Positions:
             return self.choices(q.values, q.low, q.high, q.depth, q.bind, rest)
         if isinstance(q, InExcept):
             return self.unlike(q.chars, q.values, q.low, q.high, q.depth, rest)
+        if isinstance(q, InJsonText):
+            return self.json_text(q.table, q.state, q.left, q.inside, rest)
         return self.step_end(rest)

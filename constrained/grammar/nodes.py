@@ -508,4 +508,4 @@ def shape(node: Node) -> tuple:
         case Scoped():
             values = ((k, shape(v) if isinstance(v, Node) else v) for k, v in sorted(node.values.items()))
             return (Scoped, shape(node.node), *values)
-    return (type(node), *below)
+    return (type(node), *below) if below or isinstance(node, (Seq, Alt)) else (type(node), id(node))

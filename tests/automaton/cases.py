@@ -124,6 +124,12 @@ CASES = {
         Grammar.from_json_schema({"type": "string", "minLength": 2, "maxLength": 7}),
         ("", '"', '"a', '"ab', '"ab\\', '"abcd\\n', '"abcdefg'),
     ),
+    "a pattern of bounded length": (
+        Grammar.from_json_schema(
+            {"type": "string", "minLength": 2, "maxLength": 9, "pattern": r"^(\S+\s+){0,2}[^a-cé]+$"}
+        ),
+        ("", '"', '"ab d', '"xyz  \\', '"\\u0', '"\\ud83d\\u', b'"a\xf0\x9f', '"12345678', '"x\\n\u2003é'),
+    ),
     "anything": (Grammar.from_regex("(?s).*"), ("", "a\n", b"\xe4\xb8")),
     "ASCII only": (Grammar.from_regex("[ -~]{0,30}"), ("", "a" * 28)),
     "words of any script": (Grammar.from_regex(r"\w+( \w+)*"), ("", "été", "a ")),

@@ -15,6 +15,7 @@ from constrained.automaton.bridge import (
     ASKED,
     CHOICES,
     EXCEPT,
+    JSON_TEXT,
     LITERAL,
     LOOP,
     REPEAT,
@@ -25,6 +26,7 @@ from constrained.automaton.bridge import (
 )
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
+from constrained.grammar.json_text import Table
 
 if native.kernel is None:
     pytest.skip("the C kernel is not built: no C compiler, or CONSTRAINED_KERNEL=python", allow_module_level=True)
@@ -34,6 +36,7 @@ VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), b"ab", b"abc", b"go
 LETTERS = charset([(0x61, 0x7A), (0xE9, 0xE9)])
 VALUES = (b"ab", b"abc", b"b")
 LOOPS = Grammar.from_regex("([a-zé]|-[!]){1,9}").automaton
+TABLE = Table((0, 98, 0xD800, 0xE000), (0, 1, -1, 0), ((1, -1, -1), (-1, 0, -1)), (True, False))
 ODD_NUMBERS = (-(2**70), -(2**31) - 1, -(2**31), -2, -1, 1, 2, 3, 4, 5, 100, 2**31 - 1, 2**31, 2**70)
 WRONG = (
     *ODD_NUMBERS,
@@ -49,6 +52,12 @@ WRONG = (
     SimpleNamespace(number=-7),
 )
 REFUSED = (ValueError, TypeError, OverflowError, AttributeError)
+
+
+def table(**wrong) -> SimpleNamespace:
+    """The parts of `TABLE`, some of them wrong."""
+    names = ("starts", "classes", "after", "ends", "fewest")
+    return SimpleNamespace(**{name: getattr(TABLE, name) for name in names} | wrong)
 
 
 @pytest.fixture
@@ -67,6 +76,9 @@ def positions() -> list[tuple]:
         (EXCEPT, VALUES, None, 0, 3, 0, LETTERS),
         (EXCEPT, VALUES, None, 0, 2, 2, LETTERS),
         (LOOP, LETTERS, None, 0, 9, None, LOOPS.start.positions[0].loop),
+        (JSON_TEXT, TABLE, None, 0, -1, 0, None),
+        (JSON_TEXT, TABLE, None, 1, 5, 0, None),
+        (JSON_TEXT, TABLE, None, 0, 5, 2 << 28, None),
     ]
 
 
@@ -106,6 +118,22 @@ def test_right_positions_have_masks(engine):
         (EXCEPT, VALUES, None, 0, 1, 9, LETTERS),
         (EXCEPT, VALUES, None, 0, 9, 0, LETTERS),
         (LOOP, LETTERS, None, 0, 1, None, None),
+        (JSON_TEXT, TABLE, None, 2, -1, 0, None),
+        (JSON_TEXT, TABLE, None, -1, -1, 0, None),
+        (JSON_TEXT, TABLE, None, 0, -2, 0, None),
+        (JSON_TEXT, TABLE, None, 0, -1, 1, None),
+        (JSON_TEXT, TABLE, None, 0, -1, 1 << 28, None),
+        (JSON_TEXT, TABLE, None, 0, -1, 7 << 28, None),
+        (JSON_TEXT, TABLE, None, 0, -1, 3 << 28 | 4 << 24, None),
+        (JSON_TEXT, object(), None, 0, -1, 0, None),
+        (JSON_TEXT, table(starts=(0, 98, 90, 0xE000)), None, 0, -1, 0, None),
+        (JSON_TEXT, table(starts=(1, 98, 0xD800, 0xE000)), None, 0, -1, 0, None),
+        (JSON_TEXT, table(classes=(0, 1, 0)), None, 0, -1, 0, None),
+        (JSON_TEXT, table(classes=(0, 2, 0, 0)), None, 0, -1, 0, None),
+        (JSON_TEXT, table(after=((1, -1, -1), (-1, 2, -1))), None, 0, -1, 0, None),
+        (JSON_TEXT, table(after=((1, -1, -1),)), None, 0, -1, 0, None),
+        (JSON_TEXT, table(fewest=(0, -1)), None, 0, -1, 0, None),
+        (JSON_TEXT, table(ends=(0, "x")), None, 0, -1, 0, None),
         (7, None, None, 0, 0, 0, None),
         (-1, None, None, 0, 0, 0, None),
         (LITERAL, b"abc", SimpleNamespace(number=2**30), 0, 0, 0, None),

@@ -52,6 +52,9 @@ GRAMMARS = {
     "choices": lambda: Grammar.from_choices([f"go to shelf {i}" for i in range(1, 40)]),
     "nested brackets": lambda: Grammar.from_lark('start: e\ne: e "+" t | t\nt: "(" e ")" | /[0-9a]{1,5}/\n'),
     "ignored space": lambda: Grammar.from_lark('start: list{"a", ","}\nlist{x, s}: x (s x)*\n%ignore " "\n'),
+    "a pattern of bounded length": lambda: Grammar.from_json_schema(
+        {"type": "string", "maxLength": 9, "pattern": "^([^a]+ ){0,2}[^é]+$"}
+    ),
     "members in any order": lambda: Grammar.from_json_schema(
         {
             "type": "object",

@@ -174,7 +174,7 @@ int config_of(Engine *e, PyObject *described, Config *out) {
     PyObject *object = PyTuple_GET_ITEM(described, 1), *low = PyTuple_GET_ITEM(described, 3);
     PyObject *high = PyTuple_GET_ITEM(described, 4), *depth = PyTuple_GET_ITEM(described, 5);
     *out = (Config){0};
-    if ((out->kind = int_between(PyTuple_GET_ITEM(described, 0), ACCEPT, LOOP, "the kind")) < 0) return -1;
+    if ((out->kind = int_between(PyTuple_GET_ITEM(described, 0), ACCEPT, JSON_TEXT, "the kind")) < 0) return -1;
     if ((out->rest = know_frame(e, PyTuple_GET_ITEM(described, 2))) < 0) return -1;
     if (out->kind == LITERAL) {
         if ((out->object = know_literal(e, object)) < 0) return -1;
@@ -196,6 +196,14 @@ int config_of(Engine *e, PyObject *described, Config *out) {
         if ((out->depth = int_between(depth, 0, choices->longest, "the depth")) < 0) return -1;
         if (choices_agree(choices, out->low, out->high, out->depth)) return 0;
         PyErr_SetString(PyExc_ValueError, "choices that don't agree on what was read");
+        return -1;
+    }
+    if (out->kind == JSON_TEXT) {
+        if ((out->object = know_json(e, object)) < 0) return -1;
+        out->low = int_between(low, 0, INT32_MAX, "the state"), out->high = int_between(high, -1, INT32_MAX, "the most characters");
+        out->depth = int_between(depth, 0, INT32_MAX, "the state inside a character");
+        if (!PyErr_Occurred() && json_checked(e->json[out->object], out)) return 0;
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no such place in a text");
         return -1;
     }
     if (out->kind == TEXT || out->kind == LOOP) {
@@ -221,6 +229,7 @@ PyObject *position_of(Engine *e, const Config *c) {
         object = e->choices[c->object].values;
         bind = e->choices[c->object].bind;
     }
+    if (c->kind == JSON_TEXT) object = json_table(e->json[c->object]);
     if (c->kind == LOOP) bind = e->choices[c->object].values;
     if (c->kind == TEXT || c->kind == LOOP) {
         object = e->tokens->sets[set_of(e, c)]->charset;

@@ -107,7 +107,7 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
     const Construct *at = construct_at(e, construct);
     if (!at) return -1;
     Construct c = *at; /* it may move */
-    if (c.kind <= LOOP && c.kind >= LITERAL) {
+    if (c.kind <= JSON_TEXT && c.kind >= LITERAL) {
         Config config = {c.kind, c.object, rest, c.low, c.kind == LITERAL ? 0 : c.high, 0};
         return vec_push(&entry->found, &config) < 0 || (c.empty && pass(entry, rest) < 0) ? -1 : 0;
     }

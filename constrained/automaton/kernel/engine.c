@@ -107,7 +107,8 @@ static void engine_dealloc(Engine *e) {
         Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
         free(e->choices[i].flat), free(e->choices[i].offsets);
     }
-    free(e->literals), free(e->choices), free(e->start.at);
+    for (int32_t i = 0; i < e->json_count; i++) json_free(e->json[i]);
+    free(e->literals), free(e->choices), free(e->json), free(e->start.at);
     map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);

@@ -101,9 +101,9 @@ static int read_described(Engine *e, int32_t number, PyObject *described) {
     Construct found = e->constructs[number];
     found.kind = kind, found.low = low, found.high = high, found.empty = (int8_t)empty, found.tied = (int8_t)tied;
     found.count = (int32_t)PyTuple_GET_SIZE(nodes);
-    if ((kind >= LITERAL && kind <= LOOP) || kind == MEMBERS) {
+    if ((kind >= LITERAL && kind <= JSON_TEXT) || kind == MEMBERS) {
         PyObject *bind = Py_None;
-        if (kind > TEXT && !PyArg_ParseTuple(what, "OO", &what, &bind)) return -1;
+        if (kind > TEXT && kind != JSON_TEXT && !PyArg_ParseTuple(what, "OO", &what, &bind)) return -1;
         PyObject *position = Py_BuildValue(
             "(iOOOOOO)", kind == MEMBERS ? CHOICES : kind, what, Py_None, PyTuple_GET_ITEM(described, 2),
             PyTuple_GET_ITEM(described, 3), kind == TEXT || kind == LOOP ? Py_None : name_zero, bind

@@ -16,6 +16,7 @@
  *   table.c     sets of positions as numbered states
  *   walk.c      the trie of tokens, walked beside the grammar
  *   free_text.c free text, which needs no walk
+ *   json_text.c texts that a table of characters reads
  *   masks.c     which tokens may come next
  *   core.c      one text being written
  *   rows.c      the rows of a batch
@@ -76,16 +77,17 @@ void *no_memory(void);
 
 /* positions -------------------------------------------------------------------------------------- */
 
-enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, FINISHED, JOINED, ASIDE };
+enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT, FINISHED, JOINED, ASIDE };
 
 /* LOOP is TEXT in which something else may stand for each character (positions.py: InLoop). */
 /* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
 typedef struct {
     int32_t kind;
-    int32_t object;    /* index of the literal, choices (EXCEPT: texts left out; LOOP: what is read) or character set */
+    int32_t object;    /* index of the literal, choices (EXCEPT: texts left out; LOOP: what is read), table or character set */
     int32_t rest;
-    int32_t low, high; /* LITERAL: at, 0; CHOICES, EXCEPT: range of values; TEXT: characters left, high -1: no bound */
-    int32_t depth;     /* CHOICES, EXCEPT: bytes read; TEXT: state inside a character */
+    int32_t low, high; /* LITERAL: at, 0; CHOICES, EXCEPT: range of values; TEXT: characters left, high -1: no bound;
+                        * JSON_TEXT: state, characters left */
+    int32_t depth;     /* CHOICES, EXCEPT: bytes read; TEXT, JSON_TEXT: state inside a character */
 } Config;
 
 typedef struct {
@@ -187,7 +189,7 @@ typedef struct {
 
 #define NODE_TYPES 5 /* in Bridge.types */
 
-enum { UNREAD = -1, ASKED = 8, SEQ, ALT, REPEAT, MEMBERS }; /* kinds of constructs, beside LITERAL … LOOP; as in bridge.py */
+enum { UNREAD = -1, ASKED = 9, SEQ, ALT, REPEAT, MEMBERS }; /* kinds of constructs, beside LITERAL … JSON_TEXT; as in bridge.py */
 
 /* A node of the grammar with its parameters' values. */
 typedef struct {
@@ -195,7 +197,7 @@ typedef struct {
     int32_t kind;
     int32_t object, low, high; /* as in Config */
     int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one; MEMBERS: others */
-    int8_t empty;              /* LITERAL … LOOP: it may read nothing, too */
+    int8_t empty;              /* LITERAL … JSON_TEXT: it may read nothing, too */
     int8_t tied;               /* its environment has values */
 } Construct;
 
@@ -239,6 +241,7 @@ typedef struct {
 } Choices;
 
 typedef struct Walk Walk;
+typedef struct JsonText JsonText;
 typedef struct State State;
 
 enum { DEAD = 0, UNKNOWN = -1, NO_ROOM = -2, FAILED = -3 };
@@ -279,6 +282,8 @@ typedef struct {
     Choices *choices;
     int32_t choices_count, choices_room;
     PyObject *choices_numbers;
+    JsonText **json;     /* tables of JSON strings */
+    int32_t json_count;
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
@@ -390,6 +395,7 @@ void walk_free(Walk *walk);
 int emit(Walk *walk, int32_t id);
 int emit_ends(Walk *walk, const Node *node);
 int list_id(Target *target, int32_t id);
+int descend_from(Walk *walk, const Node *node, int32_t state, uint32_t child);
 int try_from(Walk *walk, int32_t token, int32_t depth, int32_t state);
 int visit(Walk *walk, int32_t node);
 int visit_from(Walk *walk, const Node *node, int32_t state);
@@ -399,6 +405,14 @@ int text_others(Walk *walk, const Node *node, const Config *config, int open);
 int free_text(Walk *walk, int32_t node, const Config *config);
 int ambiguous(Engine *engine, TextSet *set, int32_t rest);
 int canonical(Engine *engine, const Config *config, TextSet *set, int open, Config *key);
+
+int32_t know_json(Engine *engine, PyObject *table);
+PyObject *json_table(const JsonText *text);
+int json_checked(const JsonText *text, const Config *config);
+int32_t json_farthest(const JsonText *text);
+void json_free(JsonText *text);
+int step_json(const Engine *engine, const Config *config, uint8_t byte, Config *next);
+int walk_json(Walk *walk, const Config *config);
 
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);

@@ -97,6 +97,20 @@ static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted) {
     return result;
 }
 
+/* Keep a row, as ids where they are few; NULL on error. */
+static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row, size_t bytes, int32_t count) {
+    if (count > HEAVY) return store(e, key, row, bytes);
+    Target found = {.touched_count = -1};
+    const CachedMask *kept = NULL;
+    int failed = 0;
+    for (int32_t i = 0; i < e->tokens->words && !failed; i++)
+        for (uint32_t bits = row->data[i]; bits && !failed; bits &= bits - 1)
+            failed = list_id(&found, i * 32 + lowest_bit(bits)) < 0;
+    if (!failed) kept = keep(e, key, &found, HEAVY, NULL);
+    free(found.list), free(row);
+    return kept;
+}
+
 /* Keep what a position allows, if its walk is promote it. Free text inside needs a row to write to. */
 static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
@@ -113,15 +127,8 @@ static int keep_walked(Engine *e, const Config *c) {
     int failed = walk(e, &one, &row, &emitted) < 0;
     for (int32_t i = 0; i < words && emitted > PROMOTE; i++)
         if (kept->data[i]) count += count_bits(kept->data[i]); /* nearly all are empty */
-    if (!failed && e->bottom_hits == bottom_hits && count > HEAVY && emitted > HEAVY) return store(e, c, kept, bytes) ? 0 : -1;
-    if (!failed && e->bottom_hits == bottom_hits && count > PROMOTE && count <= HEAVY) {
-        Target found = {.touched_count = -1};
-        for (int32_t i = 0; i < words && !failed; i++)
-            for (uint32_t bits = kept->data[i]; bits && !failed; bits &= bits - 1)
-                failed = list_id(&found, i * 32 + lowest_bit(bits)) < 0;
-        failed = failed || !keep(e, c, &found, HEAVY, NULL);
-        free(found.list);
-    }
+    if (!failed && e->bottom_hits == bottom_hits && count > PROMOTE && (count <= HEAVY || emitted > HEAVY))
+        return keep_row(e, c, kept, bytes, count) ? 0 : -1;
     free(kept);
     return failed ? -1 : 0;
 }
@@ -195,6 +202,36 @@ static int fill_except(Engine *e, const Config *c, int crowded, Target *target, 
     return done;
 }
 
+/* As fill_text, for a JSON string that a table reads. */
+static int fill_json(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
+    int32_t words = e->tokens->words;
+    int64_t bottom_hits = e->bottom_hits;
+    (void)crowded;
+    *key = *c;
+    if ((key->rest = capped_frame(e, c->rest)) < 0) return -1;
+    if (key->high > e->tokens->longest + json_farthest(e->json[c->object])) key->high = -1; /* out of a token's reach */
+    const CachedMask *known = map_get(&e->rows, key);
+    if (!known) {
+        if (read_only) return -1;
+        size_t bytes = sizeof(CachedMask) + words * sizeof(uint32_t);
+        CachedMask *kept = calloc(1, bytes);
+        Target row = {.row = kept ? kept->data : NULL, .words = words, .touched_count = -1};
+        Walk *w = kept ? walk_take(e, &row) : NULL;
+        int done = w ? walk_json(w, key) : -1, count = w ? w->emitted : 0; /* each id once */
+        if (w) walk_leave(w);
+        if (!kept) no_memory();
+        if (done > 0 && e->bottom_hits != bottom_hits) done = -2;
+        if (done <= 0) {
+            free(kept);
+            return done;
+        }
+        kept->count = -1;
+        if (!(known = keep_row(e, key, kept, bytes, count))) return -1;
+    }
+    add_kept(target, known, empty);
+    return 1;
+}
+
 /* Push to a vector that begins on the stack, at `few`. */
 static int push(Vec *vec, const Config *few, const Config *config) {
     if (vec->at == few && vec->n == vec->room) {
@@ -224,8 +261,9 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         int open_below = near_config(e, c, &near);
         if (open_below < 0) goto error;
         if (open_below) c = &near;
-        if (c->kind == EXCEPT || (c->kind > CHOICES && c->depth == 0)) {
-            int (*fill)(Engine *, const Config *, int, Target *, int *, Config *) = c->kind == EXCEPT ? fill_except : fill_text;
+        if (c->kind == EXCEPT || c->kind == JSON_TEXT || (c->kind > CHOICES && c->depth == 0)) {
+            int (*fill)(Engine *, const Config *, int, Target *, int *, Config *) =
+                c->kind == EXCEPT ? fill_except : c->kind == JSON_TEXT ? fill_json : fill_text;
             int done = fill(e, c, texts > CROWD, target, &empty, &key);
             if (done == -2) {
                 if (map_put(&e->stack_sensitive, &near, e) < 0) goto error;

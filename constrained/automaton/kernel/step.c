@@ -102,6 +102,10 @@ static int step_aside(Engine *e, const Config *c, uint8_t byte, Vec *out) {
 int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
     if (c->kind == EXCEPT) return step_except(e, c, byte, out);
     Config next = *c;
+    if (c->kind == JSON_TEXT) {
+        int how = step_json(e, c, byte, &next);
+        return (how & 1 && vec_push(out, &next) < 0) || (how & 2 && append_closure(e, c->rest, out) < 0) ? -1 : 0;
+    }
     if (c->kind == LITERAL) {
         const Literal *literal = &e->literals[c->object];
         if (literal->at[c->low] != byte) return 0;
@@ -176,6 +180,10 @@ int next_bytes(Engine *e, const Vec *vec, uint64_t out[4]) {
                 out[byte >> 6] |= 1ull << (byte & 63);
                 at = choices_from(choices, at, c->high, c->depth, byte + 1);
             }
+        } else if (c->kind == JSON_TEXT) {
+            Config next;
+            for (int b = 0; b < 256; b++)
+                if (step_json(e, c, (uint8_t)b, &next)) out[b >> 6] |= 1ull << (b & 63);
         } else if (c->kind >= TEXT) {
             TextSet *set = e->tokens->sets[c->kind == EXCEPT ? e->choices[c->object].set : set_of(e, c)];
             int32_t state = c->kind == EXCEPT ? 0 : c->depth;
@@ -208,6 +216,7 @@ double horizon(Engine *e, const Vec *vec) {
             closure->has_bounds = 1;
         }
         double here = c->kind == LITERAL  ? e->literals[c->object].length - c->low
+                      : c->kind == JSON_TEXT ? 12.0 * (json_farthest(e->json[c->object]) + 1)
                       : c->kind == EXCEPT ? e->choices[c->object].longest + 4.0
                       : c->kind == CHOICES ? e->choices[c->object].longest - c->depth
                                            : 4.0 * (c->low > 1 ? c->low : 1);

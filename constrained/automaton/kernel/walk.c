@@ -126,7 +126,8 @@ int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
     return !next || next[data[last] >> 6] >> (data[last] & 63) & 1 ? emit(w, t->ids[token]) : 0;
 }
 
-static int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
+/* Emit a child's tokens that can be read from a state of the table, whose own byte can. */
+int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
     if (CHILD_IS_TOKEN(child)) return try_from(w, CHILD_INDEX(child), node->depth, state);
     int32_t after = table_step(w->engine, state, CHILD_BYTE(child));
     if (after == DEAD || after == FAILED) return after == DEAD ? 0 : -1;
@@ -275,7 +276,7 @@ int visit(Walk *w, int32_t number) {
     }
     int text = 0;
     for (int i = 0; i < here->n && !text; i++)
-        text = (here->at[i].kind == TEXT || here->at[i].kind == LOOP) && here->at[i].high != 1;
+        text = ((here->at[i].kind == TEXT || here->at[i].kind == LOOP) && here->at[i].high != 1) || here->at[i].kind == JSON_TEXT;
     if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
         int32_t state = table_state(&e->table, here, 1);
         return state < 0 ? -1 : visit_from(w, node, state);

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
+from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
+from constrained.grammar.json_text import Table, distances
 from constrained.grammar.lookaround import eliminate_lookaround
 from constrained.limits import Limits
 
@@ -211,6 +213,38 @@ class Texts:
         onward = {(to, min(count + 1, self._top)): chars for to, chars in ways.items()}
         return {to: chars for to, chars in onward.items() if self.lives(to)}
 
+    def table(self, most: int) -> Table | None:
+        """Return all states as a table; None if these times the classes of characters are more than `most`.
+
+        Only without a bound on the length.
+        """
+        sets = [chars for one, _ in self.parts for edges in one.edges for chars, _ in edges]
+        cells = charsets.partition([ANY, *dict.fromkeys(sets)])
+        characters = [cell.ranges[0][0] for cell in cells]
+        work, rows = [self.start], []
+        numbers: dict[State | None, int] = {self.start: 0, None: -1}
+        known: dict[Sets, list[Sets | None]] = {}
+        for sets, count in work:
+            if sets not in known:
+                known[sets] = [self._after(sets, character) for character in characters]
+            onward = [to and (to, min(count + 1, self.low)) for to in known[sets]]
+            rows.append([numbers.setdefault(to, len(numbers) - 1) for to in onward])
+            work += [to for to in dict.fromkeys(onward) if to and numbers[to] >= len(work)]
+            if len(work) * len(cells) > most:
+                return None
+        ends = [self.may_end(state) for state in work]
+        starts = sorted((low, i) for i, cell in enumerate(cells) for low, _ in cell.ranges)
+        starts = sorted([*starts, (0xD800, -1)])
+        alive = sorted(distances(rows, ends))
+        renumbered = {state: number for number, state in enumerate(alive)}
+        after = [[renumbered.get(to, -1) for to in rows[state]] for state in alive]
+        return Table(
+            tuple(low for low, _ in starts),
+            tuple(i for _, i in starts),
+            tuple((*row, row[0] if len({*row}) == 1 else -1) for row in after),
+            tuple(ends[state] for state in alive),
+        )
+
     def lives(self, state: State) -> bool:
         """Whether some text can be finished from there.
 
@@ -244,13 +278,19 @@ class Texts:
         self._lives.update(dict.fromkeys(work, False))
         return False
 
+    def _after(self, sets: Sets, character: int) -> Sets | None:
+        """Return the sets after one more character; None where these plainly rule every text out."""
+        to = tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets))
+        lives = all(bool(s) if wanted else not one.takes_all(s) for (one, wanted), s in zip(self.parts, to))
+        return to if lives else None
+
     def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
         """Return the sets after one more character, and these characters; not sets that plainly rule every text out."""
         if sets not in self._known:
             found: dict[Sets, list[tuple[int, int]]] = {}
             for cell in partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(self.parts, sets)))):
-                to = tuple(one.step(s, cell.ranges[0][0]) for (one, _), s in zip(self.parts, sets))
-                if all(bool(s) if wanted else not one.takes_all(s) for (one, wanted), s in zip(self.parts, to)):
+                to = self._after(sets, cell.ranges[0][0])
+                if to is not None:
                     found.setdefault(to, []).extend(cell.ranges)
             self._known[sets] = {to: charset(ranges) for to, ranges in found.items()}
         return self._known[sets]

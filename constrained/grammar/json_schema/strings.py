@@ -18,6 +18,7 @@ from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, within
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
+from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
 
@@ -265,7 +266,16 @@ def language(
         if node is not None:
             return spelled(node)
     texts = Texts(fitting, without, low, high, limits)
-    return _States(texts, name, wait).node(texts.start) if texts.lives(texts.start) else nodes.NEVER
+    if not texts.lives(texts.start):
+        return nodes.NEVER
+    but = texts.but(texts.start)
+    node = None if but is None else others(but)
+    if node is not None:
+        return node
+    endless = texts if high is None else Texts(fitting, without, low, None, limits)
+    most = MOST_STEPS if high is None else MOST_COUNTED_STEPS
+    node = JsonText(_States(texts, name, wait).node(texts.start), partial(endless.table, most), high)
+    return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
 
 
 def others(values: list[str]) -> Node | None:

@@ -1,0 +1,228 @@
+r"""What stands between the quotes of a JSON string, read by a deterministic automaton of characters.
+
+A character is itself, or an escape as `json.dumps` writes it, with or without `ensure_ascii`. Where any character may
+come, each has every escape there is (RFC 8259, section 7). The kernel reads the same tables (``kernel/json_text.c``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from constrained.grammar.charset import MAX_CODE_POINT
+from constrained.grammar.nodes import Node
+
+MOST_STEPS, MOST_COUNTED_STEPS = 4_000, 40_000
+"""Steps of a table, all states by all classes; above, a text is read by rules, written as it comes to them.
+
+The second where the characters are counted, as rules are then one for each state and count.
+"""
+
+_CHARACTER, _ESCAPE, _DIGITS, _PAIR, _PAIR_ESCAPE, _PAIR_DIGITS = range(1, 7)
+"""Where in a character: some of its bytes read; after a backslash; after ``\\u``; and the same for a surrogate pair."""
+
+LONGEST_CHARACTER = 12
+"""Bytes of a surrogate pair, the longest spelling."""
+
+_ANY_ESCAPE = -1
+"""Stands for a character that is escaped without need."""
+
+_SHORT = {ord(c): code for c, code in zip('bfnrt"\\/', (8, 12, 10, 13, 9, 0x22, 0x5C, _ANY_ESCAPE))}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An automaton of characters whose states all lead to an end; state 0 is the first.
+
+    Attributes
+    ----------
+    starts, classes : tuple of int
+        Where a range of alike characters begins, ascending from 0, and the class they are in; -1: no character.
+    after : tuple of tuples of int
+        State -> the state after a character of each class, then after one that is escaped without need; -1: none.
+    ends : tuple of bool
+        Whether a text may end in a state.
+    """
+
+    starts: tuple[int, ...]
+    classes: tuple[int, ...]
+    after: tuple[tuple[int, ...], ...]
+    ends: tuple[bool, ...]
+
+    @cached_property
+    def fewest(self) -> tuple[int, ...]:
+        """The fewest characters from each state to an end."""
+        found = distances(self.after, self.ends)
+        return tuple(found[state] for state in sorted(found))
+
+    @cached_property
+    def farthest(self) -> int:
+        """The most characters that a state is from the nearest end."""
+        return max(self.fewest)
+
+    def goes_on(self, state: int, left: int | None) -> bool:
+        """Whether one of at most `left` characters (None: any number) may come."""
+        return any(self._leads(to, left) for to in self.after[state])
+
+    def has_place(self, state: int, left: int | None, inside: int) -> bool:
+        """Whether there is such a place, from which an end can be reached."""
+        if not (0 <= state < len(self.after) and 0 <= inside >> 28 <= _PAIR_DIGITS):
+            return False
+        if (inside >> 24 & 15) > 3 or (inside >> 28 == _CHARACTER and not inside >> 24 & 15) or 0 < inside < 1 << 28:
+            return False
+        return any(self._leads(to, left) for to in self._ahead(state, inside))
+
+    def check(self) -> None:
+        """Raise ValueError unless it can be an automaton's: read from a file, it may be anything."""
+        states, width = len(self.after), max(self.classes) + 2
+        ordered = all(a < b for a, b in pairwise((-1, *self.starts, MAX_CODE_POINT + 1))) and self.starts[0] == 0
+        counts = (
+            len(self.starts) == len(self.classes)
+            and len(self.ends) == states
+            and states * width <= 2 * MOST_COUNTED_STEPS
+        )
+        rows = all(len(row) == width and all(-1 <= to < states for to in row) for row in self.after)
+        if not (ordered and counts and rows and min(self.classes) >= -1 and len(self.fewest) == states):
+            raise ValueError("no table of an automaton")
+
+    def bytes_left(self, state: int, inside: int) -> int:
+        """Return a bound on the fewest bytes to an end, one or more characters from here."""
+        nearest = min(self.fewest[to] for to in self._ahead(state, inside) if to >= 0)
+        kind, count = inside >> 28, inside >> 24 & 15
+        begun = (12, count, 11, 10 - count, 6, 5, 4 - count)[kind]
+        return begun + LONGEST_CHARACTER * nearest
+
+    def step(self, state: int, left: int | None, inside: int, byte: int) -> tuple[int, int | None, int] | None:
+        """Return the state, the characters left and the place inside a character after one more byte."""
+        inside, code = _read(inside, byte)
+        if inside < 0:
+            return None
+        if inside:
+            return (state, left, inside) if any(self._leads(to, left) for to in self._ahead(state, inside)) else None
+        to = self._to(state, code)
+        return (to, None if left is None else left - 1, 0) if self._leads(to, left) else None
+
+    def _to(self, state: int, code: int) -> int:
+        if code == _ANY_ESCAPE:
+            return self.after[state][-1]
+        found = self.classes[bisect_right(self.starts, code) - 1]
+        return self.after[state][found] if found >= 0 else -1
+
+    def _leads(self, to: int, left: int | None) -> bool:
+        return to >= 0 and (left is None or self.fewest[to] < left)
+
+    def _ahead(self, state: int, inside: int) -> Iterator[int]:
+        """Yield the states after the characters that one that is begun may become."""
+        if not inside:
+            yield from self.after[state]
+        for low, high in _characters(inside) if inside else ():
+            if low == _ANY_ESCAPE:
+                yield self.after[state][-1]
+                continue
+            for i in range(bisect_right(self.starts, low) - 1, bisect_right(self.starts, high)):
+                if self.classes[i] >= 0:
+                    yield self.after[state][self.classes[i]]
+
+
+def distances(after: Sequence[Sequence[int]], ends: Sequence[bool]) -> dict[int, int]:
+    """Return how many steps the states from which an end can be reached are from the nearest one."""
+    before: list[list[int]] = [[] for _ in after]
+    for state, row in enumerate(after):
+        for to in {*row} - {-1}:
+            before[to].append(state)
+    work = [state for state, end in enumerate(ends) if end]
+    found = dict.fromkeys(work, 0)
+    for state in work:  # which grows meanwhile
+        new = [one for one in before[state] if one not in found]
+        found.update(dict.fromkeys(new, found[state] + 1))
+        work += new
+    return found
+
+
+@dataclass(eq=False)
+class JsonText(Node):
+    """A text of at most `high` characters that a table admits, but the empty one.
+
+    Attributes
+    ----------
+    written : Node
+        The same by rules.
+    make : callable
+        Makes the table; None where it has too many states. Called when a text first comes here.
+    """
+
+    written: Node
+    make: Callable[[], Table | None]
+    high: int | None
+
+    @cached_property
+    def table(self) -> Table | None:
+        """What reads it; None: `written` does."""
+        return self.make()
+
+
+def _read(inside: int, byte: int) -> tuple[int, int]:
+    """Return where in a character the next byte leads, -1 for nowhere, and if it ends there (0), the character."""
+    kind, count, value = inside >> 28, inside >> 24 & 15, inside & 0xFFFFFF
+    if not kind:
+        if byte == 0x5C:
+            return _ESCAPE << 28, 0
+        if byte < 0x80:
+            return (0, byte) if byte >= 0x20 and byte != 0x22 else (-1, 0)
+        left = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+        return (_CHARACTER << 28 | left << 24 | byte & 0x3F >> left, 0) if 0xC2 <= byte < 0xF5 else (-1, 0)
+    if kind == _CHARACTER:
+        value, count = value << 6 | byte & 0x3F, count - 1
+        too_long = (count == 1 and value < 0x20) or (count == 2 and not 0x10 <= value <= 0x10F)
+        if byte & 0xC0 != 0x80 or too_long:
+            return -1, 0
+        return (_CHARACTER << 28 | count << 24 | value, 0) if count else (0, value)
+    if kind == _ESCAPE and byte in _SHORT:
+        return 0, _SHORT[byte]
+    if kind == _PAIR:
+        return (_PAIR_ESCAPE << 28 | value if byte == 0x5C else -1), 0
+    if kind in (_ESCAPE, _PAIR_ESCAPE):
+        return (kind + 1 << 28 | value << 12 if byte == ord("u") else -1), 0
+    digit = "0123456789abcdef".find(chr(byte).lower())
+    if digit < 0 or byte >= 0x80:
+        return -1, 0
+    if count < 3:
+        return kind << 28 | count + 1 << 24 | value & 0xFFF000 | (value & 0xFFF) << 4 | digit, 0
+    code = (value & 0xFFF) << 4 | digit
+    if kind == _PAIR_DIGITS:
+        return (0, 0x10000 + (value >> 12 << 10) + code - 0xDC00) if 0xDC00 <= code < 0xE000 else (-1, 0)
+    if 0xD800 <= code < 0xDC00:
+        return _PAIR << 28 | code - 0xD800, 0
+    return 0, _ANY_ESCAPE if 0x20 <= code < 0x7F else code
+
+
+def _characters(inside: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of what a character that is begun may become."""
+    kind, count, value = inside >> 28, inside >> 24 & 15, inside & 0xFFFFFF
+    if kind == _CHARACTER:
+        low = value << 6 * count if value else 0x800 if count == 2 else 0x10000
+        yield low, (value + 1 << 6 * count) - 1
+    elif kind == _ESCAPE:
+        yield from ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, MAX_CODE_POINT), (_ANY_ESCAPE, _ANY_ESCAPE))
+    elif kind == _DIGITS:
+        low = value << 4 * (4 - count)
+        high = low + (1 << 4 * (4 - count)) - 1
+        if low < 0x20:
+            yield low, min(high, 0x1F)
+        if high >= 0x7F:
+            yield max(low, 0x7F), high
+        if low < 0x7F and high >= 0x20:
+            yield _ANY_ESCAPE, _ANY_ESCAPE
+        if low < 0xDC00 and high >= 0xD800:
+            yield 0x10000 + (max(low - 0xD800, 0) << 10), 0x103FF + (min(high - 0xD800, 0x3FF) << 10)
+    elif kind == _PAIR_DIGITS:
+        low = (value & 0xFFF) << 4 * (4 - count)
+        high = low + (1 << 4 * (4 - count)) - 1
+        first = 0x10000 + (value >> 12 << 10)
+        if low < 0xE000 and high >= 0xDC00:
+            yield first + max(low - 0xDC00, 0), first + min(high - 0xDC00, 0x3FF)
+    else:
+        yield 0x10000 + (value << 10), 0x103FF + (value << 10)
