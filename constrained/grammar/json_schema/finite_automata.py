@@ -218,8 +218,8 @@ class Texts:
 
         Only without a bound on the length.
         """
-        sets = [chars for one, _ in self.parts for edges in one.edges for chars, _ in edges]
-        cells = charsets.partition([ANY, *dict.fromkeys(sets)])
+        read = {chars: None for one, _ in self.parts for edges in one.edges for chars, _ in edges}
+        cells = charsets.partition([ANY, *read])
         characters = [cell.ranges[0][0] for cell in cells]
         work, rows = [self.start], []
         numbers: dict[State | None, int] = {self.start: 0, None: -1}
@@ -227,14 +227,13 @@ class Texts:
         for sets, count in work:
             if sets not in known:
                 known[sets] = [self._after(sets, character) for character in characters]
-            onward = [to and (to, min(count + 1, self.low)) for to in known[sets]]
+            onward = [None if to is None else (to, min(count + 1, self.low)) for to in known[sets]]
             rows.append([numbers.setdefault(to, len(numbers) - 1) for to in onward])
-            work += [to for to in dict.fromkeys(onward) if to and numbers[to] >= len(work)]
+            work += [to for to in dict.fromkeys(onward) if to is not None and numbers[to] >= len(work)]
             if len(work) * len(cells) > most:
                 return None
         ends = [self.may_end(state) for state in work]
-        starts = sorted((low, i) for i, cell in enumerate(cells) for low, _ in cell.ranges)
-        starts = sorted([*starts, (0xD800, -1)])
+        starts = sorted([(0xD800, -1), *((low, i) for i, cell in enumerate(cells) for low, _ in cell.ranges)])
         alive = sorted(distances(rows, ends))
         renumbered = {state: number for number, state in enumerate(alive)}
         after = [[renumbered.get(to, -1) for to in rows[state]] for state in alive]
