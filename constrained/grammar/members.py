@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 from constrained.grammar import nodes
 from constrained.grammar.nodes import EMPTY, NEVER, Inner, Node, Seq, alt, literal
@@ -105,12 +106,16 @@ class Names:
             most = room - bool(missing) - (self.required & ~written).bit_count()
             if not missing or most >= 0:
                 return most >= 0 and (not self.condition or self.meets(written | self.required))
-        wanted = missing & -missing
-        return any(
-            bits & wanted and self._shows(written | 1 << i, missing & ~bits, room - 1)
+        ways = [
+            (i, bits)
             for i, variants in enumerate(self.values)
             if not written >> i & 1
             for _, bits in variants
+            if bits & missing
+        ]
+        first = missing & -missing
+        return not missing & ~reduce(or_, (bits for _, bits in ways), 0) and any(
+            bits & first and self._shows(written | 1 << i, missing & ~bits, room - 1) for i, bits in ways
         )
 
     def rest(self, written: int, others: int, shown: int) -> Node:
