@@ -184,10 +184,13 @@ class Episode:
         listed = self.world.commands if self.level not in (None, FORM) else None
         if self.choose is None and not to_goal and listed is None:
             return action
-        left = action.texts() if listed is None else [one for one in sorted(listed) if action.matches(one)]
-        if left is None:  # too many to tell what to leave out
+        texts = action.texts() if listed is None else action.texts(4 * len(listed))
+        if texts is not None:
+            left = texts if listed is None else [one for one in texts if one in listed]
+        elif listed is not None:  # far more than the commands
+            left = sorted(filter(action.matches, listed))
+        else:  # too many to tell what to leave out
             return action
-        admitted = len(left)
         if to_goal:
             facts, here, history = self.facts(), self.world.situation(), self.world.history
             left = history.without_dead_ends(left, facts, here)
@@ -198,8 +201,8 @@ class Episode:
         if not left:
             self.end("nothing is left that was not done")
             return None
-        same = len(left) == admitted and (listed is None or action.texts(admitted) is not None)
-        return action if same else Grammar.from_choices(left)
+        same = listed is None and texts is not None and len(left) == len(texts)
+        return action if same else Grammar.from_choices(left)  # a list is quicker to write from than rules
 
     def facts(self) -> Facts | None:
         """What is known as facts now; in a plan written ahead, what will be."""

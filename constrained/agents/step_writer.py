@@ -91,6 +91,7 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
     return Choice(
         episode.plan.task, tuple(actions), stop, tuple(episode.path), last or "",
         episode.world.facts(), knowledge, episode.facts(), episode.world.history.tried,
+        episode.settings.temperature,
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ into being when generation, or a mask's walk, first reaches them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 
 from constrained.automaton.closure import Closure
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
@@ -155,27 +156,35 @@ class State:
 
     def texts(self, limit: int) -> list[bytes] | None:
         """Every text that completes the state, sorted; None if there are more than `limit`."""
-        out: list[bytes] = []
+        out: set[bytes] = set()
         work: list[tuple[State, bytes]] = [(self, b"")]
         steps = 0
         while work:
             state, text = work.pop()
             if state.accepting:
-                out.append(text)
-            work.extend((after, text + piece) for piece, after in state._branches())
-            steps += 1
-            # each text begun has a completion of its own
-            if len(out) + len(work) > limit or steps > 64 * (limit + 1):
-                return None
-        return sorted(out)
+                out.add(text)
+            for piece, after in state._branches():
+                work.append((after, text + piece))
+                steps += 1
+                # texts begun mostly have completions of their own: two of them are the same text at most
+                if len(out) + len(work) > 2 * limit or steps > 64 * (limit + 1):
+                    return None
+        return sorted(out) if len(out) <= limit else None
 
-    def _branches(self) -> list[tuple[bytes, State]]:
-        """Every way to go on, by a byte or by all that must come next, and the state after it."""
-        forced = self.positions[0].forced(self.automaton.closure) if len(self.positions) == 1 else None
-        if forced:  # most of a text has no choice in it
-            return [(forced[0], self.automaton.state(forced[1]))]
-        steps = ((bytes((byte,)), self.step(byte)) for byte in self.first())
-        return [(byte, state) for byte, state in steps if state is not None]
+    def _branches(self) -> Iterator[tuple[bytes, State]]:
+        """Every way to go on, and the state after it: by a byte where positions share it, else by what each reads."""
+        closure, state = self.automaton.closure, self.automaton.state
+        count = Counter(byte for q in self.positions for byte in q.first())
+        shared: set[int] = set()
+        for q in self.positions:
+            first = set(q.first())
+            if any(count[byte] > 1 for byte in first):
+                shared |= first
+            else:
+                yield from ((data, state(after)) for data, after in q.branches(closure))
+        for byte in shared:
+            if (after := self.step(byte)) is not None:
+                yield bytes((byte,)), after
 
     def first(self) -> set[int]:
         """The bytes that may come next."""

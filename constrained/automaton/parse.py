@@ -67,7 +67,8 @@ class _Parser:
         text = self.text
         match node:
             case nodes.Literal(data=data):
-                yield from ((end, parts) for end in self._listed((data,), at))
+                if self.text.startswith(word := data.decode(), at):
+                    yield at + len(word), parts
             case nodes.Choices(values=listed):
                 yield from ((end, parts) for end in self._listed(listed, at))
             case nodes.Chars(chars=chars):
@@ -77,7 +78,8 @@ class _Parser:
                 yield from self._sequence(items, values, at, parts)
             case nodes.Alt(items=items):
                 for item in items:
-                    yield from self.ends(item, values, at, parts)
+                    if self._may_begin(item, at):
+                        yield from self.ends(item, values, at, parts)
             case nodes.Repeat(item=nodes.Chars(chars=chars), low=low, high=high):
                 most, last = at, len(text) if high is None else min(len(text), at + high)
                 while most < last and ord(text[most]) in chars:
@@ -112,6 +114,17 @@ class _Parser:
             case _:
                 yield from ((end, parts) for end in self._written(self.grammar.with_start(node), at))
 
+    def _may_begin(self, node: nodes.Node, at: int) -> bool:
+        """Whether what `node` begins with can stand at `at`, as far as its first literal tells: most do not."""
+        while isinstance(node, nodes.Call) or (isinstance(node, nodes.Seq) and node.items):
+            node = self.grammar.rules[node.rule].body if isinstance(node, nodes.Call) else node.items[0]
+        match node:
+            case nodes.Literal(data=data):
+                return self.text.startswith(data.decode(), at)
+            case nodes.Slot(name=nodes.STEP):
+                return at == len(self.text)
+        return True
+
     def _sequence(
         self, items: tuple[nodes.Node, ...], values: Values, at: int, parts: Parts
     ) -> Iterator[tuple[int, Parts]]:
@@ -119,7 +132,10 @@ class _Parser:
             yield at, parts
             return
         for middle, more in self.ends(items[0], values, at, parts):
-            yield from self._sequence(items[1:], values, middle, more)
+            if len(items) == 1 or middle > len(self.text):
+                yield middle, more
+            elif self._may_begin(items[1], middle):
+                yield from self._sequence(items[1:], values, middle, more)
 
     def _arguments(self, call: nodes.Call, values: Values) -> Values:
         found: dict[str, Value] = {}

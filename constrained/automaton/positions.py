@@ -276,9 +276,9 @@ class Position:
     def _step(self, closure: Successors, byte: int) -> Reached:
         return ()
 
-    def forced(self, closure: Successors) -> tuple[bytes, Reached] | None:
-        """Text that must come next, as far as that is plain without a step, and the positions after it."""
-        return None
+    def branches(self, closure: Successors) -> Iterator[tuple[bytes, Reached]]:
+        """What can be read here, as long as that is plain without a step, and the positions after it."""
+        return ((bytes((byte,)), self.step(closure, byte)) for byte in self.first())
 
 
 class Accept(Position):
@@ -306,8 +306,8 @@ class InLiteral(Position):
     def first(self) -> Iterable[int]:
         return (self.data[self.at],)
 
-    def forced(self, closure: Successors) -> tuple[bytes, Reached] | None:
-        return self.data[self.at :], closure.enter(self.rest)
+    def branches(self, closure: Successors) -> Iterator[tuple[bytes, Reached]]:
+        yield self.data[self.at :], closure.enter(self.rest)
 
     def _step(self, closure: Successors, byte: int) -> Reached:
         if byte != self.data[self.at]:
@@ -341,16 +341,10 @@ class InChoices(Position):
             i = self._after(byte, i)
         return out
 
-    def forced(self, closure: Successors) -> tuple[bytes, Reached] | None:
-        first, last = self.values[self.low], self.values[self.high - 1]
-        end = self.depth  # values are sorted: what the first and the last share, all do
-        while end < len(first) and first[end] == last[end]:
-            end += 1
-        if end == self.depth:
-            return None
-        return first[self.depth : end], closure.into_choices(
-            self.values, self.low, self.high, end, self.bind, self.rest
-        )
+    def branches(self, closure: Successors) -> Iterator[tuple[bytes, Reached]]:
+        for i in range(self.low, self.high):
+            end = len(self.values[i])
+            yield self.values[i][self.depth :], closure.into_choices(self.values, i, i + 1, end, self.bind, self.rest)
 
     def _after(self, byte: int, low: int) -> int:
         """The first value at or after `low` whose next byte is above `byte`."""

@@ -42,6 +42,8 @@ class Choice:
         `constrained.environments.base.Facts`, where the facts are known.
     been : collection
         The situations in which an action was done; where the facts are known, they are states.
+    temperature : float
+        Above 0, a chooser that scores actions draws one; its scores are divided by this.
     random : random.Random
         The same for the same seed, task and step, after an interruption too.
     """
@@ -55,6 +57,7 @@ class Choice:
     knowledge: ActionKnowledge | None = None
     facts: Any = None
     been: Collection[Hashable] = ()
+    temperature: float = 0.0
     random: random.Random = field(default_factory=random.Random)
 
 

@@ -53,10 +53,6 @@ class Learner(Protocol):
         """The model that was tuned into a folder."""
         ...
 
-    def playing(self, model: Any, temperature: float) -> Any:
-        """The model as it plays training tasks."""
-        ...
-
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
@@ -77,10 +73,6 @@ class LanguageLearner:
     def tuned(self, name: str, folder: Path) -> LoadedModel:
         """The base with an adapter."""
         return load_adapters(self.base, {name: folder})[name]
-
-    def playing(self, model: LoadedModel, temperature: float) -> LoadedModel:
-        """The same: the settings of play hold the temperature."""
-        return model
 
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
@@ -109,10 +101,6 @@ class ChooserLearner:
     def tuned(self, name: str, folder: Path) -> GraphChooser:
         """The chooser that was tuned into a folder. Raises DataError: it isn't there, or is of another domain."""
         return GraphChooser(network=self._load(folder), name=name)
-
-    def playing(self, model: GraphChooser, temperature: float) -> GraphChooser:
-        """The same network, which samples."""
-        return model.at_temperature(temperature)
 
     def _load(self, folder: Path) -> Network:
         network = load_network(self.domain, folder / WEIGHTS)

@@ -298,7 +298,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     """Play, filter and merge: the texts to tune a round's model on, and the counts for its report."""
     folder = run.round_folder(number)
     path = folder / "synthesis.jsonl"
-    models = {POLICY: run.learner.playing(run.model(number - 1), run.synthesis.temperature)}
+    models = {POLICY: run.model(number - 1)}
     settings = replace(run.synthesis, seed=run.synthesis.seed + number - 1)
     suite = _sampled(run.tasks(number), run.schedule.samples)
     words = f"round {number}, training tasks"

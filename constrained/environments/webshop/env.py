@@ -125,7 +125,7 @@ class WebshopEnv:
             slots["PART"] = [part.lower() for part in PARTS]
         return slots
 
-    def admissible(self) -> list[str]:
+    def clicks(self) -> list[str]:
         """Return every click that is possible now; on the search page none is, but any search."""
         return [f"click[{button}]" for button in self._clickable()]
 

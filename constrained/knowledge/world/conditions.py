@@ -16,6 +16,7 @@ from constrained.knowledge.world.syntax import ParseTree
 from constrained.knowledge.world.wording import ASKS
 from constrained.knowledge.world.world import World, join
 from constrained.planning.model import (
+    ALWAYS,
     ROOT,
     Condition,
     Domain,
@@ -244,24 +245,26 @@ class Conditions:
     def related(self, one: str, other: str) -> bool:
         return self.domain.is_subtype(one, other) or self.domain.is_subtype(other, one)
 
-    def effects(
-        self, tree: ParseTree, variables: tuple[Parameter, ...], condition: Condition, scope: Scope
-    ) -> Iterator[Effect]:
+    def effects(self, tree: ParseTree, variables: tuple[Parameter, ...], scope: Scope) -> Iterator[Effect]:
         for effect in tree.children:
             if effect.data == "each":
                 quantifier, listed, inner = effect.children
                 if str(quantifier) != "every":
                     raise self.span(quantifier).error("an effect is on `every` thing, or on a parameter")
+                for variable in listed.children:
+                    name = variable.children[0]
+                    if name.lower() in scope.types:
+                        raise self.span(name).error(f"another {name} is known here", "take another name")
                 declared = self.variables(listed, scope)
                 wider = scope.inner({v.name[1:]: v.type for v in declared})
-                yield from self.effects(inner, (*variables, *declared), condition, wider)
+                yield from self.effects(inner, (*variables, *declared), wider)
                 continue
             negative, atom, when = effect.children
             literal = self.atom(atom, scope, any_thing=False)
             assert isinstance(literal, Literal)
             if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:
                 raise self.span_of(atom).error("a thing's type never changes", "declare a fact for what changes")
-            where = condition if when is None else join((condition, self.condition(when, scope)))
+            where = ALWAYS if when is None else self.condition(when, scope)
             if negative is not None:
                 yield Effect(literal.negated, variables, where)
                 continue

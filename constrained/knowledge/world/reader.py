@@ -234,7 +234,7 @@ class _Reader(WordingReader):
             else:
                 scope.types[parameter] = self.slot_type(parameter)
         needs = [self.condition(s.children[0], scope) for s in statements if s.data == "needs"]
-        effects = [e for s in statements if s.data == "makes" for e in self.effects(s.children[0], (), ALWAYS, scope)]
+        effects = [e for s in statements if s.data == "makes" for e in self.effects(s.children[0], (), scope)]
         used = [p for p in scope.types if f"?{p}" in written or scope.uses.get(p)]
         parameters = tuple(Parameter(f"?{p}", self.type_of(p, scope, entry.span)) for p in used)
         self.domain.spelling[name.lower()] = name

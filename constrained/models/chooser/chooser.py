@@ -45,19 +45,10 @@ class GraphChooser:
         Used for its domain, instead of a file's.
     name : str
         For tables and records.
-    temperature : float
-        Above 0, an action is drawn with the probabilities of its score divided by this.
     """
 
-    def __init__(
-        self,
-        path: str | Path = EMBEDDED,
-        *,
-        network: Network | None = None,
-        name: str = "chooser",
-        temperature: float = 0.0,
-    ):
-        self.name, self.path, self._given, self.temperature = name, Path(path), network, temperature
+    def __init__(self, path: str | Path = EMBEDDED, *, network: Network | None = None, name: str = "chooser"):
+        self.name, self.path, self._given = name, Path(path), network
         if network is not None:
             values = [value.numpy().tobytes() for value in network.state_dict().values()]
         else:
@@ -78,12 +69,8 @@ class GraphChooser:
         read_weights(Path(path))
         return cls(path, name=Path(path).stem)
 
-    def at_temperature(self, temperature: float) -> GraphChooser:
-        """The same network, drawing actions at a temperature."""
-        return GraphChooser(self.path, network=self._given, name=self.name, temperature=temperature)
-
     def choose(self, choice: Choice) -> str:
-        """Return the best of the actions, or the one that ends the plan.
+        """Return the best of the actions, or at a temperature a likely one; or the one that ends the plan.
 
         Raises
         ------
@@ -106,9 +93,9 @@ class GraphChooser:
         after = {text: facts.task.apply(facts.state, facts.actions[text][0]) for text in texts}
         new = [text for text in texts if after[text] != facts.state and after[text] not in choice.been] or texts
         scores = self.scores(facts.task, facts.state, [facts.actions[text][0] for text in new])
-        if not self.temperature:
+        if not choice.temperature:
             return new[int((scores - REPEATED * torch.tensor([choice.path.count(text) for text in new])).argmax())]
-        chances = (scores / self.temperature).softmax(0).tolist()
+        chances = (scores / choice.temperature).softmax(0).tolist()
         return choice.random.choices(new, chances)[0]
 
     def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:

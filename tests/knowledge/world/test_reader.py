@@ -115,6 +115,7 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         ('//: goal "take {K}": ready', "3:10", "the goal doesn't use {k}"),
         (RULE.format("//: needs at(p)"), "4:14", "no parameter, variable or object in the action go called `p`"),
         (RULE.format("//: makes some p: place (at(p))"), "4:11", "an effect is on `every` thing"),
+        (RULE.format("//: makes every p: place (every p: thing (in(p, p)))"), "4:33", "another p is known here"),
         (RULE.format("//: needs some p: place (in(p, p))"), "4:29", "`p` is a place, where a thing belongs"),
         (RULE.format("//: needs " + "(" * 70 + "ready"), "4:71", "brackets nest deeper"),
         ('start: go{"x"}\n//: needs at(p)\ngo{p}: ("a" | "b") p _STEP start\n', "5:1", "its text isn't plain"),

@@ -90,13 +90,15 @@ def test_a_path_that_was_recorded_is_remembered_as_one_that_was_chosen():
 
 
 def test_a_sampling_chooser_draws_with_the_choices_random_numbers():
-    chooser = GraphChooser().at_temperature(50.0)
+    chooser = GraphChooser()
     environment = PddlEnvironment(BLOCKS, tower(6, 1))
     environment.reset()
     facts = environment.facts_now()
 
     def drawn(seed: int) -> str:
-        return chooser.choose(Choice("", tuple(facts.actions), facts=facts, random=random.Random(seed)))
+        return chooser.choose(
+            Choice("", tuple(facts.actions), facts=facts, temperature=50.0, random=random.Random(seed))
+        )
 
     assert [drawn(seed) for seed in range(8)] == [drawn(seed) for seed in range(8)]
     assert len({drawn(seed) for seed in range(40)}) > 2
