@@ -89,9 +89,9 @@ class History:
         undone and after which a search finds no way to the goal. Where none is left, a way is searched for and followed
         from then on; if none is found, the actions that aren't helpful are taken, too.
         """
-        useful = list(actions) if facts is None else looking_useful(facts, actions)
         if facts is None:
-            return self._new(useful, facts, here) or useful
+            return self._new(actions, None, here) or list(actions)
+        useful = looking_useful(facts, actions)
         new = [] if self.ways.followed else self._new(useful, facts, here)
         new = [one for one in new if self.ways.safe(facts, one)]
         if not new and not facts.optimistic and self.ways.from_state(facts.task, facts.state):

@@ -118,12 +118,9 @@ class _Parser:
         """Whether what `node` begins with can stand at `at`, as far as its first literal tells: most do not."""
         while isinstance(node, nodes.Call) or (isinstance(node, nodes.Seq) and node.items):
             node = self.grammar.rules[node.rule].body if isinstance(node, nodes.Call) else node.items[0]
-        match node:
-            case nodes.Literal(data=data):
-                return self.text.startswith(data.decode(), at)
-            case nodes.Slot(name=nodes.STEP):
-                return at == len(self.text)
-        return True
+        if isinstance(node, nodes.Slot) and node.name == nodes.STEP:
+            return at == len(self.text)
+        return not isinstance(node, nodes.Literal) or self.text.startswith(node.data.decode(), at)
 
     def _sequence(
         self, items: tuple[nodes.Node, ...], values: Values, at: int, parts: Parts

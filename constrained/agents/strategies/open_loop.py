@@ -189,8 +189,7 @@ def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) ->
 
 
 def _bind_view(episode: Episode, house: World) -> None:
-    if house.environment is not None:
-        episode.space.knowledge = episode.space.knowledge.bind_view(house.slots(episode.space.knowledge))
+    episode.space.knowledge = episode.space.knowledge.bind_view(house.slots(episode.space.knowledge))
 
 
 def _stop_word(knowledge: ActionKnowledge) -> str:

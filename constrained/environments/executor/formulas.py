@@ -161,8 +161,7 @@ _NODES: dict[str, Callable[[Parts, Scope], Value]] = {
 
 def decimal(text: str) -> Rational:
     """Return the exact value of digits with a decimal point."""
-    whole, _, fraction = text.partition(".")
-    return Rational(int(f"{whole}{fraction}" or 0), 10 ** len(fraction))
+    return Rational(text)
 
 
 def number_in(text: str, where: str) -> Rational:

@@ -238,9 +238,6 @@ def _system(equations: Sequence[sympy.Expr], unknowns: Sequence[sympy.Symbol]) -
     return [tuple(solution[unknown] for solution in found) for unknown in unknowns]
 
 
-_SIGNS = {"<": sympy.StrictLessThan, "<=": sympy.LessThan, ">": sympy.StrictGreaterThan, ">=": sympy.GreaterThan}
-
-
 def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symbol]) -> sympy.Set:
     """Return the real numbers for which inequalities in one unknown hold together.
 
@@ -251,7 +248,7 @@ def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symb
         raise ActionError(f"the inequality has the unknowns {', '.join(map(str, unknowns))}", "it is solved for one")
     region = S.Reals
     for relation in relations:
-        condition = _SIGNS[relation.sign](relation.left, relation.right)
+        condition = sympy.Rel(relation.left, relation.right, relation.sign)
         if condition == sympy.false:
             return S.EmptySet
         if condition != sympy.true:
@@ -292,7 +289,7 @@ def compare(left: Any, sign: str, right: Any) -> bool:
         if sign not in ("==", "!="):
             raise ActionError(f"{left} and {right} have no order")
         return (str(left).strip().casefold() == str(right).strip().casefold()) == (sign == "==")
-    relation = {**_SIGNS, "==": sympy.Equality, "!=": sympy.Unequality}[sign](left, right)
+    relation = sympy.Rel(left, right, sign)
     if relation not in (sympy.true, sympy.false):
         raise ActionError(f"whether {relation} holds can't be told")
     return bool(relation)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,9 +58,7 @@ def hotpotqa(
     DataError
         No such split, or the data isn't there or malformed.
     """
-    source, index = _lookup("hotpotqa", split, index, lambda: LocalIndex(hotpotqa_paragraphs()))
-    tasks = _tasks(load_hotpotqa()[:limit], index, ("f1", "em"))
-    return Suite(f"hotpotqa/{source}", "hotpotqa", tasks, 10, ("success", "f1", "em"))
+    return _suite("hotpotqa", load_hotpotqa, hotpotqa_paragraphs, split, limit, index, ("f1", "em"))
 
 
 def hotpotqa_seen(
@@ -75,9 +73,7 @@ def strategyqa(
     *, split: str | None = None, limit: int | None = None, seed: int = 0, index: PassageIndex | None = None
 ) -> Suite:
     """StrategyQA's 2,061 questions over all their facts; arguments as for `hotpotqa`."""
-    source, index = _lookup("strategyqa", split, index, lambda: LocalIndex(strategyqa_facts()))
-    tasks = _tasks(load_strategyqa()[:limit], index, ("accuracy",))
-    return Suite(f"strategyqa/{source}", "strategyqa", tasks, 10, ("success", "accuracy"))
+    return _suite("strategyqa", load_strategyqa, strategyqa_facts, split, limit, index, ("accuracy",))
 
 
 def fever(
@@ -89,38 +85,42 @@ def fever(
 
     Raises DataError: as `hotpotqa`, and where there are no pages.
     """
-    source, index = _lookup("fever", split, index, _fever_index)
-    tasks = _tasks(load_fever()[:limit], index, ("accuracy",), "Claim")
-    return Suite(f"fever/{source}", "fever", tasks, 8, ("success", "accuracy"))
+    return _suite("fever", load_fever, _fever_pages, split, limit, index, ("accuracy",), 8, "Claim")
 
 
-def _fever_index() -> LocalIndex:
+def _fever_pages() -> Collection:
     folder = data_file(FEVER).parents[1] / FEVER_PAGES
     if not folder.exists():
         raise DataError(
             f"FEVER's claims come without their pages, and there is no {folder}",
             hint='put FEVER\'s wiki-pages there, take the split "live", or give index=LocalIndex(page_collection(...))',
         )
-    return LocalIndex(page_collection(folder))
+    return page_collection(folder)
 
 
-def _lookup(
-    name: str, split: str | None, index: PassageIndex | None, local: Callable[[], PassageIndex]
-) -> tuple[str, PassageIndex]:
-    """Return the name of what things are looked up in, and the index."""
-    split = check_split(name, split, SPLITS)
-    if index is not None:
-        return "own index", index
-    return split, Wikipedia() if split == "live" else local()
-
-
-def _tasks(
-    questions: Sequence[Question], index: PassageIndex, measures: tuple[str, ...], word: str = "Question"
-) -> list[Task]:
+def _suite(
+    name: str,
+    load: Callable[[], list[Question]],
+    passages: Callable[[], Collection],
+    split: str | None,
+    limit: int | None,
+    index: PassageIndex | None,
+    measures: tuple[str, ...],
+    steps: int = 10,
+    word: str = "Question",
+) -> Suite:
+    """The suite of these questions, to look up in `index`, or in what the split says: live Wikipedia, or `passages`."""
+    source = check_split(name, split, SPLITS)
+    if index is None:
+        index = Wikipedia() if source == "live" else LocalIndex(passages())
+    else:
+        source = "own index"
+    questions = load()[:limit]
     repeated = [name for name, count in Counter(question.name for question in questions).items() if count > 1]
     if repeated:
         raise DataError(f"{repeated[0]!r} names several questions", "results are kept by name: give each its own")
-    return [Task(q.name, q.kind, partial(QuestionEnv, q, index, measures, word)) for q in questions]
+    tasks = [Task(q.name, q.kind, partial(QuestionEnv, q, index, measures, word)) for q in questions]
+    return Suite(f"{name}/{source}", name, tasks, steps, ("success", *measures))
 
 
 def load_hotpotqa(path: str | Path | None = None) -> list[Question]:

@@ -43,8 +43,8 @@ class Simulator:
             self._observer = Observer(gateway)
             self.tasks = tuple(self._interface.getTaskNames())
 
-    def load(self, task: str, variation: int = 0, simplifications: str = "") -> str:
-        """Start a task and return its description.
+    def load(self, task: str, variation: int = 0, simplifications: str = "", *, gold: bool = False) -> str:
+        """Start a task and return its description; with `gold`, let the package's own agent solve it first.
 
         Raises
         ------
@@ -52,12 +52,21 @@ class Simulator:
             When there is no such task, variation or simplification, or the process fails.
         """
         self._check(task, variation)
-        return self._load(task, variation, simplifications, gold=False)
+        with self.process.answering(f"load {task}, variation {variation}"):
+            wrong = self._interface.load(task, variation, simplifications, gold)
+            if wrong:
+                raise GameError(f"ScienceWorld can't load {task}, variation {variation}: {wrong}")
+            if self.world().isInErrorState():
+                why, known = self.world().getErrorStateMessage(), self._interface.getPossibleSimplifications()
+                raise GameError(
+                    f"ScienceWorld can't load {task} with {simplifications!r}: {why}",
+                    hint=f"simplifications are, with commas between: easy, {known}",
+                )
+            return self._interface.getTaskDescription()
 
     def gold(self, task: str, variation: int = 0) -> list[str]:
         """Start a task and return the actions with which the package's own agent solved it."""
-        self._check(task, variation)
-        self._load(task, variation, "", gold=True)
+        self.load(task, variation, gold=True)
         with self.process.answering("tell the gold actions"):
             return list(self._interface.getGoldActionSequence())
 
@@ -105,19 +114,6 @@ class Simulator:
             number = self._interface.getTaskMaxVariations(task)
         if not 0 <= variation < number:
             raise GameError(f"the task {task} has no variation {variation}", hint=f"it has 0 to {number - 1}")
-
-    def _load(self, task: str, variation: int, simplifications: str, gold: bool) -> str:
-        with self.process.answering(f"load {task}, variation {variation}"):
-            wrong = self._interface.load(task, variation, simplifications, gold)
-            if wrong:
-                raise GameError(f"ScienceWorld can't load {task}, variation {variation}: {wrong}")
-            if self.world().isInErrorState():
-                why, known = self.world().getErrorStateMessage(), self._interface.getPossibleSimplifications()
-                raise GameError(
-                    f"ScienceWorld can't load {task} with {simplifications!r}: {why}",
-                    hint=f"simplifications are, with commas between: easy, {known}",
-                )
-            return self._interface.getTaskDescription()
 
 
 def borrow(answer_seconds: float = ANSWER_SECONDS) -> Simulator:

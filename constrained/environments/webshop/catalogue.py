@@ -256,10 +256,7 @@ def read_instructions() -> list[str]:
 
 def published_positions(instructions: Iterable[str]) -> dict[str, int]:
     """Return the first index of each instruction in the published order, by `plain` text."""
-    positions: dict[str, int] = {}
-    for index, instruction in enumerate(instructions):
-        positions.setdefault(plain(instruction), index)
-    return positions
+    return {plain(instruction): index for index, instruction in reversed(list(enumerate(instructions)))}
 
 
 def plain(text: str) -> str:

@@ -125,10 +125,6 @@ class WebshopEnv:
             slots["PART"] = [part.lower() for part in PARTS]
         return slots
 
-    def clicks(self) -> list[str]:
-        """Return every click that is possible now; on the search page none is, but any search."""
-        return [f"click[{button}]" for button in self._clickable()]
-
     def outcome(self) -> dict[str, float]:
         """Return success (a reward of 1), the reward as "score", and its parts; zeros while nothing is bought."""
         parts = (self.reward or Reward(0.0, 0.0, 0.0, 0.0, 0.0)).parts()
@@ -144,7 +140,7 @@ class WebshopEnv:
 
     def _click(self, what: str) -> bool:
         state = self._state
-        if what not in self._clickable():
+        if what not in self.clickable():
             return False
         if what == BACK_TO_SEARCH.lower():
             self._state = PageState()
@@ -174,7 +170,8 @@ class WebshopEnv:
 
     # -- the page ------------------------------------------------------------
 
-    def _clickable(self) -> list[str]:
+    def clickable(self) -> list[str]:
+        """Return what can be clicked now; on the search page nothing can, but any words be searched for."""
         if self.reward is not None or self._state.results is None:
             return []
         named = [name for names in self.view().values() for name in names] + [BACK_TO_SEARCH.lower()]
