@@ -157,22 +157,24 @@ class Policy:
         return after.since(memory)
 
     def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any, scope: Scope) -> Memory:
+        found = []
         for value in found_at(telling.path, data):
             if telling.member and isinstance(value, dict) and telling.member in names:
                 value = {telling.member: names[telling.member], **value}
-            if telling.condition is not None and not telling.condition.holds({**names, "it": value}, scope):
-                continue
-            if telling.name.isupper():
-                if value not in memory.get(telling.name, []):
-                    memory = memory.with_values(**{telling.name: [*memory.get(telling.name, []), value]})
-            elif telling.keys:
+            if telling.condition is None or telling.condition.holds({**names, "it": value}, scope):
+                found.append(value)
+        if telling.name.isupper():
+            listed = [*memory.get(telling.name, []), *found]
+            kept: Any = [*{json.dumps(one, sort_keys=True): one for one in listed}.values()]
+        elif telling.keys:
+            kept = {**memory.get(telling.name, {})}
+            for value in found:
                 keys = [next(iter(found_at(key, value)), None) for key in telling.keys]
-                if None not in keys:
-                    key = keys[0] if len(keys) == 1 else json_key(tuple(keys))
-                    memory = memory.with_values(**{telling.name: {**memory.get(telling.name, {}), key: value}})
-            else:
-                memory = memory.with_values(**{telling.name: value})
-        return memory
+                if all(isinstance(key, (str, int, float)) for key in keys):
+                    kept[keys[0] if len(keys) == 1 else json_key(tuple(keys))] = value
+        else:
+            kept = found[-1] if found else None
+        return memory.with_values(**{telling.name: kept}) if found else memory
 
     def place_of(self, target: ParseTree, names: Mapping[str, Any], scope: Scope) -> list[Any]:
         inner, *keys = target.children
