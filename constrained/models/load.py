@@ -174,7 +174,7 @@ def _no_weights(source: Any) -> RemoteModel | Chooser | None:
         return own[name]()
     if not name.endswith(".safetensors"):
         return None
-    return TextChooser(name) if TextChooser.fits(name) else GraphChooser.of_file(name)
+    return TextChooser(name) if TextChooser.fits(name) else GraphChooser(name)
 
 
 def _key(source: Any) -> Any:

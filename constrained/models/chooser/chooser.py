@@ -44,11 +44,19 @@ class GraphChooser:
     network : Network, optional
         Used for its domain, instead of a file's.
     name : str
-        For tables and records.
+        For tables and records; default: "chooser", or the file's.
+
+    Raises
+    ------
+    DataError
+        The file that is named is missing, or holds something else.
     """
 
-    def __init__(self, path: str | Path = EMBEDDED, *, network: Network | None = None, name: str = "chooser"):
-        self.name, self.path, self._given = name, Path(path), network
+    def __init__(self, path: str | Path = EMBEDDED, *, network: Network | None = None, name: str = ""):
+        self.path, self._given = Path(path), network
+        self.name = name or ("chooser" if self.path == EMBEDDED else self.path.stem)
+        if self.path != EMBEDDED:
+            read_weights(self.path)
         if network is not None:
             values = [value.numpy().tobytes() for value in network.state_dict().values()]
         else:
@@ -56,18 +64,6 @@ class GraphChooser:
         self.digest = sha256(b"".join(values)).hexdigest()[:16] if values else ""
         self.network = lru_cache(_KEPT)(self._network)
         self._encoder = lru_cache(_KEPT)(self._make_encoder)
-
-    @classmethod
-    def of_file(cls, path: str | Path) -> GraphChooser:
-        """The chooser of a file of weights, named after it.
-
-        Raises
-        ------
-        DataError
-            The file is missing, or holds something else.
-        """
-        read_weights(Path(path))
-        return cls(path, name=Path(path).stem)
 
     def choose(self, choice: Choice) -> str:
         """Return the best of the actions, or at a temperature a likely one; or the one that ends the plan.
