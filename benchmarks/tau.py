@@ -82,6 +82,8 @@ def run_command(options: argparse.Namespace) -> int:
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
     tokens = vocabularies.load(options.vocabulary)
     vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
+    judged = options.domain != "retail" and not options.play
+    talks = read_conversations(options) if judged else []
     gold, cost, played = [], [], []
     for name in [options.domain] if options.domain else DOMAINS:
         domain = TauDomain(name, options.package)
@@ -97,9 +99,8 @@ def run_command(options: argparse.Namespace) -> int:
             tasks = domain.tasks(options.split or domain.splits()[0])
             cost.append(measure(domain, knowledge, tasks[: options.costs], vocabulary))
     conversations = None
-    if options.domain != "retail" and not options.play:
-        domain = TauDomain("airline", options.package)
-        conversations = judge_conversations(domain.knowledge(), read_conversations(options))
+    if judged:
+        conversations = judge_conversations(TauDomain("airline", options.package).knowledge(), talks)
     facts = {"version": __version__, "machine": describe_machine(), "vocabulary": options.vocabulary}
     result = {**facts, "gold": gold, "conversations": conversations, "cost": cost, "played": played}
     report(text(result), result, options)
@@ -215,7 +216,7 @@ def read_conversations(options: argparse.Namespace) -> list[list[dict[str, Any]]
         with opened(path, "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if line.strip()]
         return [row["traj"] for row in rows[: options.limit]]
-    except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"can't read conversations from {path}: {error}", "give tau-bench's runs as .jsonl") from None
 
 

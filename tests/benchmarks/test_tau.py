@@ -1,6 +1,7 @@
 """constrained bench tau: gold calls are admitted, calls drawn at random are, and the record is compared."""
 
 import json
+import lzma
 
 import pytest
 
@@ -72,3 +73,11 @@ def test_the_record_is_compared_and_kept(capsys, tmp_path, monkeypatch):
 def test_only_whole_runs_are_compared(capsys, words):
     assert main(["bench", "tau", *words]) == 1
     assert "compare" in capsys.readouterr().err
+
+
+def test_conversations_that_cannot_be_read_are_told_before_anything_is_replayed(airline, tmp_path, capsys):
+    path = tmp_path / "cut.jsonl.xz"
+    path.write_bytes(lzma.compress(b'{"traj": []}\n' * 100)[:-20])
+    assert main(["bench", "tau", "--conversations", str(path)]) == 1
+    told = capsys.readouterr()
+    assert "can't read conversations from" in told.err and "retail train" not in told.err
