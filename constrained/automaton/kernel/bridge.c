@@ -17,7 +17,7 @@ int32_t know_literal(Engine *e, PyObject *data) {
         PyErr_SetString(PyExc_TypeError, "a literal is not bytes");
         return -1;
     }
-    PyObject *found = PyDict_GetItemWithError(e->literal_numbers, data);
+    PyObject *found = PyDict_GetItemWithError(e->numbers, data);
     if (found) return (int32_t)PyLong_AsLong(found);
     if (PyErr_Occurred()) return -1;
     if (e->literal_count == e->literal_room) {
@@ -31,7 +31,7 @@ int32_t know_literal(Engine *e, PyObject *data) {
         e->literal_room = room;
     }
     PyObject *number = PyLong_FromLong(e->literal_count);
-    if (!number || PyDict_SetItem(e->literal_numbers, data, number) < 0) {
+    if (!number || PyDict_SetItem(e->numbers, data, number) < 0) {
         Py_XDECREF(number);
         return -1;
     }
@@ -85,7 +85,7 @@ static int choices_room(Engine *e) {
 static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind, int32_t set) {
     PyObject *id = PyLong_FromVoidPtr(values);
     PyObject *key = id ? PyTuple_Pack(2, id, bind) : NULL;
-    PyObject *found = key ? PyDict_GetItemWithError(e->choices_numbers, key) : NULL, *number = NULL;
+    PyObject *found = key ? PyDict_GetItemWithError(e->numbers, key) : NULL, *number = NULL;
     int32_t result = -1;
     Py_XDECREF(id);
     if (found) result = (int32_t)PyLong_AsLong(found);
@@ -111,7 +111,7 @@ static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind, int32_t
         if (PyBytes_GET_SIZE(value) > longest) longest = (int32_t)PyBytes_GET_SIZE(value);
     }
     number = PyLong_FromLong(e->choices_count);
-    if (!number || PyDict_SetItem(e->choices_numbers, key, number) < 0) goto done;
+    if (!number || PyDict_SetItem(e->numbers, key, number) < 0) goto done;
     Choices *added = &e->choices[e->choices_count];
     *added = (Choices){Py_NewRef(values), Py_NewRef(bind), set, longest, NULL, NULL};
     result = e->choices_count++;
@@ -125,7 +125,7 @@ done:
 static int32_t know_loop(Engine *e, PyObject *charset, PyObject *loop) {
     int32_t set = text_set(e->tokens, charset), result = -1;
     PyObject *key = set < 0 ? NULL : Py_BuildValue("(NOi)", PyLong_FromVoidPtr(loop), charset, 0), *first = NULL;
-    PyObject *found = key ? PyDict_GetItemWithError(e->choices_numbers, key) : NULL, *number = NULL;
+    PyObject *found = key ? PyDict_GetItemWithError(e->numbers, key) : NULL, *number = NULL;
     if (found) result = (int32_t)PyLong_AsLong(found);
     else if (key && !PyErr_Occurred() && choices_room(e) == 0) first = PyObject_GetAttrString(loop, "first");
     PyObject *bytes = first ? PySequence_Tuple(first) : NULL;
@@ -135,7 +135,7 @@ static int32_t know_loop(Engine *e, PyObject *charset, PyObject *loop) {
         int32_t byte = int_between(PyTuple_GET_ITEM(bytes, i), 0, 255, "a byte");
         if (!(failed = byte < 0)) begins[byte >> 6] |= 1ull << (byte & 63);
     }
-    if (bytes && (failed || PyDict_SetItem(e->choices_numbers, key, number) < 0)) {
+    if (bytes && (failed || PyDict_SetItem(e->numbers, key, number) < 0)) {
         free(begins);
         if (!PyErr_Occurred()) PyErr_NoMemory();
     } else if (bytes) {

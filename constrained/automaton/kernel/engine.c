@@ -45,8 +45,7 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     e->max_row_bytes = (size_t)bytes;
     e->max_closure = closure;
     e->max_entered = entered;
-    e->literal_numbers = PyDict_New();
-    e->choices_numbers = PyDict_New();
+    e->numbers = PyDict_New();
     PyObject *bottom = PyObject_GetAttrString(bridge, "bottom");
     e->no_call = PyObject_GetAttrString(bridge, "no_call");
     e->types = PyObject_GetAttrString(bridge, "types");
@@ -54,7 +53,7 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
         PyErr_SetString(PyExc_TypeError, "the bridge's types of nodes are not those of the kernel");
         Py_CLEAR(e->types);
     }
-    int known = bottom && e->no_call && e->types && e->literal_numbers && e->choices_numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
+    int known = bottom && e->no_call && e->types && e->numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
                 (e->near = number_of(bridge, "near", MOST_NEAR)) >= 0 && (e->deep = number_of(bridge, "deep", INT32_MAX)) >= 0 &&
                 first_frames(e, bottom) == 0;
     Py_XDECREF(bottom);
@@ -107,11 +106,11 @@ static void engine_dealloc(Engine *e) {
         Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
         free(e->choices[i].flat), free(e->choices[i].offsets);
     }
-    for (int32_t i = 0; i < e->json_count; i++) json_free(e->json[i]);
+    for (int32_t i = 0; e->json && e->json[i]; i++) json_free(e->json[i]);
     free(e->literals), free(e->choices), free(e->json), free(e->start.at);
     map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
-    Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
+    Py_XDECREF(e->numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call), Py_XDECREF(e->types);
     type->tp_free((PyObject *)e);
     Py_DECREF(type);

@@ -102,11 +102,13 @@ static int load(JsonText *t, PyObject *table) {
 
 /* The number of a table; -1 on error. */
 int32_t know_json(Engine *e, PyObject *table) {
-    for (int32_t i = 0; i < e->json_count; i++)
-        if (e->json[i]->table == table) return i;
-    JsonText **json = realloc(e->json, (e->json_count + 1) * sizeof *json);
+    int32_t count = 0;
+    for (; e->json && e->json[count]; count++)
+        if (e->json[count]->table == table) return count;
+    JsonText **json = realloc(e->json, (count + 2) * sizeof *json);
     if (json) e->json = json;
     JsonText *t = json ? calloc(1, sizeof *t) : NULL;
+    if (json) json[count] = NULL;
     if (!t) {
         PyErr_NoMemory();
         return -1;
@@ -116,8 +118,10 @@ int32_t know_json(Engine *e, PyObject *table) {
         return -1;
     }
     t->table = Py_NewRef(table);
-    e->json[e->json_count] = t;
-    return e->json_count++;
+    e->choices_bytes += ((size_t)t->states * (t->classes + 3) + 2 * (size_t)t->ranges) * sizeof(int32_t);
+    e->json[count] = t;
+    e->json[count + 1] = NULL;
+    return count;
 }
 
 /* Whether a position's numbers, as Python gives them, can be. */
@@ -352,7 +356,13 @@ static int build(const Tokens *tokens, JsonText *t) {
         else t->parts[t->node[all[i].node].part++] = all[i];
     }
     for (int32_t n = t->nodes - 1; n > 0 && !failed; n--) t->node[n].whole = t->node[n - 1].whole, t->node[n].part = t->node[n - 1].part;
-    if (!failed) t->node[0].whole = t->node[0].part = 0;
+    if (!failed) {
+        t->node[0].whole = t->node[0].part = 0;
+        Part *fitted = realloc(t->parts, (t->node[t->nodes - 1].part + 1) * sizeof *fitted);
+        void *node = realloc(t->node, t->nodes * sizeof *t->node);
+        if (fitted) t->parts = fitted;
+        if (node) t->node = node, t->node_room = t->nodes;
+    }
     free(all), free(path), free(children.key), free(children.node);
     if (!failed) return 0;
     t->nodes = 0;
@@ -415,10 +425,11 @@ int walk_json(Walk *w, const Config *c) {
     Vec from = {rest->configs, rest->n, 0};
     int32_t after = table_state(&e->table, &from, 1);
     if (after < 0) return -1;
-    if (c->depth || is_narrow(e, c)) return walk_below(w, t, c, &e->tokens->nodes[0], after) < 0 ? -1 : 1;
+    int full = !t->nodes && e->choices_bytes > e->max_row_bytes; /* so many second tries that no more are made */
+    if (c->depth || full || is_narrow(e, c)) return walk_below(w, t, c, &e->tokens->nodes[0], after) < 0 ? -1 : 1;
     if (!t->nodes) {
         if (build(e->tokens, t) < 0) return -1;
-        e->choices_bytes += t->node_room * sizeof *t->node + e->tokens->n * (sizeof(int32_t) + sizeof(Part));
+        e->choices_bytes += t->nodes * sizeof *t->node + e->tokens->n * sizeof(int32_t) + t->node[t->nodes - 1].part * sizeof(Part);
     }
     int32_t width = t->classes + 1, *state = malloc(t->nodes * sizeof *state);
     int failed = 0;

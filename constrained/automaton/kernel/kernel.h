@@ -278,12 +278,10 @@ typedef struct {
     int64_t bottom_hits;     /* how often it has been reached */
     Literal *literals;
     int32_t literal_count, literal_room;
-    PyObject *literal_numbers;
     Choices *choices;
     int32_t choices_count, choices_room;
-    PyObject *choices_numbers;
-    JsonText **json;     /* tables of JSON strings */
-    int32_t json_count;
+    PyObject *numbers;   /* dict: a literal, or what tells choices or a loop from others -> its number */
+    JsonText **json;     /* tables of JSON strings; after the last: NULL */
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
