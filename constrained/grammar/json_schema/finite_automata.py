@@ -252,12 +252,8 @@ class Texts:
         LimitError
             It takes more than `limits.schema` states to tell.
         """
-        if state not in self._lives and self._example is not None:
-            sets, count = state
-            for character in self._example:
-                sets = tuple(one.step(s, ord(character)) for (one, _), s in zip(self.parts, sets))
-            if self.may_end((sets, count + len(self._example))):
-                self._lives[state] = True
+        if state not in self._lives and self._example is not None and self.accepts(self._example, state):
+            self._lives[state] = True
         if state in self._lives:
             return self._lives[state]
         before: dict[State, State | None] = {state: None}
@@ -282,6 +278,15 @@ class Texts:
         to = tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets))
         lives = all(bool(s) if wanted else not one.takes_all(s) for (one, wanted), s in zip(self.parts, to))
         return to if lives else None
+
+    def accepts(self, text: str, state: State) -> bool:
+        """Whether `text` may follow, and be the end, where texts have no greatest length."""
+        sets, count = state
+        for character in map(ord, text):
+            sets = tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets))
+            if any(wanted and not s for (_, wanted), s in zip(self.parts, sets)):
+                return False
+        return self.may_end((sets, count + len(text)))
 
     def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
         """Return the sets after one more character, and these characters; not sets that plainly rule every text out."""

@@ -208,3 +208,10 @@ def test_a_schema_that_only_refers_to_itself_is_refused(back):
     defs = {"a": {"$ref": "#/$defs/b"}, "b": back}
     with pytest.raises(GrammarError, match="refers to itself"):
         Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": defs})
+
+
+def test_a_one_of_of_patterns_that_are_found_anywhere_rules_out_texts_with_two():
+    texts = [{"type": "string", "pattern": pattern} for pattern in ("customer", "maker", "admin")]
+    grammar = Grammar.from_json_schema({"oneOf": texts})
+    assert grammar.matches('"a customer"') and grammar.matches('"maker"')
+    assert not grammar.matches('"maker, customer"') and not grammar.matches('"adminmaker"')
