@@ -65,6 +65,36 @@ def end_early(node: Node) -> Node:
     return rest
 
 
+def one_stretch(node: Node) -> bool:
+    """Whether it matters that only the longest text of `node` is read, again and again, and which this is is plain.
+
+    It doesn't matter where what is left of a longer text is read next. It isn't plain where `re` might choose
+    otherwise: between alternatives that begin alike.
+    """
+    rest = isinstance(node, Repeat) and node.low <= 1 and node.high is None and not nodes.find(node.item, Repeat)
+    if rest or isinstance(node, (Literal, Chars)):
+        return False
+    return all(
+        isinstance(part, (Literal, Chars, nodes.Seq, Repeat)) or (isinstance(part, nodes.Alt) and _begin_apart(part))
+        for part in nodes.walk(node)
+    )
+
+
+def _begin_apart(node: nodes.Alt) -> bool:
+    seen = charset([])
+    for item in node.items:
+        while isinstance(item, nodes.Seq):
+            item = item.items[0]
+        first = item.chars if isinstance(item, Chars) else None
+        if isinstance(item, Literal) and item.data:
+            char = ord(item.data.decode()[0])
+            first = charset([(char, char)])
+        if first is None or first.meets(seen):
+            return False
+        seen |= first
+    return True
+
+
 def greedy(node: Node) -> Node:
     """Return `node` with its lazy repeats as greedy ones, which read the same texts."""
     return rebuild(node, lambda leaf: leaf)

@@ -9,14 +9,29 @@ from dataclasses import dataclass
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, trim, unproductive
+from constrained.grammar.assertions import Atomic, one_stretch
 from constrained.grammar.lark_definitions import Body, Definition, Faults, load, nearest, some, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
 from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_recursion
-from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP, Call, Node, Rule, Var
+from constrained.grammar.nodes import (
+    ANOTHER,
+    AT,
+    BEFORE,
+    FIRST,
+    NEXT,
+    STEP,
+    Alt,
+    Call,
+    Node,
+    Rule,
+    Var,
+    find,
+)
 from constrained.grammar.source import SHIPPED, Source
 from constrained.grammar.template_instances import write_out_instances
+from constrained.grammar.token_contexts import Token
 from constrained.grammar.token_resolution import resolve_tokens
 from constrained.grammar.traverse import reached
 from constrained.limits import DEFAULT, Limits
@@ -162,7 +177,19 @@ class _Reader:
         self.gap: Node | None = None  # what %ignore admits between tokens
         with faults:
             if ignored:
-                self.gap = nodes.repeat(nodes.alt([self.terminals.node(d) for d in ignored]), 0, None)
+                gap = nodes.repeat(nodes.alt([self.ignored(d) for d in ignored]), 0, None)
+                self.rules[IGNORED] = Rule(IGNORED, gap)
+                self.gap = Call(IGNORED) if find(gap, Token) else gap  # `token_contexts` writes a rule once for all
+
+    def ignored(self, definition: Definition) -> Node:
+        """Return what is ignored of a terminal: as in all of lark's lexers, the longest that it can read."""
+        node = self.terminals.node(definition)
+        if isinstance(node, Token):
+            return node
+        ways = node.items if isinstance(node, Alt) else (node,)
+        error = definition.span.error
+        longest = [Token(Atomic(w), definition.name, error, lenient=True) if one_stretch(w) else w for w in ways]
+        return nodes.alt(longest) if longest != list(ways) else node
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
         checked: set[Definition] = set()
@@ -180,8 +207,6 @@ class _Reader:
             with self.faults:
                 self.rule(definition, given, name)
             self.count(1, definition.bodies[-1], definition.at)
-        if self.gap is not None:
-            self.rules[IGNORED] = Rule(IGNORED, self.gap)
         return self.rules, self.slots
 
     def rule(self, definition: Definition, given: Mapping[str, str], name: str) -> None:

@@ -47,12 +47,14 @@ from constrained.grammar.traverse import reached, units, users
 class Token(Node):
     """A token that looks around, at one place of a grammar, until `token_resolution`.
 
-    ``error(message, hint=...)`` makes a GrammarError at its place.
+    ``error(message, hint=...)`` makes a GrammarError at its place. `lenient`: where a slot's values would decide
+    whether it can be read, it can be.
     """
 
     node: Node
     name: str
     error: Callable[..., GrammarError]
+    lenient: bool = False
 
 
 class Context(NamedTuple):
@@ -198,8 +200,9 @@ class Contexts:
                 for value in node.values:
                     ends.setdefault(self.after(context, value), []).append(value)
                 return {end: nodes.choices(values, node.span) for end, values in ends.items() if end is not None}
-        if context.asked:
-            raise self.undecided(min(context.asked)[0], "behind")
+        undecided = [i for i, _ in context.asked if not self.tokens[i].lenient]
+        if undecided:
+            raise self.undecided(min(undecided), "behind")
         return {Context(tuple(frozenset(range(len(found.pasts))) for found in self.looking), frozenset()): node}
 
     def stays(self, node: Node, context: Context) -> bool:
@@ -259,11 +262,18 @@ class Contexts:
         for i, item in enumerate(node.items):
             found = self.read(item, context)
             if len(found) != 1:
-                rest = self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
+                rest = self.kept.get((node, i)) or self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
+                found = self.settled(found, self.first(rest))
+            if len(found) != 1:
                 return self.followed(nodes.seq(done), found, rest)
             ((context, first),) = found.items()
             done.append(first)
         return {context: nodes.seq(done)}
+
+    def first(self, rest: Node) -> int:
+        """Return the first set of what stands next, if its own text decides it; else every bit."""
+        found = -1 if find(rest, Var) else self.follow.first(rest, "", self.follow.firsts)
+        return -1 if found & self.follow.end else found
 
     def followed(self, before: Node, found: Exits, rest: Node) -> Exits:
         """Return `before`, then one of `found`, then `rest`, which becomes rules as it is used several times."""

@@ -1,9 +1,9 @@
 """A second opinion beside lark's parser: Earley over characters, with every terminal its full regular language.
 
 lark reads the file (imports, templates, counts become plain rules), and nothing of the engine is used. Where lark's
-parser takes only the first alternative of a regular expression that fits (`50` in `/[1-9]|[1-4][0-9]|50/`), and only
-the longest stretch of what is ignored, the chart tries every end that ``re.fullmatch`` admits. Of a terminal with a
-lazy repeat it takes what ``re.match`` does.
+parser takes only the first alternative of a regular expression that fits (`50` in `/[1-9]|[1-4][0-9]|50/`), the chart
+tries every end that ``re.fullmatch`` admits. Of a terminal with a lazy repeat, and of what is ignored, it takes what
+``re.match`` does.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ class Chart:
     start : str
     path : str
         Where it stands, for relative imports.
+    any_stretch : bool
+        Of what is ignored, every end that ``re.fullmatch`` admits.
     """
 
-    def __init__(self, text: str, start: str = "start", path: str = "<string>"):
+    def __init__(self, text: str, start: str = "start", path: str = "<string>", any_stretch: bool = False):
         loaded, _ = load_grammar(text, path, [], False)
         terminals, rules, ignored = loaded.compile([start], "*")
-        self.start = start
+        self.start, self.any_stretch = start, any_stretch
         self.rules: dict[str, list[tuple[str, ...]]] = defaultdict(list)
         for rule in rules:
             self.rules[str(rule.origin.name)].append(tuple(str(symbol.name) for symbol in rule.expansion))
@@ -47,18 +49,23 @@ class Chart:
         self.ignored = [str(name) for name in ignored]
         self._fits: dict[tuple[str, str], bool] = {}
 
-    def accepts(self, text: str) -> bool:
-        return self.complete(text)[-1]
-
     def complete(self, text: str) -> list[bool]:
         """For each length, whether the text's first characters are a whole text."""
+        if not self.ignored:
+            return self._complete(text)
+        return [self.accepts(text[:n]) for n in range(len(text) + 1)]  # how far ignored text goes depends on the rest
+
+    def accepts(self, text: str) -> bool:
+        return self._complete(text)[-1]
+
+    def _complete(self, text: str) -> list[bool]:
         columns: list[dict] = [{} for _ in range(len(text) + 1)]  # (rule, expansion, dot, origin), in order
         waiting: list[dict] = [defaultdict(list) for _ in columns]  # rule -> the items that stand before it
         done: list[set] = [set() for _ in columns]  # (rule, origin) complete here
         columns[0].update(dict.fromkeys((self.start, number, 0, 0) for number in range(len(self.rules[self.start]))))
         for at, column in enumerate(columns):
             ends: dict[str, list[int]] = {}
-            gaps = self.ignored_ends(text, at, ends)
+            gaps = self.ignored_ends(text, at)
             work = list(column)
             while work:
                 item = work.pop()
@@ -96,12 +103,15 @@ class Chart:
     def _with_ignored_tail(self, text: str, whole: list[bool]) -> list[bool]:
         for at in range(len(text)):
             if whole[at]:
-                for end in self.ignored_ends(text, at, {}):
+                for end in self.ignored_ends(text, at):
                     whole[end] = True
         return whole
 
-    def ignored_ends(self, text: str, at: int, known: dict[str, list[int]]) -> set[int]:
-        return {e for name in self.ignored for e in known.setdefault(name, self.ends(name, text, at)) if e > at}
+    def ignored_ends(self, text: str, at: int) -> set[int]:
+        if self.any_stretch:
+            return {end for name in self.ignored for end in self.ends(name, text, at) if end > at}
+        found = (self.terminals[name].match(text, at) for name in self.ignored)
+        return {match.end() for match in found if match and match.end() > at}
 
     def ends(self, terminal: str, text: str, at: int) -> list[int]:
         return [end for end in range(at, len(text) + 1) if self.fits(terminal, text[at:end])]
@@ -116,7 +126,7 @@ class Chart:
         return found
 
     def texts(self, alphabet: str, longest: int) -> set[str]:
-        """Every text over `alphabet` up to a length: the least sets that the rules close."""
+        """Every text over `alphabet` up to a length, as with `any_stretch`: the least sets that the rules close."""
         short = ["".join(w) for n in range(longest + 1) for w in itertools.product(alphabet, repeat=n)]
         tokens = {name: {w for w in short if self.fits(name, w)} for name in self.terminals}
         gap = _closure({w for name in self.ignored for w in tokens[name]}, longest)

@@ -125,9 +125,13 @@ def templates(draw, tokens):
 
 
 def check(text: str, exact: bool):
-    """Engine and chart agree on every short text, on what begins one, and on random longer ones."""
+    """Engine and chart agree on every short text, on what begins one, and on random longer ones.
+
+    Where a token begins as what is ignored does, the engine may take less of it than the longest stretch, but
+    no text is refused for that, nor one admitted that has no reading at all.
+    """
     try:
-        chart = Chart(text)
+        chart, loose = Chart(text), Chart(text, any_stretch=True)
     except LarkError:
         assume(False)
     letters = "abc ," if "%ignore" in text else "abcA"
@@ -145,14 +149,15 @@ def check(text: str, exact: bool):
         return
     event("no short text" if not good else "few texts" if len(good) < 20 else "many texts")
     for word in words(letters, longest):
-        assert grammar.matches(word) == (word in good), word
-    check_prefixes(grammar, chart, good, letters, longest)
+        assert (word in good and chart.accepts(word)) <= grammar.matches(word) <= (word in good), word
+    good = set(filter(grammar.matches, good))
+    check_prefixes(grammar, loose, good, letters, longest)
     rnd = random.Random(text)
     for _ in range(4):
         word = sample(grammar, rnd, 12)
-        assert chart.accepts(word), f"the engine writes {word!r}"
+        assert loose.accepts(word), f"the engine writes {word!r}"
         spoilt = mutate(word, letters, rnd)
-        assert grammar.matches(spoilt) == chart.accepts(spoilt), spoilt
+        assert chart.accepts(spoilt) <= grammar.matches(spoilt) <= loose.accepts(spoilt), spoilt
     check_lark(text, chart, good, rnd, letters, exact)
 
 
@@ -191,7 +196,7 @@ def check_lark(text: str, chart: Chart, good: set[str], rnd: random.Random, lett
 @examples(40)
 @given(plain(WHOLE, composed=False))
 def test_rules_of_every_kind_of_recursion(text):
-    check(text, exact=not any(part in text for part in ("%ignore /", "%ignore C_1", "%extend A")))
+    check(text, exact="%extend A" not in text)
 
 
 @examples(40)
