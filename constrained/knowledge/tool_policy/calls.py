@@ -146,7 +146,11 @@ class Calls:
     def unmet(self, memory: Memory, arguments: Mapping[str, Any]) -> list[str]:
         """The conditions of a call that don't hold: in the words behind them, else as they are written."""
         names, scope = {**memory, **arguments}, memory.scope(self.functions)
-        return [one.words or one.text for one, *form in self.conditions if not self._holds(one, *form, names, scope)]
+        return [
+            one.words or one.text
+            for one, path, sign, other in self.conditions
+            if not self._holds(one, path, sign, other, names, scope)
+        ]
 
     def _holds(
         self,

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import regex
 from lark import Token
@@ -194,7 +195,7 @@ class _Reader:
     # values
 
     def expression(self, tree: ParseTree | Token) -> Expression:
-        place = tree if isinstance(tree, Token) else tree.meta
+        place: Any = tree if isinstance(tree, Token) else tree.meta  # lark's types say that a line may be missing
         text = " ".join(self.source.text[place.start_pos : place.end_pos].split())
         return Expression(self.value(tree), text, at=(place.line, place.column))
 
