@@ -51,6 +51,7 @@ class GraphStack:
         self._joined: dict[Ways, Stack] = {}
         self._shapes: dict[tuple, n.Node] = {}
         self._alike: dict[int, tuple[n.Node, n.Node]] = {}  # with the node, whose id is the key
+        self._numbers: dict[int, tuple[n.Node, int]] = {}  # of their shapes, likewise
 
     def join(self, frames: Iterable[Stack]) -> Stack:
         """One frame for all of `frames`.
@@ -145,8 +146,18 @@ class GraphStack:
         """One node for all that read the same; what follows an action stays the action's own (see `ActionGraph`)."""
         found = self._alike.get(id(node))
         if found is None:
-            like = node if n.has_step(node) else self._shapes.setdefault(n.shape(node), node)
+            like = node if n.has_step(node) else self._first_alike(node)
             found = self._alike[id(node)] = node, like
+        return found[1]
+
+    def _first_alike(self, node: n.Node) -> n.Node:
+        return self._shapes.setdefault(n.shape(node, self._shape), node)
+
+    def _shape(self, node: n.Node) -> int:
+        """A number for all nodes of one shape."""
+        found = self._numbers.get(id(node))
+        if found is None:
+            found = self._numbers[id(node)] = node, id(self._first_alike(node))
         return found[1]
 
     def join_positions(self, positions: Reached) -> Reached:

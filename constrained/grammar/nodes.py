@@ -6,7 +6,7 @@ nothing until generation reaches it; in particular a bounded repeat stays one no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -483,9 +483,10 @@ def has_step(node: Node) -> bool:
     return any(map(is_step, walk(node)))
 
 
-def shape(node: Node) -> tuple:
-    """Return a key that is equal for nodes that read the same texts in the same way."""
-    below = tuple(map(shape, children(node)))
+def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
+    """Return a key that is equal for nodes that read the same texts in the same way; `key`: that of the nodes below."""
+    key = key or shape
+    below = tuple(map(key, children(node)))
     match node:
         case Literal():
             return (Literal, node.data)
@@ -506,6 +507,6 @@ def shape(node: Node) -> tuple:
         case Related():
             return (Related, node.relation, *below)
         case Scoped():
-            values = ((k, shape(v) if isinstance(v, Node) else v) for k, v in sorted(node.values.items()))
-            return (Scoped, shape(node.node), *values)
+            values = ((k, key(v) if isinstance(v, Node) else v) for k, v in sorted(node.values.items()))
+            return (Scoped, key(node.node), *values)
     return (type(node), *below) if below or isinstance(node, (Seq, Alt)) else (type(node), id(node))
