@@ -63,8 +63,8 @@ def test_a_path_in_a_world_is_judged_by_its_problem_s_facts(capsys, tmp_path):
     world = str(tmp_path / "den.lark")
     assert main(["new", "--world", world]) == 0
     assert main(["check", world, "go to office", "take key"]) == 0
-    assert main(["check", world, "take key"]) == 1
-    assert "'take key' is not possible here: it needs" in capsys.readouterr().out
+    assert main(["check", world, "drop key"]) == 1
+    assert "'drop key' is not possible here: it needs held key" in capsys.readouterr().out
 
 
 def test_a_path_from_a_file_or_standard_input(capsys, tmp_path, monkeypatch):
