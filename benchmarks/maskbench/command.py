@@ -5,7 +5,8 @@
 The figures are the benchmark's own. TTFM is the time to the first mask: a schema is compiled, a text begun, its mask
 computed. TBM is the time of one mask and of taking in its token. Both are CPU time, and what is loaded before the first
 schema is left out of Python's garbage collection (`gc.freeze`), so that they are those of a machine with nothing else
-to do. A schema passes if every instance is judged right.
+to do. A schema passes if every instance is judged right. A second table has the times of the schemas that every engine
+loads: who refuses what is hard has no time for it in the first.
 "ours, in order" admits properties in the schema's order alone (`any_order=False`). Every finished schema is a line of a
 file in `--output`; an interrupted run goes on with what is missing.
 
@@ -85,17 +86,24 @@ def run_command(options: argparse.Namespace) -> int:
                     out.flush()
                 bar.update()
     gc.unfreeze()
-    figures = {name: summary([r for r in done if r["engine"] == name and r["schema"] in wanted]) for name in names}
+    runs = {name: [r for r in done if r["engine"] == name and r["schema"] in wanted] for name in names}
+    figures = {name: summary(found) for name, found in runs.items()}
     print(table(figures))
+    by_all = set.intersection(*({r["schema"] for r in found if "error" not in r} for found in runs.values()))
+    of_all = {name: _times([r for r in found if r["schema"] in by_all]) for name, found in runs.items()}
+    if len(names) > 1:
+        print(f"\nOf the {len(by_all):,} schemas that all of these load:\n\n{table(of_all)}")
     if options.json:
-        result = {"command": _command(options), "machine": describe_machine(), "figures": figures}
+        machine = describe_machine()
+        result = {"command": _command(options), "machine": machine, "figures": figures, "loaded by all": of_all}
         write_whole(options.json, to_json(result))
     return 0
 
 
 def _command(options: argparse.Namespace) -> str:
     limit = f" --limit {options.limit}" if options.limit else ""
-    return f"constrained bench maskbench{limit} --seconds {options.seconds}"
+    engines = "".join(f" --engine {name!r}" if " " in name else f" --engine {name}" for name in options.engine or ())
+    return f"constrained bench maskbench{limit}{engines} --seconds {options.seconds}"
 
 
 def _cases(path: Path) -> Iterator[tuple[str, dict]]:
@@ -222,6 +230,11 @@ def summary(records: list[dict]) -> dict[str, float]:
         "compile errors": len(records) - len(compiled), "validation errors": len(refused),
         "invalidation errors": len(wrong),
     }  # fmt: skip
+    return out | _times(compiled)
+
+
+def _times(compiled: list[dict]) -> dict[str, float]:
+    out: dict[str, float] = {}
     for name, times in (("TTFM", [r["ttfm"] for r in compiled]), ("TBM", [t for r in compiled for t in r["masks"]])):
         if times:
             out[f"{name} avg (µs)"] = round(float(np.mean(times)), 1)
