@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from constrained.grammar import nodes
-from constrained.grammar.charset import CharSet, charset, matching
+from constrained.grammar.charset import CharSet, charset, first_characters, matching
 from constrained.grammar.nodes import Chars, Literal, Node, Repeat
 from constrained.grammar.traverse import rebuild
 
@@ -83,13 +83,15 @@ def one_stretch(node: Node) -> bool:
 def _begin_apart(node: nodes.Alt) -> bool:
     seen = charset([])
     for item in node.items:
-        while isinstance(item, nodes.Seq):
+        while isinstance(item, nodes.Seq) and item.items:
             item = item.items[0]
-        first = item.chars if isinstance(item, Chars) else None
-        if isinstance(item, Literal) and item.data:
-            char = ord(item.data.decode()[0])
-            first = charset([(char, char)])
-        if first is None or first.meets(seen):
+        if isinstance(item, Chars):
+            first = item.chars
+        elif isinstance(item, Literal):
+            first = first_characters([item.data])
+        else:  # it may be empty
+            return False
+        if first.meets(seen):
             return False
         seen |= first
     return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -182,6 +183,11 @@ def charset(ranges) -> CharSet:
     if found is None:
         found = _INTERNED[key] = CharSet(key)
     return found
+
+
+def first_characters(texts: Iterable[bytes]) -> CharSet:
+    """Return the characters that some texts in UTF-8 begin with."""
+    return charset((ord(text.decode()[0]),) * 2 for text in texts if text)
 
 
 def partition(sets: list[CharSet]) -> list[CharSet]:

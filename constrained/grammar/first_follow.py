@@ -6,18 +6,19 @@ What the members of a set are, a subclass says: classes of characters here, acti
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from constrained.grammar import nodes
-from constrained.grammar.charset import CharSet, charset
+from constrained.grammar.charset import CharSet, first_characters
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, units
 
 S = TypeVar("S")
 
 
-class FollowSets(Generic[S]):
+class FollowSets(ABC, Generic[S]):
     """The first and follow sets of everything that a text of `start` passes through.
 
     Parameters
@@ -55,17 +56,17 @@ class FollowSets(Generic[S]):
     def _first_of_unit(self, unit: Unit, found: Mapping[Unit, S]) -> S:
         return self.union(self.first(node, rule, found) for rule, node in self.pieces[unit])
 
+    @abstractmethod
     def leaf(self, node: Node) -> S | None:
         """Return the first set of a node that is no sequence, alternative or repeat; None: that of its unit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def union(self, sets: Iterable[S]) -> S:
         """Return what is in any of some sets."""
-        raise NotImplementedError
 
+    @abstractmethod
     def split(self, found: S) -> tuple[S, bool]:
         """Return a set without the end, and whether it has it."""
-        raise NotImplementedError
 
     def first(self, node: Node, rule: str, found: Mapping[Unit, S] | None = None) -> S:
         """Return the first set of `node`, which stands in `rule`, from those `found` of units; by default, all."""
@@ -146,9 +147,9 @@ class CharacterFollowSets(FollowSets[int]):
             case nodes.Chars():
                 return bits(node.chars, self.classes)
             case nodes.Literal(data=data):
-                return bits(_firsts([data]), self.classes)
+                return bits(first_characters([data]), self.classes)
             case nodes.Choices(values=values):
-                return bits(_firsts(values), self.classes) | (self.end if b"" in values else 0)
+                return bits(first_characters(values), self.classes) | (self.end if b"" in values else 0)
         return -1
 
     def union(self, sets: Iterable[int]) -> int:
@@ -164,7 +165,3 @@ class CharacterFollowSets(FollowSets[int]):
 def bits(chars: CharSet, classes: Sequence[CharSet]) -> int:
     """Return the set of those `classes` that have some of `chars`."""
     return sum(1 << i for i, one in enumerate(classes) if one.meets(chars))
-
-
-def _firsts(texts: Iterable[bytes]) -> CharSet:
-    return charset((ord(text.decode()[0]),) * 2 for text in texts if text)

@@ -188,8 +188,9 @@ class _Reader:
             return node
         ways = node.items if isinstance(node, Alt) else (node,)
         error = definition.span.error
-        longest = [Token(Atomic(w), definition.name, error, lenient=True) if one_stretch(w) else w for w in ways]
-        return nodes.alt(longest) if longest != list(ways) else node
+        if not any(map(one_stretch, ways)):
+            return node
+        return nodes.alt(Token(Atomic(w), definition.name, error, lenient=True) if one_stretch(w) else w for w in ways)
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
         checked: set[Definition] = set()

@@ -262,7 +262,7 @@ class Contexts:
         for i, item in enumerate(node.items):
             found = self.read(item, context)
             if len(found) != 1:
-                rest = self.kept.get((node, i)) or self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
+                rest = self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
                 found = self.settled(found, self.first(rest))
             if len(found) != 1:
                 return self.followed(nodes.seq(done), found, rest)
@@ -272,7 +272,7 @@ class Contexts:
 
     def first(self, rest: Node) -> int:
         """Return the first set of what stands next, if its own text decides it; else every bit."""
-        found = -1 if find(rest, Var) else self.follow.first(rest, "", self.follow.firsts)
+        found = -1 if find(rest, Var) else self.follow.first(rest, "")
         return -1 if found & self.follow.end else found
 
     def followed(self, before: Node, found: Exits, rest: Node) -> Exits:
