@@ -17,6 +17,8 @@ os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"], os.environ["VLLM_TARGET_DEVICE"] =
 
 from vllm import LLM, SamplingParams
 from vllm.exceptions import VLLMValidationError
+from vllm.model_executor.models import ModelRegistry
+from vllm.model_executor.models.llama import LlamaForCausalLM
 from vllm.platforms import current_platform
 from vllm.sampling_params import StructuredOutputsParams
 
@@ -57,6 +59,8 @@ def model(tmp_path_factory):
     loaded.model.save_pretrained(path)
     loaded.tokenizer.save_pretrained(path)
     vllm_backend.register()
+    # Else vLLM imports the class in a process of its own, where torchvision's kernels are not declared (see conftest).
+    ModelRegistry.register_model("LlamaForCausalLM", LlamaForCausalLM)
     return path, loaded.tokenizer
 
 
