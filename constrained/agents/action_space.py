@@ -1,4 +1,4 @@
-"""The action space of an episode: what may be done next, by the knowledge that masks and by the one that judges."""
+"""The action space of an episode: what may be done next, for the masks and for the verdicts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from constrained.knowledge import ActionKnowledge
 
 
 class ActionSpace:
-    """Action knowledge at the present point of a path, its slots bound to what is in view.
+    """Action knowledge at the current point of a path, its slots bound to what is in view.
 
     Parameters
     ----------
     knowledge : ActionKnowledge
-        Of masks and prompts.
+        For masks and prompts.
     judge : ActionKnowledge, optional
-        Gives the verdicts, if that is not the same.
+        For verdicts; default: the same.
     only_form : bool
-        The masks hold no more than the form of actions: facts are told to the judge alone.
+        The masks hold only the form of actions: facts reach the judge alone.
 
     Attributes
     ----------
     knowledge : ActionKnowledge
-        At the present point.
+        The knowledge for masks and prompts, at the current point.
     """
 
     def __init__(self, knowledge: ActionKnowledge, judge: ActionKnowledge | None = None, only_form: bool = False):
@@ -30,21 +30,21 @@ class ActionSpace:
 
     @property
     def judge(self) -> ActionKnowledge:
-        """The knowledge that gives the verdicts, at the present point."""
+        """The knowledge for verdicts, at the current point."""
         return self._judge or self.knowledge
 
     def hold_to(self, knowledge: ActionKnowledge) -> None:
-        """Make masks and prompts of other knowledge; the judge stays."""
+        """Replace the knowledge for masks and prompts; the judge stays."""
         self._judge, self.knowledge = self.judge, knowledge
 
     def bind(self, world: World) -> None:
-        """Bind the slots to what is in view and remembered, and tell the facts that hold, if they are known."""
+        """Bind the slots to what is in view and remembered, and pass on the facts, if they are known."""
         facts = world.told()
         self._judge = self._judge and _bound(self._judge, world, facts)
         self.knowledge = _bound(self.knowledge, world, None if self._only_form else facts)
 
     def advance(self, action: str) -> None:
-        """Go on after an action; knowledge that doesn't admit it stays where it is."""
+        """Move on to the point after an action; knowledge that doesn't admit it stays where it is."""
         self.knowledge = _after(self.knowledge, action)
         self._judge = self._judge and _after(self._judge, action)
 

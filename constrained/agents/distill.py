@@ -1,8 +1,8 @@
-"""Drafts of action knowledge written by a model, as KnowAgent's future work wishes.
+"""Drafts of action knowledge written by a model, which KnowAgent names as future work.
 
 The model writes the lines of `constrained.knowledge.draft`, each under its grammar's masks and within a token budget,
-so the result is always a `.lark` file that loads. The quality of the draft depends on the model; the embedded one was
-trained on household games and no language.
+so the result is always a `.lark` file that loads. How good the draft is depends on the model; the embedded one was
+trained on household games, not on language.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from constrained.knowledge.draft import Draft, draft
 from constrained.models import LoadedModel, load
 
 LINE_TOKENS = 100
-"""Tokens of one line, unless the shortest admitted line takes more."""
+"""Most tokens of one line, unless the shortest admitted line needs more."""
 
 _INSTRUCTION = """\
 Action knowledge tells an agent what it may do to solve a kind of task: an overview, the actions with what \
@@ -37,7 +37,7 @@ _COMMAND = re.compile(r"(?:\w+: )?(?P<command>(?P<name>\w+)(?:\[(?P<arguments>[^
 
 @dataclass
 class Distilled:
-    """A draft, and what it cost."""
+    """A draft, with what it cost."""
 
     text: str  # the `.lark` file
     draft: Draft
@@ -46,7 +46,7 @@ class Distilled:
     seconds: float = 0.0
 
     def knowledge(self) -> ActionKnowledge:
-        """The file, loaded."""
+        """Load the file."""
         return ActionKnowledge.from_lark(self.text)
 
     @property
@@ -77,20 +77,20 @@ def distill(
     Parameters
     ----------
     task : str
-        In a few sentences.
+        A description in a few sentences.
     model : optional
-        Anything `constrained.models.load` takes; default: the embedded model, whose drafts have the right form and no
+        Anything `constrained.models.load` takes; default: the embedded model, whose drafts have the right form but no
         sensible content.
     actions : int, optional
-        Exactly so many, 1 to 10; by default the model decides.
+        The exact number of actions, 1 to 10; by default the model decides.
     temperature : float
         0: always the likeliest token.
     seed : int
-        Of sampling; the same seed gives the same draft.
+        For sampling; the same seed gives the same draft.
     line_tokens : int
-        Tokens of a line, at most, unless the shortest admitted line takes more.
+        Most tokens of a line, unless the shortest admitted line needs more.
     on_line : callable, optional
-        Called with each line of the draft once it is whole.
+        Called with each finished line of the draft.
 
     Raises
     ------
@@ -123,7 +123,10 @@ def distill(
 
 
 def example_lines(knowledge: ActionKnowledge) -> str:
-    """Action knowledge in the form of a draft, as an example; its definitions read "name: Name[argument] does"."""
+    """Return action knowledge in the form of a draft, as an example.
+
+    Only actions with definitions of the form "name: Name[argument] does ..." are part of it.
+    """
     found = {name: match for name, text in knowledge.actions.items() if (match := _COMMAND.fullmatch(text))}
     names = {rule: match["name"] for rule, match in found.items()}
     overview = knowledge.comments["start"]
@@ -143,13 +146,13 @@ def example_lines(knowledge: ActionKnowledge) -> str:
 
 
 def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted: int) -> str:
-    """The prompt before a line: as much of instruction, example and draft as the context has room for."""
-    asked = f"{_INSTRUCTION}\n\nExample:\n{example}"
+    """Return the prompt before a line: as much of instruction, example and draft as fits the context."""
+    with_example = f"{_INSTRUCTION}\n\nExample:\n{example}"
     whole = so_far.split("\n")
-    tails = ("\n".join(whole[n:]) for n in range(1, len(whole)))
+    tails = ["\n".join(whole[n:]) for n in range(len(whole))]
     prompt = so_far
-    for instruction, lines in [(asked, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in (so_far, *tails))]:
-        prompt = _asked(loaded, instruction, lines) if instruction else lines
+    for instruction, lines in [(with_example, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in tails)]:
+        prompt = _instructed(loaded, instruction, lines) if instruction else lines
         if loaded.max_context is None:
             break
         left = loaded.max_context - len(loaded.tokenizer.encode(prompt, verbose=False))
@@ -158,7 +161,7 @@ def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted:
     return prompt
 
 
-def _asked(loaded: LoadedModel, instruction: str, lines: str) -> str:
+def _instructed(loaded: LoadedModel, instruction: str, lines: str) -> str:
     if getattr(loaded.tokenizer, "chat_template", None):
         task, _, begun = lines.partition("\n")
         return in_chat_form(loaded, f"{instruction}\n\nNow yours.\n{task}") + begun

@@ -1,7 +1,7 @@
-"""One task being played: what a strategy works with.
+"""`Episode`: one task being played, with all that a strategy works with.
 
-Before every action the slots of its knowledge are bound to what is in view, so that with masks on a model can write
-only what is there and in order. `step_writer` lets a model write the next step.
+Before every action the slots of the knowledge are bound to what is in view, so that under masks a model can name only
+what is there. `step_writer` lets a model write the next step.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 
 from constrained.agents.action_space import ActionSpace
 from constrained.agents.levels import FORM, GOAL, GOAL_SOUND
-from constrained.agents.messages import FREE_TOKENS, POLICY, Requests, Writer
+from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, Requests, Writer
 from constrained.agents.plan import Plan, Step
 from constrained.agents.settings import Settings
 from constrained.agents.step_formats import action_path
 from constrained.agents.world import World
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Chooser
+from constrained.decoding.request import Generation, Request
 from constrained.environments.base import Environment, Facts, WithCommands, WithForm, WithView
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import
-    from constrained.decoding.request import Generation
     from constrained.models import LoadedModel, RemoteModel
 
 log = logging.getLogger(__name__)
@@ -49,9 +49,9 @@ class Episode:
     on_step : callable, optional
         Called with each `Step` as it is done.
     on_text : callable, optional
-        Called with each piece of text that a model writes here.
+        Called with each piece of text that a local model writes.
     judge : ActionKnowledge, optional
-        Gives the verdicts, if that is not the knowledge that masks and prompts are made of.
+        Gives the verdicts, if they are not to come from the knowledge behind masks and prompts.
 
     Attributes
     ----------
@@ -64,12 +64,14 @@ class Episode:
     hints : str
         What a strategy found out, for prompts: reflections or triples.
     phase : str
-        Written to the steps; a strategy that starts the environment several times names each time.
+        The name of the current phase, recorded in its steps. Only strategies that start the environment several times
+        name phases.
     over : bool
-        The environment is done, a limit is reached, or the path is at its end.
+        Whether the phase is over: the environment is done, a limit is reached, or the path is at its end.
     choose : callable or None
-        Chooses among the admitted actions in this phase; if it leaves none, the phase is over. Default: as the level
-        says.
+        Filters the admitted actions in this phase, in place of the level "goal"; the phase is over if none is left.
+    compiled : tuple or None
+        The compiled grammar of the next step, with the key that it depends on (`step_writer.next_grammar`).
     """
 
     def __init__(
@@ -85,17 +87,17 @@ class Episode:
         judge: ActionKnowledge | None = None,
     ):
         if not settings.constrained and any(isinstance(model, Chooser) for model in models.values()):
-            raise ConstrainedError("a chooser chooses among what masks admit, and they are off", "turn the masks on")
+            raise ConstrainedError("a chooser chooses among what the masks admit, but they are off", "turn masks on")
         self.start, self._judge = start, judge
         self.plan, self.settings = plan, settings
         self.on_step, self.on_text = on_step, on_text
         self.space = ActionSpace(start, judge, self.level == FORM)
-        self.writer = Writer(models, plan, settings.constrained, settings.max_new_tokens)
+        self.writer = Writer(models, plan, settings.max_new_tokens)
         self.world = World(environment)
         self.hints = self.phase = ""
         self.over = False
         self.choose: Callable[[list[str]], list[str]] | None = None
-        self.compiled: tuple[object, CompiledGrammar] | None = None  # of the next step, with what it depends on
+        self.compiled: tuple[object, CompiledGrammar] | None = None
         self._warned: set[str] = set()
 
     @property
@@ -114,9 +116,9 @@ class Episode:
         Parameters
         ----------
         phase : str
-            Its name, for a strategy with several.
+            A name, for strategies with several phases.
         knowledge : ActionKnowledge, optional
-            Of this phase; default: the whole.
+            The knowledge of this phase; default: `start`.
         """
         self.phase, self.over, self.choose = phase, False, None
         self.plan.success, self.plan.note, self.plan.outcome = False, "", {}
@@ -133,27 +135,27 @@ class Episode:
 
     @property
     def level(self) -> str | None:
-        """What the masks hold; None: they are off."""
+        """The level of the masks; None if they are off."""
         return self.settings.level if self.settings.constrained else None
 
     def _bind(self) -> None:
         """Bind the slots to what is in view and remembered now."""
         self.space.bind(self.world)
-        self._tell_of_names(self.world.shown)
+        self._warn_of_missing_slots(self.world.shown)
 
-    def _tell_of_names(self, view: Mapping[str, object]) -> None:
-        """Warn, once of each, of slots that a view says nothing of; names that it has and no slot bears may be why.
+    def _warn_of_missing_slots(self, view: Mapping[str, object]) -> None:
+        """Warn once of each slot that a user's `view()` leaves out, and suggest a misspelled name as the cause.
 
-        The package's own environments show what they have, whatever knowledge they are played with.
+        The package's own environments always show the same slots, whatever knowledge they are played with.
         """
         environment = self.world.environment
         asked = isinstance(environment, WithView) and not isinstance(environment, WithCommands)
-        if type(environment).__module__.startswith("constrained.") or not asked:
+        if type(environment).__module__.startswith("constrained.") or not asked or not view:
             return
         slots = self.space.knowledge.slots
-        others = sorted(set(view) - slots)
-        for slot in sorted(slots.difference(view, self.start.grammar.bindings)) if view else ():
-            named = get_close_matches(slot, others, 1) or others
+        unknown = sorted(set(view) - slots)
+        for slot in sorted(slots.difference(view, self.start.grammar.bindings)):
+            named = get_close_matches(slot, unknown, 1) or unknown
             meant = f"it has {', '.join(named)}, which is no slot; " if named else ""
             message = f"view() says nothing of the slot {slot}: {meant}if nothing is there now, return []"
             if message not in self._warned:
@@ -165,7 +167,7 @@ class Episode:
         self.over, self.plan.note = True, note
 
     def next_action(self) -> Grammar | None:
-        """The grammar of the actions that may come next; None if there is none, or a limit is reached."""
+        """Return the grammar of the actions that may come next; None if there is none, or a limit is reached."""
         if self.over:
             return None
         if len(self.steps) >= self.settings.max_steps:
@@ -179,17 +181,17 @@ class Episode:
         return self.at_level(action)
 
     def at_level(self, action: Grammar) -> Grammar | None:
-        """What the level of masks leaves of the next actions; None, and the episode ends, if that is nothing."""
+        """Return the next actions that the level of the masks admits; None, and the episode ends, if it admits none."""
         to_goal = self.level in (GOAL_SOUND, GOAL)
         listed = self.world.commands if self.level not in (None, FORM) else None
         if self.choose is None and not to_goal and listed is None:
             return action
         texts = action.texts() if listed is None else action.texts(4 * len(listed))
         if texts is not None:
-            left = texts if listed is None else [one for one in texts if one in listed]
-        elif listed is not None:  # far more than the commands
+            left = texts if listed is None else [text for text in texts if text in listed]
+        elif listed is not None:  # the knowledge admits far more texts than there are commands
             left = sorted(filter(action.matches, listed))
-        else:  # too many to tell what to leave out
+        else:  # too many to filter one by one
             return action
         if to_goal:
             facts, here, history = self.facts(), self.world.situation(), self.world.history
@@ -202,10 +204,10 @@ class Episode:
             self.end("nothing is left that was not done")
             return None
         same = listed is None and texts is not None and len(left) == len(texts)
-        return action if same else Grammar.from_choices(left)  # a list is quicker to write from than rules
+        return action if same else Grammar.from_choices(left)  # masks of a list are quicker than those of rules
 
     def facts(self) -> Facts | None:
-        """What is known as facts now; in a plan written ahead, what will be."""
+        """Return the facts known now; in a plan written ahead, those that will hold at this point."""
         return self.world.known_facts() or self.space.knowledge.facts
 
     def ask(
@@ -219,21 +221,35 @@ class Episode:
         stop: str | None = "\n",
         free_tokens: int = FREE_TOKENS,
     ) -> Requests[Generation | None]:
-        """Let a role's model write (see `Writer.ask`); None, and the episode ends, if too few tokens are left."""
+        """Let a role's model write a text; None, and the episode ends, if too few tokens are left.
+
+        Parameters
+        ----------
+        prompt : str
+        grammar : Grammar or CompiledGrammar
+            What may be written, with masks on.
+        role : str
+        max_new_tokens : int, optional
+            Default: the tokens left.
+        begun : str
+            The beginning of the grammar's text, with which the prompt ends.
+        stop : str or None
+            Ends a text without masks.
+        free_tokens : int
+            Most tokens of a text without masks.
+        """
         tokens = self.writer.tokens_left() if max_new_tokens is None else max_new_tokens
-        if tokens is not None:
-            grammar = self.writer.compile(grammar, role) if isinstance(grammar, Grammar) else grammar
-            if not self.writer.fits(grammar, tokens, begun):
-                self.end(f"stopped at the limit of {self.settings.max_new_tokens} tokens")
-                return None
-        return (
-            yield from self.writer.ask(
-                prompt, grammar, role=role, max_new_tokens=tokens, begun=begun, stop=stop, free_tokens=free_tokens
-            )
-        )
+        compiled = self.writer.compile(grammar, role) if isinstance(grammar, Grammar) else grammar
+        if not self.writer.fits(compiled, tokens, begun):
+            self.end(f"stopped at the limit of {self.settings.max_new_tokens} tokens")
+            return None
+        if self.settings.constrained:
+            return (yield Request(prompt, compiled, tokens or STEP_TOKENS, None, begun, role=role))
+        tokens = free_tokens if tokens is None else min(tokens, free_tokens)
+        return (yield Request(prompt, None, tokens, stop, begun, role=role))
 
     def new_step(self, thought: str, action: str, *answers: Generation, subgoal: str = "") -> Step:
-        """The next step, written in `answers`, with the verdict on its action."""
+        """Make the next step, which `answers` wrote, with the verdict on its action."""
         judgement = self.space.judge.judge(action)
         n = len(self.steps) + 1
         step = Step(n, thought, action, judgement.verdict, judgement.reason, subgoal=subgoal, phase=self.phase)
@@ -242,9 +258,9 @@ class Episode:
         return step
 
     def do(self, step: Step, *, as_planned: bool = False) -> None:
-        """Do a step's action, and bind what is in view after it.
+        """Do a step's action, and bind the slots to what is in view after it.
 
-        The path continues from an action that had an effect; with `as_planned`, from any.
+        The path continues after an action that had an effect; with `as_planned`, after any action.
         """
         result = self.world.step(step.action)
         step.observation, step.had_effect = result.observation, result.had_effect

@@ -1,4 +1,4 @@
-"""`generate_plan`: a task in, a plan out."""
+"""`generate_plan` and its asynchronous and streaming forms."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from constrained.planning.model import NEVER
 from constrained.planning.relaxed import require_reachable
 
 OPEN_LOOP_STEPS = 12
-"""Steps of a plan that is not executed, if `max_steps` is not given."""
+"""Default limit on the steps of a plan that is not executed."""
 
 PLAY_STEPS = 50
-"""Steps in an environment, if `max_steps` is not given: ALFWorld's and KnowAgent's limit."""
+"""Default limit on the steps in an environment: ALFWorld's and KnowAgent's."""
 
 PROBLEM_STEPS = 1_000
-"""Steps to the goal of a planning problem, if `max_steps` is not given; PlanBench's plans need up to some 130."""
+"""Default limit on the steps to the goal of a planning problem; PlanBench's plans need up to about 130."""
 
 
 def generate_plan(
@@ -70,10 +70,10 @@ def generate_plan(
     on_step: Callable[[Step], None] | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Plan:
-    """Plan and, if there is an environment, act: the knowledge admits every action.
+    """Plan a task and, if there is an environment, carry the plan out; the knowledge admits every action.
 
-    For a household task without an environment, a game is made from the seed and played. A task that no game can be
-    made for gives an open-loop plan: a whole path that the knowledge admits, not executed.
+    For a household task without an environment, a game is made from the seed and played. If no game can be made for
+    the task, the plan is open-loop: a whole path that the knowledge admits, not executed.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def generate_plan(
         A shipped name, a path, grammar text, or knowledge already read and bound. Default: that of the environment, if
         it is a planning problem, or else "household".
     environment : Environment, optional
-        What to play in; see `constrained.environments.base`.
+        The environment to act in; see `constrained.environments.base`.
     strategy : str
         One of `constrained.agents.strategies.STRATEGIES`.
     model : optional
@@ -91,28 +91,28 @@ def generate_plan(
         chooser (`constrained.decoding.choosers`): "random" takes any admitted action, "none" the shortest path that
         the knowledge admits. Default: the embedded model, which knows only households; for a planning problem "search".
     planner, grounder, explorer : optional
-        Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
-        of `model`; default: `model` writes for all.
+        Models for these roles of Lumos and WESE (the explorer's model also extracts triples), or folders of adapters
+        of `model`; default: `model` plays all roles.
     max_steps : int, optional
         Default 50 in an environment, 12 without, 1,000 to a planning problem's goal.
     explore_steps : int, optional
-        Of WESE's exploration; default: `max_steps`.
+        Limit on WESE's exploration; default: `max_steps`.
     max_new_tokens : int, optional
-        Tokens of the whole plan; default: no limit. A plan is complete within it.
+        Limit on the tokens of the whole plan, which is complete within it; default: no limit.
     temperature, top_k, top_p : optional
         Greedy by default.
     seed : int
-        Of the game and of sampling; the same seed gives the same plan.
+        For the game and for sampling; the same seed gives the same plan.
     constrained : bool
         False turns the masks off, for comparison.
     level : str
-        What the masks hold, one of `constrained.agents.levels.LEVELS`: "form", "state", "goal-sound" or "goal".
+        The level of the masks, one of `constrained.agents.levels.LEVELS`: "form", "state", "goal-sound" or "goal".
     device : str, optional
     progress : bool
         Show a progress bar on standard error.
     trace : str or Path, optional
-        Write the run to this file as it goes, with every token and what the masks excluded, for ``constrained view``.
-        An earlier run's file and an empty one are replaced; any other file is refused. Reasons name rules and lines
+        Write the run to this file as it goes, with each token and what the masks excluded, for ``constrained view``.
+        The file of an earlier run or an empty file is replaced; any other file is refused. Reasons name rules and lines
         if `knowledge` is a name, a path or a text, or was read with ``source_map=True``.
     on_start : callable, optional
         Called with the still empty `Plan` once everything is loaded.
@@ -133,10 +133,9 @@ def generate_plan(
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     if model is None and _is_problem(knowledge, environment):
         model = "search"
-    if told := unfit(
-        model, is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
-    ):
-        warnings.warn(told, ConstrainedWarning, stacklevel=2)
+    household = is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
+    if message := unfit(model, household):
+        warnings.warn(message, ConstrainedWarning, stacklevel=2)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     prior, note = None, ""
     if environment is None:
@@ -169,7 +168,7 @@ def generate_plan(
 
 
 def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> bool:
-    """Whether a planning problem is to be solved, PDDL's or a world's own."""
+    """Whether the task is a planning problem, in PDDL or of a world."""
     return isinstance(environment, (PddlEnvironment, WorldEnvironment)) or (
         environment is None and knowledge.facts is not None
     )
@@ -182,7 +181,7 @@ def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:
 
 
 def unfit(model: Any, household: bool) -> str:
-    """What to say at once of a model that doesn't know the domain; "" if there is nothing to say."""
+    """Return a warning if the model doesn't know the domain, else an empty string."""
     if household or model not in (None, "embedded"):
         return ""
     return (
@@ -193,7 +192,7 @@ def unfit(model: Any, household: bool) -> str:
 
 def _check(task: str, strategy: str, level: str, **limits: int | None) -> None:
     if not isinstance(task, str) or not task.strip():
-        raise ConstrainedError("the task is empty", "say what is to be done, such as 'put a mug in the cabinet'")
+        raise ConstrainedError("the task is empty", "say what to do, such as 'put a mug in the cabinet'")
     for name, value in limits.items():
         if value is not None and value < 1:
             raise ConstrainedError(f"{name} is {value}", "use 1 or more, or leave it out")
@@ -206,8 +205,12 @@ def _check(task: str, strategy: str, level: str, **limits: int | None) -> None:
 def _make_environment(
     task: str, knowledge: ActionKnowledge, seed: int
 ) -> tuple[Environment | None, Environment | None, str]:
-    """A household game for the task; if none can be made, a house to bind slots from, and a note that says why."""
-    if knowledge.facts is not None:  # the plan's effects are known
+    """Make a household game for the task.
+
+    Returns (game, None, ""); if no game can be made: (None, a house to bind slots from, if it is a household task, and
+    a note that says why).
+    """
+    if knowledge.facts is not None:  # the effects of each action are known: nothing needs to be executed
         require_reachable(knowledge.facts.task)
         return None, None, ""
     if not is_household(knowledge):
@@ -215,13 +218,13 @@ def _make_environment(
     try:
         return HouseholdEnv(game_for_task(task, seed=seed)), None, ""
     except GameError as error:
-        house = HouseholdEnv(make_game(seed).wanting(NEVER))  # its own goal is not the task
+        house = HouseholdEnv(make_game(seed).wanting(NEVER))  # the made game's goal is not the task
         return None, house, f"nothing was executed: {error.message}. The slots were bound to an imagined house."
 
 
 @contextmanager
 def _recorded(path: str | Path | None, rollout: Rollout, models: Models) -> Iterator[Callable[[], None]]:
-    """A function that writes the steps done since its last call to the run's file at `path`, if there is one."""
+    """Yield a function that writes the steps done since its last call to the run's file at `path`, if there is one."""
     if path is None:
         yield lambda: None
         return
@@ -246,7 +249,7 @@ Event = str | Step | Plan
 
 
 async def agenerate_plan(task: str, knowledge: str | ActionKnowledge | None = None, **options: Any) -> Plan:
-    """`generate_plan` in a thread of its own, so that the event loop goes on meanwhile.
+    """Run `generate_plan` in a thread, so that the event loop isn't blocked.
 
     The parameters are those of `generate_plan`; `on_start`, `on_step` and `on_text` are called in the event loop.
     """
@@ -265,19 +268,19 @@ async def agenerate_plan(task: str, knowledge: str | ActionKnowledge | None = No
 
 
 def stream_plan(task: str, knowledge: str | ActionKnowledge | None = None, **options: Any) -> Iterator[Event]:
-    """Yield what `generate_plan` writes and does, as it happens, and at last the plan.
+    """Yield each text and step of `generate_plan` as it happens, and finally the plan.
 
-    The parameters are those of `generate_plan`, but for `on_step` and `on_text`. Closing the iterator ends the plan at
+    The parameters are those of `generate_plan` without `on_step` and `on_text`. Closing the iterator ends the plan at
     the model's next token.
 
     Yields
     ------
     str
-        A piece of text as a model on this machine writes it.
+        A piece of text, as a model on this machine writes it.
     Step
-        After it was done.
+        A step that was done.
     Plan
-        At the end.
+        The finished plan, last.
     """
     events: Queue[Event | BaseException] = Queue()
     closed = threading.Event()
@@ -290,7 +293,7 @@ def stream_plan(task: str, knowledge: str | ActionKnowledge | None = None, **opt
     def work() -> None:
         try:
             events.put(generate_plan(task, knowledge, **options, on_step=put, on_text=put))
-        except BaseException as error:  # raised again where the events are read
+        except BaseException as error:  # raised again in the thread that reads the events
             events.put(error)
 
     threading.Thread(target=work, name="constrained-plan", daemon=True).start()
@@ -307,4 +310,4 @@ def stream_plan(task: str, knowledge: str | ActionKnowledge | None = None, **opt
 
 
 class _Closed(Exception):
-    """Nobody reads the events any more."""
+    """The iterator of `stream_plan` was closed."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> dict:
-    """Rates over all actions and means over tasks; the mean of steps is over the tasks won, if any.
+    """Return rates over all actions and means over tasks; the mean of steps is over the tasks won, if any.
 
     Parameters
     ----------
@@ -18,7 +18,9 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
     count = max(len(records), 1)
     actions = max(sum(r["actions"] for r in records), 1)
     won = [r for r in records if r["success"]]
-    kinds = sorted({r["kind"] for r in records})
+    by_kind: dict[str, list[float]] = {}
+    for r in sorted(records, key=lambda r: r["kind"]):
+        by_kind.setdefault(r["kind"], []).append(r["outcome"].get(measures[0], 0.0))
     usage = [usage for r in records for usage in r["usage"].values()]
     return {
         "tasks": len(records),
@@ -35,15 +37,12 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
         "passes": sum(u["forward_passes"] for u in usage) / count,
         "seconds": sum(u["seconds"] for u in usage) / count,
         "tokens by role": _by_role(records),
-        f"{measures[0]} % by kind": {
-            kind: 100 * _mean([r["outcome"].get(measures[0], 0.0) for r in records if r["kind"] == kind])
-            for kind in kinds
-        },
+        f"{measures[0]} % by kind": {kind: 100 * (sum(values) / len(values)) for kind, values in by_kind.items()},
     }
 
 
 def _by_role(records: list[dict]) -> dict[str, dict[str, float]]:
-    """Tokens read and written by each role, in all tasks together."""
+    """Return the tokens read and written by each role, in all tasks together."""
     roles = sorted({role for r in records for role in r["usage"]})
     return {
         role: {
@@ -52,7 +51,3 @@ def _by_role(records: list[dict]) -> dict[str, dict[str, float]]:
         }
         for role in roles
     }
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

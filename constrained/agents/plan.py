@@ -1,4 +1,4 @@
-"""Plans: the steps of an episode, its outcome, and what it cost."""
+"""Plans: the steps of an episode, its outcome and its cost."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ class Step:
     Attributes
     ----------
     n : int
-        From 1; from 1 again in each phase.
+        Number of the step in its phase, from 1.
     thought, action : str
     verdict : str
         "ok", "invalid" or "misordered", by the action knowledge at that moment.
     reason : str
-        Why, if not ok.
+        The reason for a verdict other than "ok".
     observation : str or None
         The environment's answer; None in an open-loop plan.
     had_effect : bool or None
         Whether the environment could do the action.
     replaced : str
-        What a server's model wrote, where that was not admitted and the nearest admitted action was taken.
+        The text that a server's model wrote, if it was not admitted and the nearest admitted action was taken.
     pruned_mass : float
-        Mean probability that the model put outside the mask, over the tokens it was asked for; 0 without masks.
+        Mean probability that the model put outside the mask, over the tokens that were not forced; 0 without masks.
     max_pruned_mass : float
-        The most at one token.
+        The largest such probability at one token.
     prompt_tokens, completion_tokens, forced_tokens, forward_passes : int
     seconds : float
     path : str
         The ActionPath as written, if the step format has one.
     subgoal : str
-        The planner's subgoal that this step serves, with its number; all of them if they were written at once.
+        The planner's subgoal that this step serves, with its number; all subgoals if they were written at once.
     phase : str
-        Of strategies that start the environment several times.
+        Name of the phase; only strategies that start the environment several times name phases.
     """
 
     n: int
@@ -65,10 +65,7 @@ class Step:
     replaced: str = ""
 
     def add_cost(self, answer: Generation) -> None:
-        """Add the cost of `answer`, and what was replaced in it.
-
-        Masses are averaged over the tokens that the model was asked for.
-        """
+        """Add the cost of `answer`; pruned mass is averaged over the tokens that were not forced."""
         asked = self.completion_tokens - self.forced_tokens
         more = answer.completion_tokens - answer.forced_tokens
         if asked + more:
@@ -93,15 +90,15 @@ class Plan:
     success : bool or None
         Whether the environment's goal was reached; None if nothing was executed.
     open_loop : bool
-        Nothing was executed.
+        Whether nothing was executed.
     note : str
         Why the plan is open-loop, or why it stopped.
     outcome : dict of str to float
-        The environment's own measures, "success" among them.
+        The environment's measures, including "success".
     answers : list of Generation
-        All texts that models wrote for it, in order.
+        All texts that models wrote for the plan, in order.
     level : str
-        What the masks held, if they were on.
+        The level of the masks, if they were on.
     """
 
     task: str
@@ -151,7 +148,7 @@ class Plan:
 
     @property
     def usage_by_role(self) -> dict[str, dict[str, float]]:
-        """The same by role, as models have different prices."""
+        """The same by role, because models have different prices."""
         roles = dict.fromkeys(answer.role for answer in self.answers)
         return {role: _total(a for a in self.answers if a.role == role) for role in roles}
 
@@ -164,14 +161,14 @@ class Plan:
             if s.phase != phase:
                 phase = s.phase
                 lines.append(f"[{phase}]")
-            if s.subgoal != subgoal:  # it may take several steps
+            if s.subgoal != subgoal:  # a subgoal may take several steps
                 subgoal = s.subgoal
                 lines.append(subgoal)
             lines += step_lines(s)
         return "\n".join(lines)
 
     def to_dict(self) -> dict:
-        """Plain data: every field except the answers, and the derived figures."""
+        """Return the plan as plain data: all fields except the answers, and the derived figures."""
         fields = asdict(self)
         del fields["answers"]
         return {
@@ -185,7 +182,7 @@ class Plan:
         }
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The same as JSON text."""
+        """Return the same as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     @property
@@ -197,7 +194,7 @@ class Plan:
         return f"Plan({self.task!r}: {self.came_to}, {len(self.steps)} steps)"
 
     def _repr_html_(self) -> str:
-        """The task, the outcome, and every step with its verdict, the observation and the pruned mass."""
+        """Show the task, the outcome, and each step with verdict, observation and pruned mass."""
         usage = self.usage
         measures = [f"{name} {value:g}" for name, value in self.outcome.items() if name != "success"]
         outcome = f"{self.came_to}: {self.invalid} invalid, {self.misordered} misordered actions"
@@ -236,7 +233,7 @@ class Plan:
 
 
 def _headings(steps: Sequence[Step]) -> dict[int, str]:
-    """Row of the table -> the phase and subgoal that begin there."""
+    """Return the headings of a table of steps: row -> the phase and subgoal that begin there."""
     headings: dict[int, str] = {}
     phase = subgoal = ""
     for row, step in enumerate(steps):
@@ -249,7 +246,7 @@ def _headings(steps: Sequence[Step]) -> dict[int, str]:
 
 
 def step_lines(step: Step) -> list[str]:
-    """A step as prompts and trajectories show it."""
+    """Return a step's lines, as prompts and trajectories show them."""
     lines = [f"Thought {step.n}: {step.thought}"] if step.thought else []
     lines.append(f"Action {step.n}: {step.action}")
     if step.observation is not None:

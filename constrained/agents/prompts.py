@@ -1,8 +1,8 @@
-"""Prompts: what a model reads before a step, as much of it as its context has room for.
+"""Prompts: the text that a model reads before a step, shortened to fit its context.
 
 The embedded model reads the memory alone, as it was trained to. Any other model reads the action knowledge as text and
-the steps so far, in its own chat format if it has one; for FireAct it reads the task in Alpaca's form, as models are
-tuned on it there.
+the steps so far, in its own chat format if it has one. For FireAct it reads the task in Alpaca's form, the form that
+FireAct's models are tuned on.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from constrained.agents.plan import Step, step_lines
 from constrained.decoding.request import Message
 
-if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
+if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.models import LoadedModel
 
 KEPT_STEPS = (12, 6, 3, 1, 0)
-"""Numbers of past steps that a prompt shows: the first for which the context has room."""
+"""Numbers of past steps that a prompt may show: the first that fits the context is taken."""
 
 ROOM = 0.3
 """Share of a model's context that a prompt leaves for the step."""
@@ -39,23 +39,23 @@ ALPACA = (
     "Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n{task}\n\n### Input:\n{known}\n\n### Response:\n",
 )
-"""The form of Stanford Alpaca's data (Taori et al., 2023), without and with an input; verbatim, as models are tuned on
-it."""
+"""The form of Stanford Alpaca's data (Taori et al., 2023), without and with an input; verbatim, because models are
+tuned on it."""
 
 
 def build_prompt(
     loaded: LoadedModel, knowledge_text: str, task: str, step_format: str, memory: str, history, hints: str = ""
 ) -> str:
-    """The prompt before a step's own lines.
+    """Build the prompt before a step's own lines.
 
     Parameters
     ----------
     knowledge_text : str
         `ActionKnowledge.to_text()`.
     memory : str
-        Facts as lines; may be empty.
+        Remembered facts as lines; may be empty.
     hints : str
-        What a strategy found out, as lines. The embedded model doesn't read them.
+        What a strategy found out, as lines; the embedded model doesn't read them.
     """
     if loaded.is_embedded and memory:
         return memory + "\n"
@@ -76,9 +76,9 @@ def build_prompt(
 def build_messages(
     knowledge_text: str, task: str, step_format: str, memory: str, history: Sequence[Step], hints: str = ""
 ) -> list[Message]:
-    """The conversation that a server's model reads before a step: a turn for each action and each answer to it.
+    """Build the conversation that a server's model reads before a step: a turn for each action and each observation.
 
-    The parameters are those of `build_prompt`. What is remembered and known stands in the last turn, as it changes.
+    The parameters are those of `build_prompt`. Memory and hints come in the last turn, because they change.
     """
     form = _FORM[step_format] if step_format != "act" else "Answer with the next action and nothing else."
     turns: list[Message] = [{"role": "system", "content": "\n\n".join(filter(None, [knowledge_text, form]))}]
@@ -96,7 +96,7 @@ def build_messages(
 
 
 def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
-    """The first prompt for which the model's context has room; the last if it has room for none."""
+    """Return the first prompt that fits the model's context; the last if none does."""
     for prompt in prompts:
         if leaves_room(loaded, prompt):
             break
@@ -104,12 +104,12 @@ def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
 
 
 def instruction_that_fits(loaded: LoadedModel, instructions: Iterable[str]) -> str:
-    """The first instruction, in the model's chat format, for which the context has room; else the last."""
+    """Return the first instruction, in the model's chat format, that fits the context; the last if none does."""
     return first_that_fits(loaded, (in_chat_form(loaded, instruction) for instruction in instructions))
 
 
 def leaves_room(loaded: LoadedModel, prompt: str) -> bool:
-    """Whether the model's context has room for the prompt and a step."""
+    """Whether the prompt and a step fit the model's context."""
     context = loaded.max_context
     return context is None or len(loaded.tokenizer.encode(prompt, verbose=False)) <= context * (1 - ROOM)
 
@@ -125,7 +125,7 @@ def _prompt(loaded: LoadedModel, knowledge_text: str, task: str, step_format: st
 
 
 def in_chat_form(loaded: LoadedModel, instruction: str) -> str:
-    """An instruction in the model's chat format, up to where its answer begins; plain text if it has none."""
+    """Return an instruction in the model's chat format, up to where the answer begins; plain text if it has none."""
     if getattr(loaded.tokenizer, "chat_template", None):
         turns = [{"role": "user", "content": instruction}]
         return loaded.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)

@@ -1,9 +1,9 @@
-"""The file of a run: JSON Lines, written as it happens, from which an interrupted run is continued.
+"""The file of a run: JSON Lines, written as the run proceeds, from which an interrupted run continues.
 
-The first line says what was run: strategy, models, settings, versions. Every other line belongs to one task, named in
-"task", and holds either a "step" with the "answers" that models wrote since the task's last line, or the "end" with
-outcome, note and usage; "again" discards the lines of the task before it. Environments and strategies are
-deterministic, so replaying the recorded answers brings an unfinished task back to where it was.
+The first line is the header: strategy, models, settings, versions. Every other line belongs to one task, named in
+"task", and holds one of three things: a "step" with the "answers" that models wrote since the task's last line; the
+"end" with outcome, note and usage; or "again", which discards the earlier lines of the task. Environments and
+strategies are deterministic, so replaying the recorded answers brings an unfinished task back to where it was.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from constrained.decoding.request import Generation, PrunedMass
 from constrained.errors import DataError
 
 MAX_LINE = 256 << 20
-"""Bytes of one line; a file with a longer one is no run's."""
+"""Most bytes of one line; a file with a longer line is not a run."""
 
 _ANSWER = ("text", "role", "model", "prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes")
-_KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # of a task's line; of the header
+_KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # keys of a task's line; of the header
 
 
 @dataclass
 class TaskRecord:
-    """What is recorded of a task: the lines of its steps, each with its number, and its "end" once it is over."""
+    """The record of a task: the lines of its steps with their line numbers, and its "end" once it is over."""
 
     lines: list[tuple[int, dict]] = field(default_factory=list)
     end: dict | None = None
 
     def add(self, line: dict, number: int = 0) -> None:
-        """Take in one line; "again" discards those before it, and a task that failed goes on with its next step."""
+        """Add one line; "again" discards those before it, and a task that failed goes on with its next step."""
         self.end = line["end"] if isinstance(line.get("end"), dict) else None
         if "step" in line:
             self.lines.append((number, line))
@@ -46,12 +46,12 @@ class TaskRecord:
 
     @property
     def steps(self) -> list[dict]:
-        """Its steps."""
+        """The recorded steps."""
         return [line["step"] for _, line in self.lines]
 
     @property
     def answers(self) -> list[Generation]:
-        """The answers that made them."""
+        """The recorded answers, in order."""
         return [_read_answer(answer) for _, line in self.lines for answer in line["answers"]]
 
 
@@ -62,21 +62,20 @@ class RunFile:
     ----------
     path : Path
     header : mapping
-        What is run: models, settings, versions.
+        Everything that determines the run: models, settings, versions.
     replace : bool
-        Begin anew, in place of an earlier run's file. An empty file is replaced too; any other file that can't be
-        read as a run, line by line, is refused and left as it is. By default a file that is there is continued, and
-        must have the same header.
+        Replace the file of an earlier run, or an empty file; any file that can't be read as a run, line by line, is
+        refused and left as it is. By default an existing file is continued, and must have the same header.
 
     Attributes
     ----------
     tasks : dict of str to TaskRecord
-        What is recorded of each task, by its name; of one that is over its "end" alone. It grows with what is written.
+        The record of each task, by name, updated by `write`. Of a finished task only the "end" is kept.
 
     Raises
     ------
     DataError
-        Another process writes to the file, it is damaged, no run's file, or the record of another run.
+        Another process is writing to the file, or it is damaged, not a run, or the record of another run.
     """
 
     def __init__(self, path: str | Path, header: Mapping[str, Any], *, replace: bool = False):
@@ -121,7 +120,7 @@ class RunFile:
         self._record(line)
 
     def _read(self) -> int:
-        """Take in what the file holds; returns how many of its bytes to keep."""
+        """Record the file's lines, and return how many of its bytes to keep."""
         whole = 0
         for number, text in _lines(self.path):
             if not text.endswith(b"\n"):
@@ -154,11 +153,11 @@ class RunFile:
         record = self.tasks.setdefault(line["task"], TaskRecord())
         record.add(line)
         if record.end is not None and "failure" not in record.end:
-            record.lines = []  # kept where a task failed: it can be continued there
+            record.lines = []  # a failed task keeps its lines: it is continued from them
 
 
 def read_run(path: str | Path) -> Iterator[dict]:
-    """The lines of a run's file, the first its header; one cut short at the end is left out.
+    """Return the lines of a run's file, the header first; a last line that was cut short is left out.
 
     Raises
     ------
@@ -169,14 +168,14 @@ def read_run(path: str | Path) -> Iterator[dict]:
 
 
 def read_tasks(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
-    """The header of a run's file, and what is recorded of each task, finished or not.
+    """Return the header of a run's file and the record of each task, finished or not.
 
     Raises DataError: the file is missing, empty or damaged.
     """
     lines = read_run(path)
     header = next(lines, None)
     if header is None:
-        raise DataError(f"{path} is empty", "give the .jsonl file of a run; one that has just begun has no line yet")
+        raise DataError(f"{path} is empty", "give the .jsonl file of a run; a run that has just begun has no line yet")
     tasks: dict[str, TaskRecord] = {}
     for number, line in enumerate(lines, 2):
         tasks.setdefault(line["task"], TaskRecord()).add(line, number)
@@ -184,7 +183,7 @@ def read_tasks(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers, their line breaks included."""
+    """Yield (number, line with its line break) of a file."""
     try:
         with Path(path).open("rb") as file:
             for number in count(1):
@@ -199,10 +198,10 @@ def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(path: str | Path, number: int, text: bytes) -> dict:
-    """One line of a run's file. Raises DataError: it is none; says where."""
+    """Parse one line of a run's file. Raises DataError, with the place, if it isn't one."""
     try:
         line = json.loads(text)
-    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a number without end, brackets without end
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, an endless number, endless brackets
         raise _no_line(path, number, f"damaged: {error}") from None
     if not isinstance(line, dict) or not ("run" in line if number == 1 else isinstance(line.get("task"), str)):
         raise _no_line(path, number, "not a line of a run")
@@ -214,7 +213,7 @@ def _no_line(path: str | Path, number: int, problem: str) -> DataError:
 
 
 def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dict]:
-    """The lines of a plan's steps after the first `steps`, with the answers after the first `answers`."""
+    """Yield the lines for a plan's steps after the first `steps`, with the answers after the first `answers`."""
     new = plan.answers[answers:]
     for step in plan.steps[steps:]:
         line = {"task": task, "step": asdict(step), "answers": [_answer_data(answer) for answer in new]}
@@ -236,12 +235,12 @@ def _read_answer(data: Mapping[str, Any]) -> Generation:
 
 
 def digest(text: str) -> str:
-    """A short hash of a text."""
+    """Return a short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def summary(plan: Plan) -> dict[str, Any]:
-    """The "end" of a task, from its plan: all that `metrics.summarise` needs."""
+    """Return the "end" of a task, from its plan: all that `metrics.summarise` needs."""
     last = plan.last_phase
     return {
         "success": bool(plan.success),

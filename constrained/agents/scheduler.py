@@ -1,4 +1,4 @@
-"""The scheduler: answers the requests of many rollouts in batches, each with the model of the role that asks."""
+"""The scheduler: answers the requests of many rollouts in batches, each with the model of its role."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ log = logging.getLogger(__name__)
 
 
 class Rollout:
-    """An episode being played by its strategy.
+    """An episode that its strategy is playing.
 
     Parameters
     ----------
     episode : Episode
     strategy : Strategy, optional
-        Default: the one that the episode's settings name.
+        Default: the strategy in the episode's settings.
     name : str
-        Of the task; together with the seed it determines what is sampled.
+        The task's name; with the seed it determines what is sampled.
     recorded : iterable of Generation
         Answers to the first requests, from an interrupted run.
 
     Attributes
     ----------
     request : Request or None
-        What is to be answered next; None before the start and after the end.
+        The request to answer next; None before the start and after the end.
     over : bool
     failure : Exception or None
-        What the strategy or its environment raised, if that ended it.
+        The error in the strategy or its environment that ended the rollout, if one did.
     """
 
     def __init__(
@@ -59,24 +59,24 @@ class Rollout:
         self._strategy = strategy or STRATEGIES[episode.settings.strategy](episode)
 
     def start(self) -> None:
-        """Play up to the first request that has no recorded answer."""
+        """Play up to the first request without a recorded answer."""
         self._resume(None)
         for answer in self._recorded:
             if not self.over:
                 self.answer(answer)
 
     def answer(self, answer: Generation) -> None:
-        """Answer the request, and play up to the next."""
+        """Answer the current request, and play up to the next."""
         self.episode.plan.answers.append(answer)
         self._resume(answer)
 
     def close(self) -> None:
-        """End it; the strategy frees what it holds."""
+        """End the rollout; the strategy frees its resources."""
         self.request, self.over = None, True
         self._strategy.close()
 
     def fail(self, error: Exception) -> None:
-        """End it because of an error."""
+        """End the rollout because of an error."""
         log.warning("%.60s ended: %s", self.episode.plan.task, error)
         self.failure = error
         self.close()
@@ -86,26 +86,26 @@ class Rollout:
             self.request = next(self._strategy) if answer is None else self._strategy.send(answer)
         except StopIteration:
             self.request, self.over = None, True
-        except Exception as error:  # environments are anybody's code: an error in one ends no other rollout
+        except Exception as error:  # environments are users' code: an error in one must not end other rollouts
             self.fail(error)
 
     def generator(self) -> torch.Generator | None:
-        """Random numbers for the next answer: they depend on neither the batch nor where a run was interrupted."""
+        """Return the random numbers for the next answer; they depend neither on the batch nor on interruptions."""
         if not self.episode.settings.temperature:
             return None
         return torch.Generator().manual_seed(self.seed)
 
     @property
     def seed(self) -> int:
-        """Of the next answer."""
+        """The seed of the next answer."""
         key = f"{self.episode.settings.seed}/{self.name}/{len(self.episode.plan.answers)}".encode()
         return int.from_bytes(hashlib.sha256(key).digest()[:7], "big")
 
 
 def schedule(rollouts: Iterable[Rollout], batch: int = 1) -> Iterator[Rollout]:
-    """Play all rollouts, at most `batch` side by side; yields a rollout when it has started, and after each answer.
+    """Play all rollouts, at most `batch` side by side; yield a rollout when it has started and after each answer.
 
-    A rollout whose strategy or environment raises an error is over, with that error as its `failure`.
+    If a strategy or environment raises an error, its rollout ends with that error as its `failure`.
     """
     waiting = iter(rollouts)
     caches: dict[int, PrefixCache] = {}
@@ -124,8 +124,8 @@ def schedule(rollouts: Iterable[Rollout], batch: int = 1) -> Iterator[Rollout]:
 
 
 def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None:
-    """Answer each rollout's request; a request that can't be answered fails its rollout alone."""
-    groups: dict[tuple, list[Rollout]] = {}  # those with the same model and sampling
+    """Answer each rollout's request; a request that can't be answered ends only its own rollout."""
+    groups: dict[tuple, list[Rollout]] = {}  # by model and sampling
     behind_servers: dict[tuple, list[Rollout]] = {}
     for rollout in rollouts:
         assert rollout.request is not None
@@ -148,7 +148,7 @@ def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None
             if len(group) == 1:
                 group[0].fail(error)
                 continue
-            for rollout in group:  # one by one, as the error doesn't say whose request it was
+            for rollout in group:  # one by one, because the error doesn't say which request caused it
                 _answer([rollout], caches)
             continue
         for rollout, answer in zip(group, answers, strict=True):
@@ -156,7 +156,7 @@ def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None
 
 
 def _ask_server(rollouts: Sequence[Rollout]) -> None:
-    """Answer the requests to one server's model, side by side; each failure is that of its own rollout."""
+    """Answer the requests to one server's model side by side; a failure ends only its own rollout."""
     requests = [rollout.request for rollout in rollouts if rollout.request is not None]
     model, temperature = rollouts[0].episode.writer.remote(requests[0].role), rollouts[0].episode.settings.temperature
     assert model is not None
@@ -166,21 +166,21 @@ def _ask_server(rollouts: Sequence[Rollout]) -> None:
 
 
 def _choose(rollout: Rollout, request: ChoiceRequest) -> None:
-    """Answer a request with the action that its chooser takes; a chooser's error fails the rollout."""
+    """Answer a request with the action that its chooser takes; an error in the chooser ends the rollout."""
     chooser, choice, began = rollout.episode.writer.chooser(request.role), request.choice, time.perf_counter()
     assert chooser is not None and choice is not None
     try:
         action = chooser.choose(replace(choice, random=random.Random(rollout.seed)))
         if action not in choice.actions:
             raise ConstrainedError(f"the chooser {chooser.name!r} chose {action!r:.60}, which is not admitted")
-    except Exception as error:  # choosers are anybody's code
+    except Exception as error:  # choosers are users' code
         rollout.fail(error)
         return
     rollout.answer(Generation(action, request.role, chooser.name, seconds=time.perf_counter() - began))
 
 
 def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[Generation]:
-    """The answers of one model, sampled alike."""
+    """Generate the answers of rollouts that share a model and sampling."""
     settings = group[0].episode.settings
     requests = [
         replace(

@@ -1,4 +1,4 @@
-"""How an episode is played: the strategy, the level of its masks, limits and sampling."""
+"""The settings of an episode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from constrained.agents.levels import STATE
 
 @dataclass(frozen=True)
 class Settings:
-    """How an episode is played.
+    """How an episode is played: strategy, masks, limits and sampling.
 
     Attributes
     ----------
@@ -18,27 +18,27 @@ class Settings:
     step_format : str
         The form of one step: "act", "react", "knowagent", "cot" or "fireact".
     constrained : bool
-        Masks on.
+        Whether the masks are on.
     level : str
-        What they hold; one of `LEVELS`.
+        The level of the masks, one of `LEVELS`.
     max_steps : int
-        Of each phase.
+        Limit on the steps of each phase.
     max_new_tokens : int or None
-        Tokens of the whole plan; None: no limit beyond each text's own.
+        Limit on the tokens of the whole plan; None: only each text has a limit.
     temperature, top_k, top_p
         See `constrained.decoding.Sampler`.
     seed : int
-        Of sampling; each text has its own generator, seeded with this, the task and the text's number.
+        For sampling; each text has its own generator, seeded with this, the task and the text's number.
     max_subgoals : int or None
-        Of a planner; None: as many as there are steps.
+        Limit on a planner's subgoals; None: as many as there are steps.
     trials : int
-        Times that Reflexion plays a task, at most.
+        How often Reflexion plays a task, at most.
     explore_steps : int or None
-        Of WESE's exploration; None: `max_steps`.
+        Limit on the steps of WESE's exploration; None: `max_steps`.
     retrieved : int or None
-        Triples that WESE gives the exploiter at most: 10 in its question answering; None: no limit.
+        Most triples that WESE shows in its second phase: 10 in the paper's question answering; None: no limit.
     trace : bool
-        Record the tokens of each text, and those its masks excluded (`constrained.agents.token_trace`).
+        Record the tokens of each text, and those that its masks excluded (`constrained.agents.token_trace`).
     """
 
     strategy: str = "knowagent"

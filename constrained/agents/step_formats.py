@@ -1,7 +1,7 @@
-"""The forms of one step: what a model is shown before it, its grammar (`grammars/steps/`), and reading it back.
+"""The formats of one step: its beginning, its grammar (`grammars/steps/`), and how it is read back.
 
 The formats are KnowAgent's (ActionPath, Thought, Action; its section 3.2), ReAct's (Thought, Action) and the bare
-action; for models other than the embedded one also those of a chain of thought and of FireAct's data. Agents and the
+action; for models other than the embedded one also those of chain of thought and of FireAct's data. Agents and the
 trainer of the embedded model share these texts.
 """
 
@@ -36,19 +36,19 @@ _HEADS = {
 
 
 class StepText(NamedTuple):
-    """One step's text, read: the thought (empty for `act`) and the action."""
+    """The parts of one step's text: the thought (empty for `act`) and the action."""
 
     thought: str
     action: str
 
 
 def action_path(path: Sequence[str]) -> str:
-    """The actions done so far as KnowAgent writes them: ``Start->go to desk 1``."""
+    """Return the actions done so far as KnowAgent writes them: ``Start->go to desk 1``."""
     return "->".join(["Start", *path])
 
 
 def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
-    """The known beginning of step `n`, after which the model writes.
+    """Return the fixed beginning of step `n`, after which the model writes.
 
     Parameters
     ----------
@@ -68,49 +68,49 @@ def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
 
 
 def step_prompt(memory_text: str, name: str, n: int, path: Sequence[str] = ()) -> str:
-    """What the embedded model reads before it writes step `n`: the memory's lines, then the step's head."""
+    """Return the embedded model's prompt for step `n`: the memory's lines, then the step's head."""
     return f"{memory_text}\n{step_head(name, n, path)}"
 
 
 def step_answer(name: str, n: int, thought: str, action: str) -> str:
-    """What the embedded model should write after `step_prompt`, without the end-of-text token."""
+    """Return the text that the embedded model should write after `step_prompt`, without the end-of-text token."""
     return action if name == "act" else f"{thought}\nAction {n}: {action}"
 
 
 @cache
 def shipped_grammar(name: str) -> Grammar:
-    """A grammar that ships, its slots unbound, such as "steps/thought"; read once."""
+    """Return a grammar that ships, such as "steps/thought", its slots unbound; it is read once."""
     return Grammar.from_lark(name)
 
 
 def step_format(name: str) -> Grammar:
-    """The grammar of one step, its slots unbound. Raises ConstrainedError: there is no such format."""
+    """Return the grammar of one step, its slots unbound. Raises ConstrainedError: there is no such format."""
     return shipped_grammar(f"steps/{_known(name)}")
 
 
 def step_grammar(name: str, n: int, path: Sequence[str], action: Grammar) -> Grammar:
-    """The grammar of step `n`: number and path are forced text, the action is one of `action`'s."""
+    """Return the grammar of step `n`: number and path are forced text, `action` is the grammar of its action."""
     step = step_format(name)
     values = {"N": str(n), "PATH": action_path(path), "ACTION": action}
     return step.bind(**{slot: values[slot] for slot in step.slots})
 
 
 def thought_grammar(n: int) -> Grammar:
-    """The thought of step `n` with the end of its line: a ReAct step whose action is written separately."""
+    """Return the grammar of step `n`'s thought and line end, for a ReAct step whose action is written separately."""
     return shipped_grammar("steps/thought").bind(N=str(n))
 
 
 def parse_step(grammar: ContextFreeGrammar, text: str) -> StepText:
-    """The thought and the action of a whole step written under masks of `grammar`.
+    """Return the thought and the action of a whole step that was written under masks of `grammar`.
 
-    The action is exactly what the grammar's slot wrote; spaces around the thought are dropped.
+    The action is exactly the text of the grammar's slot; spaces around the thought are dropped.
     """
     parts = parse(grammar, text)
     return StepText(parts.get("thought", "").strip(), parts["ACTION"])
 
 
 def read_step(name: str, n: int, text: str) -> StepText:
-    """The thought and the action of a step written without masks; an empty action if there is none.
+    """Return the thought and the action of a step that was written without masks; an empty action if there is none.
 
     The action is the rest of the first line that begins with "Action"; the thought is the text before that line. Spaces
     around both are dropped. `text` may lack the step's head.

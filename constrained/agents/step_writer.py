@@ -1,4 +1,4 @@
-"""Let a model write the next step of an episode: its prompt, its grammar, and reading back what was written."""
+"""Let a model write the next step of an episode: build its prompt and grammar, and read back what was written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from constrained.decoding.request import Request
 from constrained.errors import ConstrainedError
 
 FREE_REASONING = 320
-"""Tokens of a whole chain of thought without masks."""
+"""Most tokens of a whole chain of thought without masks."""
 
 
 def play_step(episode: Episode, role: str = POLICY) -> Requests[Step | None]:
@@ -35,10 +35,10 @@ def play_step(episode: Episode, role: str = POLICY) -> Requests[Step | None]:
 def write_step(
     episode: Episode, action: Grammar, tokens: int | None = None, role: str = POLICY, stop: str | None = None
 ) -> Requests[Step | None]:
-    """Let a role's model write a step, with masks on one whose action is of `action`; nothing is done yet.
+    """Let a role's model write a step without doing it; with masks on, `action` is the grammar of its action.
 
-    None, and the episode ends, if `tokens` (default: those left) are too few. A chooser is told that `stop` ends
-    the plan, if it is given.
+    None, and the episode ends, if `tokens` (default: those left) are too few. A chooser is told which action `stop`
+    ends the plan, if there is one.
     """
     if episode.writer.chooser(role) is not None:
         chosen = yield ChoiceRequest("", role=role, choice=_choice(episode, action, stop))
@@ -60,7 +60,7 @@ def write_step(
 
 
 def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[Step]:
-    """Let a server's model write a step: the action alone in the form "act", else the whole step."""
+    """Let a server's model write a step: in the format "act" the action alone, else the whole step."""
     form, n, masks = episode.settings.step_format, len(episode.steps) + 1, episode.settings.constrained
     whole = action if form == "act" else step_grammar(form, n, episode.path, action)
     left = episode.writer.tokens_left()
@@ -79,11 +79,11 @@ def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[St
 
 
 def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
-    """What a chooser is asked, if `action` writes what is admitted."""
+    """Return the choice that a chooser is given among the admitted actions."""
     knowledge, actions = episode.space.knowledge, action.texts()
     if actions is None:
         raise ConstrainedError(
-            f"a chooser needs a list of the actions, but those of {knowledge.name} hold free text here, or are more "
+            f"a chooser needs a list of actions, but here those of {knowledge.name} hold free text, or there are more "
             f"than {MAX_TEXTS:,}",
             "give a language model",
         )
@@ -96,7 +96,7 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
 
 
 def next_prompt(episode: Episode, role: str = POLICY) -> str:
-    """What a model reads before the next step."""
+    """Return the prompt before the next step."""
     return build_prompt(
         episode.writer.model(role), episode.space.knowledge.to_text(), episode.plan.task, episode.settings.step_format,
         episode.world.facts(), episode.steps, _known_here(episode),
@@ -104,23 +104,23 @@ def next_prompt(episode: Episode, role: str = POLICY) -> str:
 
 
 def _known_here(episode: Episode) -> str:
-    """What is in view, and what a strategy found out."""
+    """Return what is in view and what the strategy found out, as lines."""
     view = "" if episode.settings.step_format == "fireact" else episode.world.in_view(episode.space.knowledge.slots)
     return "\n".join(filter(None, [view, episode.hints]))  # FireAct's data has no such lines
 
 
 def next_head(episode: Episode, role: str = POLICY) -> str:
-    """The known beginning of the next step (its path, for instance), with which the prompt ends.
+    """Return the fixed beginning of the next step (its path, for instance), with which the prompt ends.
 
     Most tokenizers join a space to the word after it, so the last space is left to the model; the embedded model
-    was trained to continue after it.
+    was trained to continue after the space.
     """
     head = step_head(episode.settings.step_format, len(episode.steps) + 1, episode.path)
     return head if episode.writer.model(role).is_embedded else head.rstrip(" ")
 
 
 def next_grammar(episode: Episode, action: Grammar, role: str = POLICY) -> CompiledGrammar:
-    """The grammar of the next step with `action` in it, compiled once for all uses."""
+    """Return the compiled grammar of the next step with `action` in it; compiled once for all uses."""
     key = (episode.phase, len(episode.plan.steps), action, episode.writer.model(role).vocabulary)
     if episode.compiled is None or episode.compiled[0] != key:
         grammar = step_grammar(episode.settings.step_format, len(episode.steps) + 1, episode.path, action)

@@ -1,4 +1,4 @@
-"""Runs of a suite: every task is played with one strategy and recorded step by step; interrupted runs are continued."""
+"""Run a suite: play every task with one strategy, record each step, and continue interrupted runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def header(
     settings: Settings,
     judge: ActionKnowledge | None = None,
 ) -> dict[str, Any]:
-    """The header of a run's file: everything its results depend on; of a traced run also what its pages show."""
+    """Return the header of a run's file: everything that the results depend on; for a traced run also the knowledge."""
     known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
     return {
         "suite": suite.name,
@@ -55,7 +55,7 @@ def header(
 
 
 def model_versions(models: Models) -> dict[str, dict]:
-    """The models, with digests of their weights, and the versions of the packages that run them."""
+    """Return the models, with digests of their weights, and the versions of the packages that run them."""
     return {
         "models": {role: {"name": m.name, "digest": _digest(m)} for role, m in models.items()},
         "versions": {"constrained": __version__, **{name: _version(name) for name in PACKAGES}},
@@ -63,17 +63,17 @@ def model_versions(models: Models) -> dict[str, dict]:
 
 
 def _digest(model: LoadedModel | RemoteModel | Chooser) -> str:
-    # LoadedModel has no attribute `digest`: isinstance(model, Chooser) would read it, and so all weights, at every step
+    # Not isinstance(model, Chooser): checking that protocol would read the attribute `digest`, and so all weights.
     return model.weights_digest() if isinstance(model, LoadedModel) else model.digest
 
 
 def label(head: Mapping[str, Any]) -> str:
-    """A name for a run's file that is unique to its header."""
+    """Return a name for a run's file that is unique to its header."""
     settings = head["settings"]
     masks = "on" if settings["constrained"] else "off"
     suite = head["suite"].replace("/", "-").replace(" ", "-")
-    other = f"-{head['knowledge']['name']}" if "judge" in head else ""
-    return f"{suite}-{settings['strategy']}{other}-masks-{masks}-{digest(json.dumps(head, sort_keys=True))[:10]}"
+    knowledge = f"-{head['knowledge']['name']}" if "judge" in head else ""
+    return f"{suite}-{settings['strategy']}{knowledge}-masks-{masks}-{digest(json.dumps(head, sort_keys=True))[:10]}"
 
 
 def play_suite(
@@ -86,22 +86,22 @@ def play_suite(
     workers: Any = None,
     judge: ActionKnowledge | None = None,
 ) -> Iterator[tuple[Task, dict]]:
-    """Play every task of `suite` that `file` doesn't hold yet; yields each task with its "end", those in `file` first.
+    """Play every task of `suite` that `file` doesn't hold yet; yield each task with its "end", those in `file` first.
 
     Parameters
     ----------
     batch : int
         Tasks played side by side; the results don't depend on it.
     workers : optional
-        Plays the tasks in other processes: its `play` is called like the one of this module, without the models.
+        Plays the tasks in other processes: its `play` is called like `play` here, without the models.
     judge : ActionKnowledge, optional
-        Gives the verdicts, though agents are held to `knowledge`.
+        Gives the verdicts, if they are not to come from `knowledge`.
     """
     missing = {}
     for task in suite.tasks:
         record = file.tasks.get(task.name)
         end = record.end if record else None
-        if end is None or "failure" in end:  # a task that failed, as its environment died, is played again
+        if end is None or "failure" in end:  # a task that failed (its environment died) is played again
             missing[task.name] = task
         else:
             yield task, end
@@ -127,9 +127,10 @@ def play_all(
     words: str = "",
     judge: ActionKnowledge | None = None,
 ) -> list[dict]:
-    """The "end" of every task of `suite`, with its "name" and "kind"; tasks finished at `path` aren't played again.
+    """Play a suite, and return the "end" of every task with its "name" and "kind".
 
-    On a terminal, a progress bar that starts with `words` is shown.
+    Tasks that are finished in the file at `path` aren't played again. On a terminal, a progress bar that starts with
+    `words` is shown.
     """
     records = []
     with (
@@ -152,9 +153,9 @@ def play(
     batch: int = 1,
     judge: ActionKnowledge | None = None,
 ) -> Iterator[dict]:
-    """The lines of a run (see `run_file`), as the tasks are played; tasks in `unfinished` are continued."""
+    """Play tasks, and yield the lines of the run (see `run_file`); tasks in `unfinished` are continued."""
     diverged: list[Task] = []
-    playing: dict[Rollout, tuple[Task, int, int]] = {}  # how many of its steps and answers are written
+    playing: dict[Rollout, tuple[Task, int, int]] = {}  # the task, and how many of its steps and answers are written
 
     def rollouts() -> Iterator[Rollout]:
         for task in tasks:
@@ -166,7 +167,7 @@ def play(
     for rollout in schedule(rollouts(), batch):
         task, steps, answers = playing[rollout]
         plan, earlier = rollout.episode.plan, unfinished.get(task.name)
-        if earlier and not steps:  # it has just been replayed
+        if earlier and not steps:  # the recorded answers have just been replayed
             if not _agrees(rollout, earlier):
                 rollout.close()
                 del playing[rollout]
@@ -193,7 +194,7 @@ def rollout_of(
     recorded: Iterable[Generation] = (),
     judge: ActionKnowledge | None = None,
 ) -> Rollout:
-    """A task with its strategy, not started yet; `recorded` answers its first requests."""
+    """Return a rollout of a task, not started yet; `recorded` answers its first requests."""
     plan = Plan(
         "", knowledge.name, settings.strategy, models[POLICY].name, settings.constrained, settings.seed,
         level=settings.level,
@@ -203,7 +204,7 @@ def rollout_of(
 
 
 def _in_environment(task: Task, episode: Episode) -> Strategy:
-    """The episode's strategy, in an environment that is opened for it and closed after it."""
+    """Run the episode's strategy in the task's environment, which is opened for it and closed after it."""
     environment = task.make()
     try:
         episode.world = World(environment)
@@ -215,13 +216,13 @@ def _in_environment(task: Task, episode: Episode) -> Strategy:
 
 
 def ending(rollout: Rollout) -> dict[str, Any]:
-    """The "end" of a task that was played."""
+    """Return the "end" of a task that was played."""
     failure = rollout.failure
     return summary(rollout.episode.plan) | ({"failure": f"{type(failure).__name__}: {failure}"} if failure else {})
 
 
 def _agrees(rollout: Rollout, earlier: TaskRecord) -> bool:
-    """Whether a replayed task has done the recorded steps, or failed on the way there."""
+    """Whether a replayed task has done the recorded steps, or failed before it could do them all."""
     made = [(s.action, s.observation) for s in rollout.episode.plan.steps]
     recorded = [(s["action"], s["observation"]) for s in earlier.steps]
     return made[: len(recorded)] == recorded or (rollout.failure is not None and made == recorded[: len(made)])

@@ -1,6 +1,6 @@
-"""The trace of an answer: each token beside the likeliest one that its mask excluded, and the rule that excludes it.
+"""The trace of an answer: each token, the likeliest token that the mask excluded there, and the rule that excludes it.
 
-Plain data for people to look at (`constrained.pages`), recorded in the run's file with the answer.
+Traces are plain data, recorded in the run's file with the answer and shown by `constrained.pages`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ACTION = "ACTION"
 """The slot of step formats that holds the actions."""
 
 WORTH_A_REASON = 0.01
-"""Probability from which on a forbidden token is explained: an explanation takes a millisecond."""
+"""Least probability of a forbidden token that is explained: an explanation takes a millisecond."""
 
 SOME = 60
-"""Admitted actions that are named, at most."""
+"""Most admitted actions that are named."""
 
 LEFT_OUT = {
     "done before": "the rules admit it, but it was done before in this very situation",
@@ -34,11 +34,11 @@ LEFT_OUT = {
     "not listed": "the rules admit it, but the environment doesn't list it among what can be done now",
     "too long": "the rules admit it, but too few tokens are left to end after it",
 }
-"""Why actions are left out that the rules admit."""
+"""Why the masks leave out actions that the rules admit."""
 
 
 def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
-    """The knowledge as pages show it, independent of its file: its graph as SVG, its text, its rules."""
+    """Return the knowledge as pages show it, independent of its file: its graph as SVG, its text, its rules."""
     return {
         "knowledge": knowledge.name,
         "svg": knowledge.to_svg(),
@@ -50,22 +50,22 @@ def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
 
 
 def trace_of(generation: Generation, request: Request, episode: Episode) -> dict[str, Any]:
-    """What the model could write when it wrote an answer, and its tokens.
+    """Return the trace of an answer: its tokens, and what the model could have written.
 
     Parameters
     ----------
     generation : Generation
         With the tokens that each mask excluded (`Request.show_forbidden`).
     episode : Episode
-        As it was when it asked.
+        In the state in which it made the request.
 
     Returns
     -------
     dict
         "prompt"; "begun", the part of the text that the prompt ends with; "place", the last action on the path; "open",
         the names of the actions that the knowledge admits; "choices", the number of concrete actions that the model
-        could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
-        and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
+        could write (None: too many to count, or no action was requested; with masks off: those that the rules admit),
+        and "some" of them; "left_out", the number of further actions that the rules admit; "tokens".
     """
     knowledge, grammar = episode.space.knowledge, request.grammar
     assert not isinstance(grammar, Grammar), "an episode's requests have compiled grammars"
@@ -95,46 +95,46 @@ def _tokens(generation: Generation, answered: _Answered, vocabulary: Vocabulary)
         if token.forced:
             data["forced"] = True
         if token.forbidden is not None:
-            other, probability = token.forbidden
-            data["forbidden"] = {**_shown(other, vocabulary), "p": _short(probability)}
+            excluded, probability = token.forbidden
+            data["forbidden"] = {**_shown(excluded, vocabulary), "p": _short(probability)}
             if probability >= WORTH_A_REASON:
-                ends = other in vocabulary.eos_token_ids
-                data["forbidden"] |= answered.why_not(so_far, _bytes(other, vocabulary), ends)
+                ends = excluded in vocabulary.eos_token_ids
+                data["forbidden"] |= answered.why_not(so_far, _bytes(excluded, vocabulary), ends)
         yield data
         so_far += vocabulary.tokens[token.id]
 
 
 def _bytes(token: int, vocabulary: Vocabulary) -> bytes:
-    """A token's text; empty for a padding id that the model has but its tokenizer doesn't."""
+    """Return a token's bytes; empty for a padding id that the model has but its tokenizer doesn't."""
     return vocabulary.tokens[token] if token < len(vocabulary.tokens) else b""
 
 
 def _shown(token: int, vocabulary: Vocabulary) -> dict[str, Any]:
-    """A token's text, or the bytes of a part of a character; and whether it ends the text."""
+    """Return a token's text (its bytes, if it is part of a character), and whether it ends the text."""
     text = _bytes(token, vocabulary).decode("utf-8", "backslashreplace") or f"<token {token}>"
     return {"text": text, "end": True} if token in vocabulary.eos_token_ids else {"text": text}
 
 
 def _short(probability: float) -> float:
-    """Enough digits to show and to sort by."""
+    """Round a probability to the digits that pages show and sort by."""
     return float(f"{probability:.4g}")
 
 
 @dataclass(frozen=True)
 class _Answered:
-    """An answered request, to explain why tokens could not come in its answer."""
+    """An answered request, which explains why a token could not come in its answer."""
 
     begun: str  # the part of the text that is in the prompt
     text: str  # the answer
     grammar: CompiledGrammar | None
     episode: Episode
-    action: Grammar | None  # the admitted actions, if an action was asked for
-    left_out: list[str]  # actions that the rules admit, but not `action`
+    action: Grammar | None  # the admitted actions, if an action was requested
+    left_out: list[str]  # actions that the rules admit and `action` doesn't
 
     def why_not(self, so_far: bytes, token: bytes, ends: bool) -> dict[str, str]:
-        """Why `token` can't come after `so_far`: the "kind" of reason, and the "reason".
+        """Return why `token` can't come after `so_far`: the "kind" of reason, and the "reason".
 
-        If it is a rule, also the "rule", "at" which source position it is written, and that "line".
+        If the reason is a rule, also the "rule", the source position "at" which it is written, and that "line".
         """
         knowledge, begin = self.episode.space.knowledge, self._action_begin
         if begin is None or len(so_far) < begin or knowledge.source_map is None:
@@ -150,7 +150,7 @@ class _Answered:
 
     @cached_property
     def _action_begin(self) -> int | None:
-        """Where the action begins, in bytes."""
+        """The offset of the action in the text, in bytes."""
         if self.action is None or self.grammar is None:
             return None
         whole = self.begun + self.text
@@ -162,7 +162,7 @@ class _Answered:
         return (state and expected(state)) or "its end"
 
     def _left_out_as(self, text: str) -> str:
-        """Why what the rules admit was left out: a key of `LEFT_OUT`."""
+        """Return why the masks left out an action that the rules admit: a key of `LEFT_OUT`."""
         meant = [action for action in self.left_out if action.startswith(text)]
         if not meant:
             return "too long"
@@ -173,7 +173,7 @@ class _Answered:
 
 
 def _rule(found: Explanation) -> dict[str, str]:
-    """The rule that an explanation names, and where it is written."""
+    """Return the rule that an explanation names, and where it is written."""
     spot = found.said_by or next((item.spot for item in found.expected if item.spot is not None), None)
     if spot is None or not spot.line:
         return {}

@@ -1,4 +1,4 @@
-"""An episode's environment, with what the agent remembers of it."""
+"""`World`: an episode's environment, with what the agent remembers of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.commands import slot_values
 
 MAX_NAMED = 30
-"""Values of a slot, or keys, that a prompt names."""
+"""Most values (or keys) of a slot that a prompt names."""
 
 
 class Result(NamedTuple):
@@ -38,23 +38,23 @@ class Result(NamedTuple):
 
 
 class World:
-    """An environment with the optional abilities of `constrained.environments.base` filled in.
+    """An environment, with defaults for the optional abilities of `constrained.environments.base` that it lacks.
 
     Parameters
     ----------
     environment : Environment or None
         None: nothing is executed.
     memory : Memory, optional
-        Until the environment is reset and offers its own.
+        The memory until the environment is reset, which replaces it.
 
     Attributes
     ----------
     history : History
-        What was done in which situation.
+        The actions done in each situation.
     supposed : Facts or None
-        In a plan written ahead: the facts after its actions.
+        In a plan written ahead, the facts after the planned actions.
     commands : frozenset of str or None
-        What can be done now, if the environment lists it.
+        The commands that are possible now, if the environment lists them.
     """
 
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
@@ -66,7 +66,7 @@ class World:
         self.commands: frozenset[str] | None = None
 
     def reset(self) -> str:
-        """Start anew with a fresh memory; returns the first observation."""
+        """Start the environment anew, with a fresh memory, and return the first observation."""
         assert self.environment is not None, "only an environment can be started"
         if not hasattr(self.environment, "reset"):
             raise ConstrainedError(f"{self.environment!r:.80} is no environment", "it has reset() and step(action)")
@@ -76,46 +76,44 @@ class World:
         return observation
 
     def remember_from(self, first_observation: str) -> None:
-        """Take a fresh memory that begins with this observation, if the environment offers one."""
+        """Replace the memory by a fresh one that begins with this observation, if the environment offers one."""
         environment = self.environment
         self.memory = environment.memory(first_observation) if isinstance(environment, WithMemory) else None
 
     def slots(self, knowledge: ActionKnowledge) -> Mapping[str, Binding]:
-        """What the slots of `knowledge` may be bound to now, from what is in view and what is remembered."""
+        """Return the values of the slots of `knowledge` now, from what is in view and what is remembered."""
         found: dict[str, Binding] = {}
         if isinstance(self.environment, WithCommands):
             commands = self.environment.admissible()
-            if not isinstance(commands, (list, tuple, set)) or not all(isinstance(one, str) for one in commands):
+            if not isinstance(commands, (list, tuple, set)) or not all(isinstance(text, str) for text in commands):
                 raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
             found.update(slot_values(knowledge.grammar, commands))
             self.commands = frozenset(commands)
         elif isinstance(self.environment, WithView):
             view = self.environment.view()
             if not isinstance(view, Mapping):
-                raise ConstrainedError(
-                    f"view() gave {view!r:.80}", "return a dict: slot -> the values that are there now"
-                )
+                raise ConstrainedError(f"view() gave {view!r:.80}", "return a dict: slot -> its values now")
             found.update(view)
         if isinstance(self.memory, MemoryWithSlots):
             remembered = self.memory.slots()
             found.update(remembered)
-            if not knowledge.slots.isdisjoint(remembered):  # more can be named than can be done now
+            if not knowledge.slots.isdisjoint(remembered):  # the knowledge admits more than what is possible now
                 self.commands = None
         self.shown = found
         return found
 
     def told(self) -> Facts | None:
-        """The facts that the environment tells, if it does; these are all there are, unlike those of a memory."""
+        """Return the environment's facts, if it has any; these are all that hold, unlike those of a memory."""
         return self.environment.facts_now() if isinstance(self.environment, WithFacts) else None
 
     def suppose(self, facts: Facts | None, action: str | None = None) -> None:
-        """Take facts as those that hold, in a plan written ahead; `action` is what led to them."""
+        """Suppose that these facts hold, in a plan written ahead; `action` led to them."""
         before, self.supposed = self.situation(), facts
         if action is not None:
             self.history.record(before, action, self.situation())
 
     def step(self, action: str) -> Result:
-        """Do an action, and remember it."""
+        """Do an action, and remember its result."""
         environment = self.environment
         assert environment is not None, "only an environment can carry out actions"
         before = self.situation()
@@ -130,21 +128,21 @@ class World:
         return Result(observation, had_effect, dict(outcome), done)
 
     def known_facts(self) -> Facts | None:
-        """What is known as facts: by the memory, or else by the environment."""
+        """Return the facts that the memory knows, or else the environment, or else those supposed."""
         for source in (self.memory, self.environment):
             if isinstance(source, WithFacts) and (facts := source.facts_now()) is not None:
                 return facts
         return self.supposed
 
     def situation(self) -> Hashable:
-        """What is known now: where it is the same again, nothing has changed. None: nothing is remembered."""
+        """Return all that is known now: equal values mean that nothing has changed. None: nothing is remembered."""
         if self.memory is not None and self.supposed is None:
             return self.memory.situation()
         facts = self.known_facts() if self.supposed is None else self.supposed
         return None if facts is None else facts.state
 
     def in_view(self, slots: Collection[str]) -> str:
-        """The first observation, and what `slots` hold now, as lines for a prompt; empty where a memory tells it."""
+        """Return the first observation and the values of `slots` as lines for a prompt; empty if there is a memory."""
         if self.memory is not None:
             return ""
         lines = [f"{slot}: {_listed(value)}" for slot, value in self.shown.items() if slot in slots]
@@ -152,18 +150,18 @@ class World:
         return "\n".join([*([self.first_observation] if self.first_observation else []), *shown])
 
     def facts(self) -> str:
-        """What is remembered, as lines for a prompt."""
+        """Return the memory as lines for a prompt."""
         return "" if self.memory is None else self.memory.text()
 
 
 def _text(given: Any) -> str:
-    """The observation of `reset`; Gymnasium's environments return it with a dictionary."""
+    """Return the observation of `reset`; Gymnasium's environments return it with a dictionary."""
     observation = given[0] if isinstance(given, tuple) and len(given) == 2 else given
     return observation if isinstance(observation, str) else str(observation)
 
 
 def _stepped(given: Any) -> tuple[str, float, bool]:
-    """Observation, reward and whether it is over; of Gymnasium's five values, it is over if terminated or truncated."""
+    """Return observation, reward and done; of Gymnasium's five values, done is terminated or truncated."""
     if isinstance(given, tuple) and len(given) == 5:
         given = (given[0], given[1], bool(given[2] or given[3]))
     if not isinstance(given, tuple) or len(given) != 3:
@@ -177,9 +175,9 @@ def _stepped(given: Any) -> tuple[str, float, bool]:
 
 def _listed(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "; ".join(f"at {key}: {_listed(one)}" for key, one in islice(value.items(), MAX_NAMED)) or "none"
+        return "; ".join(f"at {key}: {_listed(v)}" for key, v in islice(value.items(), MAX_NAMED)) or "none"
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)
-    texts = [str(one) for one in value]
+    texts = list(map(str, value))
     more = f" and {len(texts) - MAX_NAMED} more" if len(texts) > MAX_NAMED else ""
     return ", ".join(texts[:MAX_NAMED]) + more if texts else "none"

@@ -125,7 +125,8 @@ def _add_self_learning(kinds) -> None:
     add("--walk", type=int, default=20, metavar="N", help="with --pddl: actions of a walk, at most (default: 20)")
     add_model(parser)
     add("--knowledge", help="shipped name or path of a .lark file (default: that of the training tasks)")
-    add("--strategy", default="knowagent", choices=tuple(STRATEGIES), help="how tasks are played (default: knowagent)")
+    words = "how tasks are played (default: knowagent; with --pddl always act)"
+    add("--strategy", choices=tuple(STRATEGIES), help=words)
     add("--masks", choices=("on", "off"), default="on", help="in training play (default: on)")
     add("--test-masks", choices=("on", "off"), help="in tests (default: as --masks)")
     add_level(parser)
@@ -169,8 +170,8 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
     check_disjoint(train, tests)
     masks = (arguments.test_masks or arguments.masks) == "on"
     steps = arguments.max_steps or train.max_steps
-    step_format = STEP_FORMATS[arguments.strategy]
-    test = Settings(arguments.strategy, step_format, masks, steps, level=arguments.level, seed=tuning.seed)
+    strategy = arguments.strategy or "knowagent"
+    test = Settings(strategy, STEP_FORMATS[strategy], masks, steps, level=arguments.level, seed=tuning.seed)
     reports = self_learning(
         train,
         tests,
@@ -200,6 +201,16 @@ def _in_domain(arguments: argparse.Namespace) -> int:
 
     if arguments.train or arguments.test or arguments.model:
         raise ConstrainedError("--pddl makes its own tasks and model", "leave out --train, --test and --model")
+    if arguments.knowledge or arguments.device:
+        raise ConstrainedError(
+            "with --pddl the domain is the action knowledge, and the network is tuned on the CPU",
+            "leave out --knowledge and --device",
+        )
+    if arguments.strategy not in (None, "act") or "off" in (arguments.masks, arguments.test_masks):
+        raise ConstrainedError(
+            "the network that --pddl tunes chooses among the actions that masks admit, and writes no thoughts",
+            "leave out --strategy, --masks and --test-masks",
+        )
     for name in ("tasks", "test_tasks", "walk"):
         if getattr(arguments, name) < 1:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}", "use 1 or more")
@@ -221,7 +232,7 @@ def _in_domain(arguments: argparse.Namespace) -> int:
         name = f"walks of round {number}, seed {tuning.seed}"
         return make(name=name, number=arguments.tasks, other_than=held_out)
 
-    settings = Settings("act", "act", True, steps, seed=tuning.seed)
+    settings = Settings("act", "act", True, steps, level=arguments.level, seed=tuning.seed)
     reports = self_learning(
         train,
         [test],

@@ -60,5 +60,5 @@ def test_a_server_that_is_away_fails_the_plan():
 
 
 def test_other_texts_than_steps_are_refused(server):
-    with pytest.raises(ConstrainedError, match="a model behind a server writes steps"):
+    with pytest.raises(ConstrainedError, match="a model behind a server writes only steps"):
         generate_plan("put a mug in the cabinet", model=RemoteModel(server.url, "tiny"), strategy="lumos")

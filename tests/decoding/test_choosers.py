@@ -68,7 +68,7 @@ def test_what_a_chooser_cannot_do_is_told():
 
     for given, problem in [
         ({"model": "random", "constrained": False}, "masks"),
-        ({"model": "random", "strategy": "lumos"}, "planner is to write a text"),
+        ({"model": "random", "strategy": "lumos"}, "planner must write a text"),
         ({"model": Wrong()}, "not admitted"),
     ]:
         with pytest.raises(ConstrainedError, match=problem):

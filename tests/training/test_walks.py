@@ -74,7 +74,23 @@ def test_a_paired_test_counts_only_the_tasks_that_differ():
     assert paired(dict.fromkeys(names, False), dict.fromkeys(names, True))["p"] == 2 / 2**10
 
 
-@pytest.mark.parametrize("wrong", [["--train", "household"], ["--tasks", "0"], ["--model", "x"]])
-def test_options_that_do_not_go_together_are_an_error(wrong, tmp_path, capsys):
+def test_the_level_of_masks_is_honoured(tmp_path):
+    (tmp_path / "domain.pddl").write_text(BLOCKS)
+    (tmp_path / "problem.pddl").write_text(SUSSMAN)
+    command = ["train", "self-learning", "--pddl", str(tmp_path / "domain.pddl"), str(tmp_path / "problem.pddl"),
+               "--tasks", "2", "--test-tasks", "2", "--walk", "4", "--epochs", "1", "--rounds", "1"]  # fmt: skip
+    assert main([*command, "--level", "goal", "--output", str(tmp_path / "run")]) == 0
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["synthesis"]["level"] == run["test"]["level"] == "goal"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--train", "household"], ["--tasks", "0"], ["--model", "x"], ["--knowledge", "household"],
+        ["--device", "cuda"], ["--strategy", "react"], ["--masks", "off"], ["--test-masks", "off"],
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_an_error(wrong, capsys):
     assert main(["train", "self-learning", "--pddl", "domain.pddl", "problem.pddl", *wrong]) != 0
-    assert "hint:" in capsys.readouterr().err
+    assert wrong[0] in capsys.readouterr().err

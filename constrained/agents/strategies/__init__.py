@@ -1,6 +1,7 @@
-"""The strategies of the papers, each a generator over an `Episode` that reads like its algorithm.
+"""The strategies of the papers, each a generator function over an `Episode` that reads like its algorithm.
 
-To add one: write a generator function in a module of this folder, and name it in `STRATEGIES` and `STEP_FORMATS`.
+To add a strategy, write a generator function in a module of this folder, and name it in `STRATEGIES` and
+`STEP_FORMATS`.
 """
 
 from constrained.agents.strategies.lumos import lumos, lumos_onetime
@@ -32,9 +33,9 @@ STEP_FORMATS = {
     "fireact": "fireact",
     "knowagent": "knowagent",
 }
-"""Name -> the form of one step."""
+"""Name -> the format of one step."""
 
 UNEXECUTED = {"cot": cot, "rewoo": rewoo}
-"""Strategies with their own way to plan without an environment; the others then plan by `open_loop`."""
+"""Strategies that plan without an environment in their own way; the others use `open_loop`."""
 
 __all__ = ["STEP_FORMATS", "STRATEGIES", "UNEXECUTED", "open_loop"]

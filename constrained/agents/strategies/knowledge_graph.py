@@ -1,8 +1,8 @@
-"""The knowledge graph of WESE (section 3.2): triples read from observations, and those that a task needs.
+"""The knowledge graph of WESE (section 3.2): triples read from observations, and retrieval of those that a task needs.
 
-An environment's own rules extract triples and the task's entities, if its texts have a known form. Otherwise a model
-writes them under masks (`grammars/steps/triples.lark` and `entities.lark`): heads and tails are words of the
-observation or of the action before it, entities are nodes of the graph, so none is invented.
+An environment whose texts have a known form extracts triples and the task's entities by rules of its own. Otherwise a
+model writes them under masks (`grammars/steps/triples.lark` and `entities.lark`): heads and tails are words of the
+observation or of the action before it, entities are nodes of the graph, so it can't invent any.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:  # networkx takes a fifth of a second to import
     from networkx import MultiDiGraph
 
 BETWEEN = " | "
-"""Separates head, relation and tail; commas and brackets are frequent in names."""
+"""Separates head, relation and tail. Not a comma or a bracket: these are frequent in names."""
 
 READ_CHARACTERS = (2000, 1000, 500, 200)
-"""Characters of an observation, or of a list of names, that are read: the most that the context has room for."""
+"""Characters of an observation, or of a list of names, that a prompt may show: the first that fits is taken."""
 
 NAME_WORDS = 6
 NAME_CHARACTERS = 60
-"""The longest name of an entity."""
+"""Limits on the name of an entity."""
 
 MOST_TRIPLES = 12
 MOST_ENTITIES = 10
-"""Of one text, as the grammars bound them."""
+"""Limits on one text, as in the grammars."""
 
 TRIPLES_TOKENS = 300
 ENTITIES_TOKENS = 150
@@ -67,9 +67,9 @@ class Triple(NamedTuple):
 
 
 def knowledge_graph(triples: Iterable[tuple[str, str, str]]) -> MultiDiGraph:
-    """Algorithm 1: entities are nodes, relations edges from head to tail.
+    """Build the graph (Algorithm 1): entities are nodes, relations edges from head to tail.
 
-    Unlike in the adjacency matrix printed there, two relations between the same two entities are both kept.
+    Unlike the paper's adjacency matrix, it keeps two relations between the same two entities.
     """
     from networkx import MultiDiGraph
 
@@ -80,12 +80,12 @@ def knowledge_graph(triples: Iterable[tuple[str, str, str]]) -> MultiDiGraph:
 
 
 def one_hop(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = None) -> list[Triple]:
-    """Algorithm 2: the triples between each entity and its neighbours, in the order of the entities.
+    """Return the triples between each entity and its neighbours (Algorithm 2), in the order of the entities.
 
-    Neighbours are on either side of a relation, as the paper's text says: the printed loop would find a thing's
-    location by the thing, but not by the location.
+    Neighbours are on either side of a relation, as the paper's text says: the printed loop would find where a thing is
+    from the thing, but not from its location. Entities that aren't in the graph have no neighbours.
 
-    `entities`: those that aren't in the graph have no neighbours. `limit`: at most so many triples.
+    `limit`: most triples to return.
     """
     found: dict[Triple, None] = {}
     for entity in entities:
@@ -96,7 +96,7 @@ def one_hop(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = No
 
 
 def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
-    """The triples in the observation after `step`, by rule or by the model of `role`."""
+    """Extract the triples from the observation after `step`, by rule or by the model of `role`."""
     observation = step.observation or ""
     if isinstance(episode.world.environment, WithTriples):
         return [Triple(*triple) for triple in episode.world.environment.triples(observation)]
@@ -113,7 +113,7 @@ def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
 
 
 def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[list[str]]:
-    """The nodes of the graph that the task is about (Algorithm 2, line 1)."""
+    """Choose the nodes of the graph that the task is about (Algorithm 2, line 1)."""
     environment, nodes = episode.world.environment, list(graph.nodes)
     if isinstance(environment, WithTriples):
         return list(environment.entities(nodes))
@@ -122,7 +122,7 @@ def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[
         listed = "\n".join([*nodes, ""])[:characters].rpartition("\n")[0]
         return f"{_ENTITIES}\n\nTask: {episode.plan.task}\nNames:\n{listed}\nThe task is about:"
 
-    readable = [node for node in nodes if node != _NONE and "\n" not in node]  # a line each that says nothing else
+    readable = [node for node in nodes if node != _NONE and "\n" not in node]  # so that each line names one node
     if not readable:
         return []
     grammar = shipped_grammar("steps/entities").bind(NODE=readable)
@@ -132,7 +132,7 @@ def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[
 
 
 def names(text: str) -> list[str]:
-    """Possible names in `text`: sequences of up to `NAME_WORDS` words without punctuation between them."""
+    """Return the possible names in a text: sequences of up to `NAME_WORDS` words without punctuation between them."""
     found: dict[str, None] = {}
     for piece in _PIECES.split(text):
         words = [word for word in piece.split() if word.isprintable()]
@@ -145,9 +145,9 @@ def names(text: str) -> list[str]:
 
 
 def read_triples(text: str) -> list[Triple]:
-    """The triples in a text, one a line; without masks there may be other lines between them.
+    """Return the triples in a text, one a line; without masks there may be other lines between them.
 
-    No name or relation contains a line break or a bar, so what the grammar wrote is read exactly.
+    No name or relation contains a line break or a bar, so a text written under the grammar is read exactly.
     """
     lines = (_LINE.fullmatch(line.strip()) for line in text.split("\n"))
     found = (Triple(*map(str.strip, line.groups())) for line in lines if line)
@@ -157,13 +157,13 @@ def read_triples(text: str) -> list[Triple]:
 def _extractor_text(
     episode: Episode, role: str, question: Callable[[int], str], grammar: Grammar, tokens: int
 ) -> Requests[str]:
-    """The extractor's answer to a question; empty if the plan has fewer than `tokens` left.
+    """Ask the extractor's model; the answer is empty if the plan has fewer than `tokens` left.
 
-    `question` words the question with so many characters of what is read.
+    `question` returns the question with at most that many characters of the text to read.
     """
     left, model = episode.writer.tokens_left(), episode.writer.model(role)
     if left is not None and left < tokens:
         return ""
     prompt = instruction_that_fits(model, map(question, READ_CHARACTERS))
-    answer = yield from episode.writer.ask(prompt, grammar, role=role, max_new_tokens=tokens, stop="\n\n")
-    return answer.text
+    answer = yield from episode.ask(prompt, grammar, role=role, max_new_tokens=tokens, stop="\n\n")
+    return answer.text if answer else ""

@@ -1,7 +1,7 @@
-"""Whole paths planned ahead: each action is planned as if those before it had been done.
+"""Plan a whole path ahead: each action is planned as if those before it had been done.
 
-A path is carried out afterwards without looking (`plan_ahead`), or not at all (`open_loop`). Chain of thought (`cot`)
-works this way where no action gives an answer.
+The path is carried out afterwards, without looking (`plan_ahead`), or not at all (`open_loop`). Chain of thought
+(`cot`) plans this way if no action gives an answer.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from constrained.planning.relaxed import Relaxed
 from constrained.planning.wording import condition_words
 
 STOPS = ("stop", "stop planning", "the plan is whole")
-"""The extra action that ends a plan that may end: the first of these that is no action of the knowledge."""
+"""The extra action that ends a plan where it may end: the first of these that isn't an action of the knowledge."""
 
 SPARE_STEPS = 3
-"""From this many times the distance to the goal on, it isn't looked at whether the steps that are left suffice."""
+"""With more than this many times the distance to the goal in steps left, they aren't checked to suffice."""
 
 _HOW = "Nothing is observed before the whole plan is written; once it is whole, write `{stop}` as the action."
 
 
 def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
-    """Chain of thought: all the reasoning, then what follows from it, in one text (Wei et al., 2022).
+    """Chain of thought: all the reasoning, then the answer that follows, in one text (Wei et al., 2022).
 
-    If some actions give an answer, the knowledge is reduced to them, and the answer is judged by that: rules about what
-    must be looked up first don't apply. Otherwise a plan is written ahead.
+    If some actions give an answer, the knowledge is reduced to them, for the verdict too: rules about what must be
+    looked up first don't apply. Otherwise a plan is written ahead. Without an environment nothing is executed.
 
-    `episode`: without an environment nothing is executed. `prior`: as in `open_loop`.
+    `prior`: as in `open_loop`.
     """
     answer = answer_only(episode.start)
     if answer is None:
@@ -59,11 +59,11 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
 def plan_ahead(episode: Episode) -> Strategy:
     """Write a whole path after the first observation, then do it without looking.
 
-    Slots are bound to the environment's prior (`WithPrior`), or else to what is in view at first; the verdicts are by
-    that. An action whose objects turn out to be elsewhere has no effect.
+    Slots and verdicts follow the environment's prior (`WithPrior`), or else what is in view at the start. An action
+    whose objects turn out to be elsewhere has no effect.
     """
     first, environment = episode.begin(), episode.world.environment
-    plan = replace(episode.plan, steps=[])  # its answers are the same list: tokens are counted together
+    plan = replace(episode.plan, steps=[])  # shares the list of answers, so that tokens are counted together
     draft = Episode(episode.writer.models, episode.space.knowledge, plan, episode.settings)
     draft.world = World(None, episode.world.memory)
     draft.hints = _HOW.format(stop=_stop_word(episode.space.knowledge))
@@ -75,14 +75,14 @@ def plan_ahead(episode: Episode) -> Strategy:
 
 
 def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
-    """Write a path, step by step, that is whole within the limits.
+    """Write a path, step by step, that is complete within the limits.
 
     Parameters
     ----------
     episode : Episode
-        Without an environment.
+        An episode without an environment.
     prior : Environment, optional
-        Each action is done there, to bind the slots.
+        An environment to do each action in, only to bind the slots.
 
     Raises
     ------
@@ -141,19 +141,19 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
 
 
 def _goal(knowledge: ActionKnowledge) -> Condition | None:
-    """The goal of the problem that the knowledge was given, if it was given one."""
+    """Return the goal of the knowledge's problem, if it has one."""
     return None if knowledge.facts is None else knowledge.facts.task.goal
 
 
 def _at_goal(knowledge: ActionKnowledge) -> bool:
-    """Whether the knowledge has a goal, and a plan that ends here reaches it."""
+    """Whether the knowledge has a goal that a plan which ends here reaches."""
     return _goal(knowledge) is not None and knowledge.may_end
 
 
 def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
-    """The next actions after which the goal may be reached in the steps that are left; all, if there are none.
+    """Return the next actions after which the goal may be reached in the steps left; all, if there are none.
 
-    That an action takes too long is certain where even a plan in which nothing is undone would be too long.
+    Left out are actions after which even a plan in which nothing is ever undone would be too long.
     """
     facts = episode.space.knowledge.facts
     if not episode.settings.constrained or facts is None or facts.task.goal is None:
@@ -173,7 +173,7 @@ def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
 
 
 def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) -> str:
-    """That a plan ends without its goal, and what is missing."""
+    """Return the note of a plan that ends without its goal: why, and what is missing."""
     facts = knowledge.facts
     assert facts is not None
     missing = " and ".join(condition_words(part, facts.task) for part in facts.task.unmet_goal(facts.state))
@@ -193,7 +193,7 @@ def _bind_view(episode: Episode, house: World) -> None:
 
 
 def _stop_word(knowledge: ActionKnowledge) -> str:
-    """The first of `STOPS` that is no action of the knowledge; the last if all are, and then it ends no plan."""
+    """Return the first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no plan."""
     return next((word for word in STOPS if knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
 
@@ -206,13 +206,13 @@ def _too_tight(episode: Episode) -> ConstrainedError:
 
 
 def _steps_left(episode: Episode) -> int:
-    """Steps in which the path must end: those left, fewer if the tokens won't last."""
+    """Return the number of steps in which the path must end: those left, or fewer if the tokens won't last."""
     steps, tokens = episode.settings.max_steps - len(episode.plan.steps), episode.writer.tokens_left()
     return steps if tokens is None else max(1, min(steps, tokens // _step_cost(episode)))
 
 
 def _step_cost(episode: Episode) -> int:
-    """A bound on the tokens of the shortest next step."""
+    """Return a bound on the tokens of the shortest next step."""
     try:
         action = episode.space.knowledge.next_action()
     except KnowledgeError:
@@ -222,6 +222,6 @@ def _step_cost(episode: Episode) -> int:
 
 
 def _reserve(episode: Episode, steps_left: int) -> int:
-    """Tokens kept back to end the path after this step."""
+    """Return the number of tokens to keep back for ending the path after this step."""
     longest = max(episode.space.knowledge.graph.distance.values(), default=1)
     return _step_cost(episode) * max(0, min(steps_left, longest) - 1)

@@ -1,8 +1,8 @@
-"""Reflexion: try, say why it failed, try again with that in mind (Shinn et al., 2023, algorithm 1).
+"""Reflexion: try a task, reflect on why the trial failed, try again (Shinn et al., 2023, algorithm 1).
 
-The environment's verdict on a trial is the evaluator. After a failed trial the model in the role "reflector" writes a
-reflection; the last three are shown. The embedded model reads a memory of facts and was trained on no language, so for
-it the memory itself is kept, if it can be: what was seen where, and what was already done in which situation.
+The evaluator is the environment's verdict on a trial. After a failed trial the model in the role "reflector" writes a
+reflection; the last three are shown in the next trial. The embedded model was not trained on language, so for it the
+memory itself is kept, if the environment allows it: what was seen where, and what was done in which situation.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from constrained.environments.base import LearningMemory
 ROLE = "reflector"
 
 KEPT = 3
-"""Reflections that later trials are shown, at most: the paper's bound on its memory (section 3)."""
+"""Most reflections that a trial is shown: the paper's bound on its memory (section 3)."""
 
 LESSON_TOKENS = 200
-"""Tokens of a reflection; if fewer are left there is no other trial."""
+"""Most tokens of a reflection; if fewer are left, there is no further trial."""
 
 _HEAD = "Reflection:"
 
 
 def reflexion(episode: Episode) -> Strategy:
-    """Play the task until a trial succeeds, or none is left."""
+    """Play the task until a trial succeeds or no trial is left."""
     reflections: list[str] = []
     trials = episode.settings.trials
     embedded = episode.writer.model(ROLE).is_embedded
@@ -49,16 +49,16 @@ def reflexion(episode: Episode) -> Strategy:
 
 
 def _reflect(episode: Episode, earlier: list[str]) -> Requests[str]:
-    """The reflector's text on the trial that has just failed."""
+    """Let the reflector write about the trial that has just failed."""
     tries = [(episode.start.to_text(), kept) for kept in (episode.settings.max_steps, *KEPT_STEPS)]
     prompt = instruction_that_fits(
         episode.writer.model(ROLE),
         (_instruction(episode, text, kept, earlier) for text, kept in [*tries, ("", KEPT_STEPS[-1])]),
     )
-    answer = yield from episode.writer.ask(
+    answer = yield from episode.ask(
         prompt + _HEAD, shipped_grammar("steps/reflection"), role=ROLE, max_new_tokens=LESSON_TOKENS, begun=_HEAD
     )
-    return answer.text.strip()
+    return answer.text.strip() if answer else ""
 
 
 def _instruction(episode: Episode, knowledge_text: str, kept: int, earlier: list[str]) -> str:

@@ -1,11 +1,11 @@
-"""ReWOO: plan every call first, naming results that are still to come, then work, then solve (Xu et al., 2023).
+"""ReWOO: plan all tool calls first, with references to later results, then work, then solve (Xu et al., 2023).
 
 The planner writes lines such as ``#E2 = Search[the mother of #E1]``; with masks on they are numbered in order, refer
-only to evidence of lines above, and call tools in an order that the action knowledge admits. The worker does the calls
-with the evidence put in; ``LLM[...]`` is the paper's tool that asks a language model. The solver reads plan and
-evidence, and answers. No step is written after an observation, which saves tokens.
+only to evidence of lines above, and call tools in an order that the action knowledge admits. The worker makes the calls
+with references replaced by evidence; ``LLM[...]`` is the paper's tool that asks a language model. The solver reads plan
+and evidence, and answers. No step is written after an observation, which saves tokens.
 
-Where no action gives an answer, as in a household, there is nothing to refer to and nothing to solve: a plan is written
+If no action gives an answer, as in a household, there is nothing to refer to and nothing to solve: a plan is written
 ahead and carried out, as in `cot`.
 """
 
@@ -32,10 +32,10 @@ ROLE = "planner"
 """The role that writes the plan; "policy" answers the worker's questions and solves."""
 
 PLAN_TOKENS = 600
-"""Tokens of a plan without masks, which nothing else ends."""
+"""Most tokens of a plan without masks: nothing else is sure to end it."""
 
 EVIDENCE = (1_200, 600, 300, 100, 0)
-"""Characters of each piece of evidence that the solver reads: the most that its context has room for."""
+"""Characters of each piece of evidence that a prompt may show: the first that fits the context is taken."""
 
 ASK = "LLM"
 
@@ -46,7 +46,7 @@ _REFERENCE = re.compile(r"#E(\d+)")
 
 @dataclass(frozen=True)
 class Call:
-    """One step of a plan: its purpose, and a tool with its input, in which references are not replaced yet."""
+    """One step of a plan: its purpose, and a tool with its input, references not replaced yet."""
 
     number: int
     why: str
@@ -79,13 +79,12 @@ def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
 
 
 def read_plan(text: str) -> list[Call]:
-    """The calls in a plan's text, each with the last "Plan:" above it; other lines are ignored.
+    """Return the calls in a plan's text, each with the last "Plan:" above it; other lines are ignored.
 
-    In `grammars/steps/rewoo.lark` no part of a plan holds a line break: what that wrote is read as it was written,
-    whatever its parts look like.
+    In `grammars/steps/rewoo.lark` no part of a plan holds a line break, so a plan written under it is read exactly.
     """
     calls, why = [], ""
-    for line in text.split("\n"):  # as the grammar ends lines: a text may hold other line separators
+    for line in text.split("\n"):  # not splitlines(): parts of a line may hold other line separators
         if call := _CALL.fullmatch(line):
             calls.append(Call(int(call[1]), why, call[2].strip(), call[3]))
         elif reason := _WHY.fullmatch(line):
@@ -94,7 +93,7 @@ def read_plan(text: str) -> list[Call]:
 
 
 def put_in(text: str, evidence: Mapping[int, str]) -> str:
-    """`text` with its references replaced by the evidence they name."""
+    """Replace the references in `text` by the evidence they name."""
     return _REFERENCE.sub(lambda found: evidence.get(int(found[1]), found[0]), text)
 
 
@@ -117,7 +116,7 @@ def _plan(episode: Episode) -> Requests[Generation | None]:
 
 
 def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: int) -> Grammar | None:
-    """The grammar of plans: numbered in order, with references to steps above, tools in an order that is admitted.
+    """Return the grammar of plans: lines numbered in order, references to lines above, tools in an admitted order.
 
     Parameters
     ----------
@@ -126,7 +125,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
     over : collection of str
         Tools after which the answer may be given.
     lines : int
-        Steps of a plan, at most.
+        Most steps of a plan.
 
     Returns
     -------
@@ -134,7 +133,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
         None if there is no plan.
     """
     form = shipped_grammar("steps/rewoo")
-    plans: dict[str, Grammar] = {}  # by the tool called last: those from the next line on
+    plans: dict[str, Grammar] = {}  # tool called last -> the rest of the plan, from the next line on
     for n in range(lines, 0, -1):
         before: list[str] | dict[str, str] = [str(number) for number in range(1, n)] or {}
         longer = {}
@@ -150,7 +149,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
 
 
 def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[str, Sequence[str]]) -> str:
-    """What the planner reads; parts that its context has no room for are left out, the last first."""
+    """Return the planner's prompt; parts that don't fit its context are left out, the last first."""
     parts = [
         "Write a plan for the task below before anything is done. Each step is two lines: `Plan: ` with what the step "
         "is for, then `#E` and the step's number, ` = ` and one tool with its input in brackets. #E1 names what comes "
@@ -171,7 +170,7 @@ def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[s
 
 
 def _work(episode: Episode, call: Call, evidence: Mapping[int, str], written: list[Generation]) -> Requests[str]:
-    """The evidence of a call; `written` are the answers that belong to no step yet."""
+    """Make a call and return its evidence; `written` are the answers that belong to no step yet."""
     if call.tool == ASK:
         tries = (put_in(call.input, _cut(evidence, shown)) for shown in EVIDENCE)
         forms = (f"Answer in one line, as short as you can.\n\n{text}" for text in tries)
@@ -193,7 +192,7 @@ def _cut(evidence: Mapping[int, str], length: int) -> dict[int, str]:
 
 
 def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]) -> None:
-    """Add the calls to the plan as they are, with their references."""
+    """Add the calls to the plan without doing them, references included."""
     episode.plan.open_loop = True
     for call in calls:
         action = _action(episode, call, call.input) if call.tool != ASK else None
@@ -205,9 +204,10 @@ def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]
 
 
 def _action(episode: Episode, call: Call, given: str) -> str | None:
-    """The action that calls the tool with the characters of `given` that the rules admit: evidence can be any text.
+    """Return the action that calls the tool with `given`, without the characters that the rules don't admit.
 
-    None if there is no such action here. What a model wrote without masks is not changed.
+    Evidence can be any text, so it may hold such characters. None if there is no such action here. A call that a model
+    wrote without masks is not changed.
     """
     written = f"{call.tool}[{given}]"
     if not episode.settings.constrained and given == call.input:
@@ -237,7 +237,7 @@ def _solve(
     assert answer is not None, "rewoo is for knowledge with actions that give an answer"
     admitted = set(answer_actions(episode.space.knowledge)).intersection(episode.space.knowledge.may_follow)
     if episode.settings.constrained and not admitted:
-        episode.end("the plan came to no place where the answer may be given")
+        episode.end("the plan ended where the rules don't admit an answer")
         return
     tries = [(calls, _cut(evidence, shown)) for shown in EVIDENCE] + [([], {})]
     prompt = instruction_that_fits(

@@ -1,4 +1,4 @@
-"""WESE: weak exploration, then strong exploitation with what the exploration found (section 3, Algorithm 3)."""
+"""WESE: weak exploration, then strong exploitation of what it found (section 3, Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OVERVIEW = "Find out whatever may help with the task, and nothing else: another 
 def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extractor") -> Strategy:
     """Explore with a weak model, start anew, and act with the policy's model and the triples found.
 
-    Exploring takes "less reasoning and induction" (section 3.3): its steps are bare actions.
+    Exploring takes "less reasoning and induction" (section 3.3), so its steps are bare actions.
 
-    `explorer`, `extractor`: the roles that explore, and that extract triples from the observations.
+    `explorer`, `extractor`: the roles that explore and that extract triples from the observations.
     """
     settings = episode.settings
     episode.settings = replace(settings, step_format="act", max_steps=settings.explore_steps or settings.max_steps)
@@ -27,7 +27,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     memory = episode.world.memory
 
     def not_done(actions: list[str]) -> list[str]:
-        """The actions not done yet after the present observation: they would show the same again."""
+        """Return the actions not done yet after the current observation; the others would show the same again."""
         seen = [episode.plan.first_observation, *(step.observation for step in episode.steps)]
         done = {step.action for before, step in zip(seen, episode.steps) if before == seen[-1]}
         return [action for action in actions if action not in done]
@@ -46,7 +46,9 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     episode.settings = settings
     episode.begin("exploit")
     episode.hints = "\n".join(map(str, retrieved))
-    if isinstance(episode.world.memory, LearningMemory):  # of the rest, only where one need not look again
+    if isinstance(
+        episode.world.memory, LearningMemory
+    ):  # of the triples not retrieved, only which places were searched
         locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
         episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:
@@ -54,12 +56,12 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
 
 
 def sese(episode: Episode) -> Strategy:
-    """The same, with the policy's model in every role."""
+    """WESE with the policy's model in every role."""
     yield from wese(episode, POLICY, POLICY)
 
 
 def _exploring(episode: Episode) -> ActionKnowledge:
-    """The explorer's action space: the actions that only look, or else all that don't end the path."""
+    """Return the explorer's knowledge: the actions that only look, or else all that don't end the path."""
     environment, rules = episode.world.environment, episode.start.rules
     looking = environment.exploring if isinstance(environment, WithExploration) else ()
     return episode.start.only(looking or [action for action in episode.start.actions if rules[action]], OVERVIEW)

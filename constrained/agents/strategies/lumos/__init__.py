@@ -1,7 +1,7 @@
 """Lumos: a planner writes subgoals, a grounder turns them into actions, the environment carries them out (section 2).
 
-Planner and grounder may be models of their own, adapters of one base, or one model. In an environment without a
-memory both read the conversations that Lumos's models were trained on.
+Planner and grounder may be two models, two adapters of one base, or one model. In an environment without a memory both
+read conversations in the form that Lumos's models were trained on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from constrained.agents.strategies.open_loop import plan_ahead
 
 
 def lumos(episode: Episode) -> Strategy:
-    """Lumos-I (section 2.3): a subgoal, its actions, their result; then the next subgoal."""
+    """Lumos-I (section 2.3): plan a subgoal, do its actions, then plan the next one with their result."""
     task = episode.begin()
     planning, grounding = Planner(episode, task), Grounder(episode, task)
     result = ""
@@ -27,9 +27,9 @@ def lumos(episode: Episode) -> Strategy:
 
 
 def lumos_onetime(episode: Episode) -> Strategy:
-    """Lumos-O (section 2.2): all subgoals, then all actions.
+    """Lumos-O (section 2.2): plan all subgoals, then do all actions.
 
-    If the embedded model reads a memory, it plans ahead as it was trained to, with a thought for each subgoal and the
+    If the embedded model reads a memory, it plans ahead as it was trained to: a thought for each subgoal, and the
     action that grounds it.
     """
     task = episode.begin()

@@ -1,4 +1,4 @@
-"""The conversations of Lumos's planner and grounder (section 3.2, figure 3), one form for training and acting."""
+"""The conversations of Lumos's planner and grounder (section 3.2, figure 3), the same for training and acting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from constrained.agents.prompts import KEPT_STEPS, instruction_that_fits, leaves_room
 
-if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
+if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.models import LoadedModel
 
 KEEP = "No, I will keep planning. "
@@ -26,20 +26,20 @@ _GROUND = (
 
 @dataclass(frozen=True)
 class Turn:
-    """A text of the user, and the assistant's answer."""
+    """A text of the user and the assistant's answer."""
 
     user: str
     assistant: str
 
 
 def conversation(turns: Sequence[Turn], user: str | None = None) -> str:
-    """Turns as a model reads them; with the `user`'s next text, up to where the answer begins."""
+    """Write turns in the form that models read; with the `user`'s next text, up to where the answer begins."""
     said = [_said("user", turn.user) + _said("assistant", turn.assistant) for turn in turns]
     return "".join(said) + (asked([{"role": "user", "content": user}]) if user is not None else "")
 
 
 def asked(messages: Sequence[Mapping[str, str]]) -> str:
-    """Messages with "role" and "content", up to where the assistant's answer begins."""
+    """Write messages with "role" and "content", up to where the assistant's answer begins."""
     return "".join(_said(message["role"], message["content"]) for message in messages) + "<|assistant|>\n"
 
 
@@ -48,25 +48,25 @@ def _said(role: str, content: str) -> str:
 
 
 def numbered(n: int, subgoal: str) -> str:
-    """A subgoal with its number, from 1."""
+    """Write a subgoal with its number, from 1."""
     return f"Subgoal {n}: {subgoal}"
 
 
 def plan_for(task: str) -> str:
-    """The first request to a planner."""
+    """Write the first request to a planner."""
     return f"{_PLAN}\nTask: {task}"
 
 
 def go_on_after(n: int, result: str) -> str:
-    """The request to a planner after the `n`-th subgoal; its answer begins with `KEEP`, or is `STOP`."""
+    """Write the request to a planner after the `n`-th subgoal; the answer begins with `KEEP` or is `STOP`."""
     return f"The executed result for Subgoal {n} is {result}. Should we stop planning?"
 
 
 def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
-    """The first request to a grounder.
+    """Write the first request to a grounder.
 
-    `actions`: the action interfaces: each action with its definition (`ActionKnowledge.actions`). `subgoal`: the first
-    subgoal, numbered; or all of a plan made at once, joined with "; ".
+    `actions`: each action with its definition (`ActionKnowledge.actions`). `subgoal`: the first subgoal, numbered; or
+    all subgoals of a plan that was written at once, joined with "; ".
     """
     listed = "\n".join(text or name for name, text in actions.items())
     several = "; Subgoal 2: " in subgoal
@@ -76,15 +76,15 @@ def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
 
 
 def ground_next(subgoal: str) -> str:
-    """The request to a grounder for each further subgoal."""
+    """Write the request to a grounder for a further subgoal."""
     return f"Subgoal{'s' if '; Subgoal 2: ' in subgoal else ''} to be grounded: {subgoal}"
 
 
 def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, brief: str = "", begun: str = "") -> str:
-    """A conversation up to where the answer to the `user`'s last text begins, and what of it has `begun`.
+    """Write a conversation up to where the answer to the `user`'s last text begins, followed by its beginning `begun`.
 
-    If the context has no room for it, turns after the first are left out, the oldest first; then the user's first text
-    becomes `brief`; at last the beginning of the remaining text is cut off.
+    If it doesn't fit the context, turns after the first are left out, the oldest first; then the user's first text is
+    replaced by `brief`; finally the beginning of the remaining text is cut off.
     """
     users, answers = [*(turn.user for turn in turns), user], [turn.assistant for turn in turns]
     for first in filter(None, [users[0], brief]):
@@ -101,7 +101,7 @@ def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, b
 
 
 def question_prompt(loaded: LoadedModel, question: str, texts: Sequence[str]) -> str:
-    """A question with the texts to answer it from, each cut if the context has no room for them."""
+    """Write a question with the texts to answer it from, each cut if they don't fit the context."""
     longest = max(map(len, texts), default=0)
     tries = (longest >> halved for halved in range(longest.bit_length() + 1))
     founds = ("\n\n".join(text[:shown] for text in texts) for shown in tries)

@@ -1,4 +1,4 @@
-"""Lumos's grounding module (section 2): turns subgoals into actions, which the environment carries out."""
+"""Lumos's grounding module (section 2), which turns subgoals into actions and does them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from constrained.grammar import ContextFreeGrammar
 
 
 class Unanswered(Exception):
-    """An action can't be done before a model has answered a question from texts; see `Asking`."""
+    """Raised by an environment if a model must first answer a question from texts; see `Asking`."""
 
     def __init__(self, question: str, texts: list[str]):
         super().__init__(question)
@@ -37,10 +37,10 @@ class Unanswered(Exception):
 
 @runtime_checkable
 class Asking(Protocol):
-    """An environment that raises `Unanswered`: it is given the answer, and then asked to do the action again."""
+    """An environment that raises `Unanswered`; it is then given the answer and told to do the action again."""
 
     def answer(self, text: str) -> None:
-        """Take the answer to what the action just tried asks for."""
+        """Take the answer to the question that the last action raised."""
         ...
 
 
@@ -49,9 +49,9 @@ ANSWERER = "answerer"
 """The role that answers the questions of the action QA; GPT-3.5 in the paper."""
 
 MOST_ACTIONS = 10
-"""Actions for one subgoal; the longest turn in the paper (appendix G) has 6."""
+"""Most actions for one subgoal; the longest turn in the paper (appendix G) has 6."""
 
-_BETWEEN = re.compile(r";\s+(?![^\[\]()]*[\])])")  # not within an action's brackets
+_BETWEEN = re.compile(r";\s+(?![^\[\]()]*[\])])")  # between actions, not within an action's brackets
 
 
 @dataclass
@@ -64,10 +64,10 @@ class Grounder:
     brief: str = ""
 
     def carry_out(self, subgoal: Subgoal, most: int = MOST_ACTIONS) -> Requests[str]:
-        """Do what the subgoal asks for, in at most `most` actions; returns the result of the last one.
+        """Do what the subgoal asks for, in at most `most` actions, and return the result of the last one.
 
         With masks on, each action is written alone and done at once, so that the next can name its result. The grounder
-        is shown no results (section 2.3), so it reads the same as if all actions were done after its turn.
+        is shown no results (section 2.3), so its prompt is the same as if all actions were done after its turn.
         """
         episode, more, turn, result = self.episode, True, "", ""
         costs = [subgoal.answer]
@@ -92,7 +92,7 @@ class Grounder:
     def _write(
         self, user: str, turn: str, action: Grammar, subgoal: Subgoal
     ) -> Requests[tuple[Generation | None, list[str]]]:
-        """The next text of a turn, and its actions; None if a limit leaves no room for it."""
+        """Write the next text of a turn, and return it with its actions; None if the token limit is too near."""
         episode, grammar, begun = self.episode, action, ""
         model = episode.writer.model(ROLE)
         if reads_memory(episode, ROLE):
@@ -108,7 +108,7 @@ class Grounder:
         return answer, [] if answer is None else self._actions_in(answer.text, begun, compiled.grammar)
 
     def _actions_in(self, text: str, begun: str, grammar: ContextFreeGrammar) -> list[str]:
-        """The actions in a text: with masks on one, or none; otherwise as many as there seem to be."""
+        """Return the actions in a text: with masks on one or none, otherwise as many as there seem to be."""
         if not self.episode.settings.constrained:
             return [piece.strip() for piece in _BETWEEN.split(text.strip().removesuffix(";"))]
         action = parse(grammar, begun + text).get("ACTION")
@@ -124,17 +124,19 @@ class Grounder:
 
     @property
     def _numbers_results(self) -> bool:
-        """Whether the actions are of Lumos's own spaces, which end with ``;`` themselves if another follows."""
+        """Whether the actions are of Lumos's own spaces: these end with ``;`` themselves if another follows."""
         return "N" in self.episode.start.slots
 
     def _do(self, step: Step) -> Requests[None]:
-        """Do a step; if its action asks a question, a model answers that first."""
+        """Do a step; if its action asks a question, a model answers it first."""
         episode = self.episode
         try:
             episode.do(step)
         except Unanswered as asked:
             prompt = question_prompt(episode.writer.model(ANSWERER), asked.question, asked.texts)
-            answer = yield from episode.writer.ask(prompt, _answer(), role=ANSWERER)
+            answer = yield from episode.ask(prompt, _answer(), role=ANSWERER)
+            if answer is None:
+                return
             step.add_cost(answer)
             assert isinstance(episode.world.environment, Asking), "nothing else asks questions"
             episode.world.environment.answer(answer.text)

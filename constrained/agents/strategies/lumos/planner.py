@@ -1,4 +1,4 @@
-"""Lumos's planning module (section 2): subgoals, one after the other's result or all at once."""
+"""Lumos's planning module (section 2), which writes subgoals: each after the result of the last, or all at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from constrained.decoding.request import Generation
 ROLE = "planner"
 
 PLAN_SUBGOALS = 10
-"""Subgoals of a plan written at once, if the settings set no limit."""
+"""Most subgoals of a plan written at once, if the settings set no limit."""
 
 _LABEL = re.compile(r"(Subgoal \d*:)?\s*")
 
@@ -49,7 +49,7 @@ class Planner:
     subgoals: int = 0
 
     def next(self, result: str = "") -> Requests[Subgoal | None]:
-        """The next subgoal, after the `result` of the last; None if the planner stops, or a limit is reached."""
+        """Write the next subgoal, after the `result` of the last; None if the planner stops or a limit is reached."""
         episode, limit = self.episode, self.episode.settings.max_subgoals
         if limit is not None and self.subgoals == limit:
             episode.end(f"stopped at the limit of {limit} subgoals")
@@ -59,7 +59,7 @@ class Planner:
         return subgoal
 
     def all(self) -> Requests[Subgoal | None]:
-        """All subgoals (section 2.2); None if a limit leaves no room for them."""
+        """Write all subgoals (section 2.2); None if the token limit is too near."""
         grammar = whole_plan(self.episode.settings.max_subgoals or PLAN_SUBGOALS)
         answer = yield from self._ask(plan_for(self.task), grammar)
         return None if answer is None else Subgoal(answer.text, answer.text, answer)
@@ -76,7 +76,7 @@ class Planner:
         return None if text is None else Subgoal(numbered(n, text), text, answer)
 
     def _thought(self) -> Requests[Subgoal | None]:
-        """The subgoal as the embedded model was trained to write it: the thought of a ReAct step."""
+        """Write the subgoal as the embedded model was trained to: as the thought of a ReAct step."""
         episode = self.episode
         if episode.next_action() is None:
             return None
@@ -97,22 +97,22 @@ class Planner:
 
 
 def reads_memory(episode: Episode, role: str) -> bool:
-    """Whether a role's model is the embedded one, which was trained to read a memory, and there is one."""
+    """Whether a role's model reads a memory: it is the embedded model, and there is a memory."""
     return episode.writer.model(role).is_embedded and episode.world.memory is not None
 
 
 def first_subgoal() -> Grammar:
-    """The iterative planner's first text: ``Subgoal 1: ...``."""
+    """Return the grammar of the iterative planner's first text: ``Subgoal 1: ...``."""
     return shipped_grammar("lumos/subgoal").bind(N="1")
 
 
 def next_subgoal(number: int, most: int) -> Grammar:
-    """Its answer to the result of a subgoal: the next subgoal, or that it stops; past `most` the latter."""
+    """Return the grammar of its answer to a result: the next subgoal, or (always past `most`) that it stops."""
     return shipped_grammar("lumos/planner_iterative").bind(N=str(number) if number <= most else {})
 
 
 def whole_plan(most: int) -> Grammar:
-    """The onetime planner's text: up to `most` subgoals, numbered in order."""
+    """Return the grammar of the onetime planner's text: up to `most` subgoals, numbered in order."""
     plan = shipped_grammar("lumos/planner_onetime")
     rest = plan.bind(N=str(most), MORE={})
     for number in range(most - 1, 0, -1):
@@ -121,7 +121,7 @@ def whole_plan(most: int) -> Grammar:
 
 
 def read_subgoal(text: str, number: int) -> str | None:
-    """The sentence of subgoal `number` in a text of the iterative planner; None if it stops.
+    """Return the sentence of subgoal `number` in a text of the iterative planner; None if it stops.
 
     Raises ActionError: the text is neither.
     """
@@ -130,6 +130,6 @@ def read_subgoal(text: str, number: int) -> str | None:
 
 
 def _free_subgoal(text: str) -> str | None:
-    """The subgoal in a planner's text without masks; None if it stops."""
+    """Return the subgoal in a text that the planner wrote without masks; None if it stops."""
     text = text.strip()
     return None if text.startswith(STOP.rstrip(".")) else _LABEL.sub("", text.removeprefix(KEEP), count=1)
