@@ -1,6 +1,6 @@
 """Token budgets: the fewest tokens to the end, so that a text is finished in time instead of being cut off.
 
-The same search excludes texts that a vocabulary without some single bytes could begin but never finish.
+The same search excludes texts that the vocabulary can begin but never finish, because it lacks some single bytes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Members
 
 EXACT_STEPS = 4_000
-"""Token steps the exact search for the fewest tokens may take before a bound replaces it."""
+"""Limit of token steps in the exact search for the fewest tokens; beyond it, a bound is used."""
 
 SMALL_VOCABULARY = 256
-"""Up to so many tokens, free text is searched exactly, and token by token."""
+"""Up to this vocabulary size, free text is searched exactly, token by token."""
 
 _UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 
@@ -47,22 +47,22 @@ class Budget:
 
     @cached_property
     def needed(self) -> bool:
-        """Some byte of the grammar is no token by itself, so every step must be checked."""
+        """Whether some byte of the grammar is not a token by itself, so that every step must be checked."""
         single = self._vocabulary.single_bytes
         return not single >= _UTF8 and not _bytes_of(self._automaton.grammar) <= single
 
     def horizon(self, state: State) -> float:
-        """A budget above this many tokens rules nothing out at `state`."""
+        """Return a number of tokens; a larger budget rules nothing out at `state`."""
         return self._distance.farthest(state) + self._deeper
 
     def bounds(self, frame: Stack) -> tuple[float, float]:
-        """What :meth:`horizon` needs to know of a frame (`Distance.of_rest`)."""
+        """Return the bounds of a frame that the kernel computes :meth:`horizon` from (`Distance.of_rest`)."""
         short, far = self._distance.of_rest(frame)
         return short, far + self._deeper
 
     @cached_property
     def _deeper(self) -> float:
-        """How much further the end can be for what one token nests."""
+        """How many bytes the nesting in one token can add to the distance."""
         level, begins = self._distance.nesting(self._automaton.grammar)
         if not level:
             return 0
@@ -71,7 +71,7 @@ class Budget:
         return level * (1 + int(counts.max()))
 
     def fits(self, state: State | None, left: int | None) -> bool:
-        """Whether `state` can be finished, within `left` tokens if given; None can't be."""
+        """Whether `state` can be finished, within `left` tokens if given; False for None."""
         if state is None:
             return False
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
@@ -82,14 +82,14 @@ class Budget:
         return any(need is not None and (left is None or need <= left) for need in needs)
 
     def fewest(self, state: State) -> int | None:
-        """The fewest tokens from `state` to a complete text, or a bound; None if there is none."""
+        """Return the fewest tokens that complete `state`, or an upper bound; None if it can't be completed."""
         if state.accepting:
             return 0
         found = [d for d in map(self._from_position, state.positions) if d is not None]
         return min(found, default=None)
 
     def filter(self, state: State, ids: np.ndarray, left: int | None) -> np.ndarray:
-        """Those of `ids` (allowed at `state`) after which the text can be finished in time."""
+        """Return those of `ids` (allowed at `state`) after which the text can be finished in time."""
         after = None if left is None else left - 1
         if after is not None and after < 0:
             return ids[:0]
@@ -106,7 +106,7 @@ class Budget:
         return np.sort(np.concatenate((sure, kept)))
 
     def _split_free(self, state: State, ids: np.ndarray, left: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """(ids certainly fine, ids to look at): free text is decided by its length."""
+        """Return (ids that are fine, ids that must be checked). Tokens of free text are decided by their length."""
         text = [q for q in state.positions if isinstance(q, InText) and q.inside is None]
         if self.needed or len(text) != 1 or len(ids) < SMALL_VOCABULARY:
             return ids[:0], ids
@@ -121,7 +121,7 @@ class Budget:
             if q.high is None or length <= q.high:
                 fine[length] = self.fits(self._after(q, int(length)), left)
         sure = (counts > 0) & fine[counts]
-        # the others that are all free text can still be fine by ending it, and only so
+        # Other tokens of free text are fine only if they can also be read as the end of it.
         ends_in_text = q.chars.edges(None).keys() & self._automaton.state(self._automaton.closure.enter(q.rest)).first()
         if len(state.positions) == 1 and not ends_in_text:
             return ids[sure], ids[~sure & (counts < 0)]
@@ -135,14 +135,14 @@ class Budget:
 
     def _from_position(self, position: Position) -> int | None:
         if position not in self._exact:
-            # nesting has very many short ways, and a bound that is seldom too high
+            # With nesting there are very many short texts, and the bound is seldom too high.
             steps = EXACT_STEPS // 20 if self._automaton.grammar.nests else EXACT_STEPS
             self._exact[position] = self._search(position, steps)
         found, exact = self._exact[position]
         if exact:
             return found
         if position not in self._noted and not self._bound(position):
-            # the shortest text can't be spelled, but another one perhaps
+            # The vocabulary can't spell the shortest text, but perhaps another one.
             limits = self._automaton.limits
             end = monotonic() + limits.search_milliseconds / 1000
             found, exact = self._exact[position] = self._search(position, limits.search_steps, end)
@@ -158,10 +158,10 @@ class Budget:
         return self._noted[position]
 
     def _bound(self, start: Position) -> bool:
-        """Note the fewest tokens for a shortest text from `start`, all along the way; False if it has none.
+        """Note the fewest tokens for a shortest text from `start`; False if the vocabulary can't spell it.
 
-        All along, so that where a budget lets one begin, it lets one go on: each position
-        noted with `k` tokens has one within reach of a token that is noted with `k - 1`.
+        All positions along the text are noted, so that a text that the budget admits can go on: from each
+        position noted with `k` tokens, some token leads to one that is noted with `k - 1`.
         """
         path = shortest(self._automaton, (start,), self._lower)
         try:
@@ -181,15 +181,15 @@ class Budget:
         return True
 
     def _search(self, start: Position, limit: int, end: float = math.inf) -> tuple[int | None, bool]:
-        """(fewest tokens, whether the search was finished): breadth first over positions."""
+        """Search breadth first over positions; return (fewest tokens, whether the search was finished)."""
         tokens, state_of = self._vocabulary.tokens, self._automaton.state
         came: dict[Position, Position | None] = {start: None}
         layer, tokens_read, steps = [start], 0, 0
         while layer:
             done: Position | None = next((q for q in layer if isinstance(q, (Accept, StepEnd))), None)
             if done is not None:
-                for need in range(tokens_read + 1):  # so that the way found stays open, step by step
-                    assert done is not None, "the way is as long as tokens were read"
+                for need in range(tokens_read + 1):  # so that every step of this path stays admitted
+                    assert done is not None, "the path has one position per token"
                     self._noted[done] = min(self._noted.get(done, need), need)
                     done = came[done]
                 return tokens_read, True
@@ -217,12 +217,12 @@ class Budget:
 
 
 def _bytes_of(grammar: ContextFreeGrammar) -> set[int]:
-    """Every byte that a text of `grammar` may have."""
+    """Return every byte that may occur in a text of `grammar`."""
     return set().union(*map(_bytes_of_rules, grammar.nested()))
 
 
 def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
-    """The same, of its own rules and the texts that slots are bound to."""
+    """Return the bytes of its own rules, and of the texts that its slots are bound to."""
     out: set[int] = set()
     for top in (grammar.start, *(r.body for r in grammar.rules.values())):
         for node in n.walk(top, scopes=True):
@@ -238,7 +238,7 @@ def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
             elif isinstance(node, Members):
                 out.update(b"".join(node.of.names))
             elif isinstance(node, (n.Lazy, JsonText)):
-                out |= _UTF8  # whatever it turns out to be
+                out |= _UTF8
             elif isinstance(node, n.Scoped):
                 out.update(b"".join(node.texts()))
     for value in grammar.bindings.values():
@@ -247,10 +247,10 @@ def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
 
 
 def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) -> list[tuple[Position, bytes]]:
-    """A text of the fewest bytes from one of `starts` to the end: the positions it passes, and what it reads there.
+    """Find a text of the fewest bytes from one of `starts` to the end: its positions, and what is read at each.
 
-    A* over positions (Hart, Nilsson and Raphael, 1968): a lower bound on what is left, read off
-    the grammar, keeps the search from trying every text that nests less deeply.
+    This is A* over positions (Hart, Nilsson and Raphael, 1968). Its lower bound on the bytes left is computed from
+    the grammar, and keeps the search from trying every text that nests less deeply.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) 
     end = monotonic() + limits.search_milliseconds / 1000
 
     def push(read: int, q: Position, before: Position | None, data: bytes) -> None:
-        # of equals the one that has come further, so that there is no wandering among them
+        # Among equals, prefer the path that has read more: the search stays on one of them.
         heappush(heap, (read + lower.of_position(q), -read, next(order), q, before, data))
 
     for q in starts:
@@ -296,7 +296,7 @@ def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) 
 
 
 def _continuations(q: Position) -> Iterator[bytes]:
-    """Enough of what `q` can read to find a shortest text: one character stands for its set."""
+    """Yield what `q` can read next, as far as a shortest text needs it: one character for a whole set."""
     if isinstance(q, InLiteral):
         yield q.data[q.at :]
     elif isinstance(q, InText):

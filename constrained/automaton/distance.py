@@ -1,8 +1,9 @@
-"""How far the end can be, read off the grammar: a bound no position exceeds.
+"""Bounds on the number of bytes to the end of a text, computed from the grammar alone.
 
-With it, a budget that is still larger costs nothing. Bounds are in bytes: with single-byte tokens,
-as many bytes are at most as many tokens. Where recursion takes a stack, how deep it goes depends on
-the text; what bounds a budget there is how much deeper one token can nest (see `nesting_calls`).
+While a budget is larger than the upper bound, it rules nothing out and costs nothing. Bounds are in
+bytes: in a vocabulary that has every single byte as a token, n bytes are at most n tokens. Where
+recursion needs a stack, the depth depends on the text. A budget is then bounded by how much deeper
+one token can nest (see `nesting_calls`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ UNBOUNDED = float("inf")
 _MAX_ROUNDS = 64
 
 Bound = tuple[float, float]
-"""Of a shortest text, and of the way to the end from the position farthest from it."""
+"""(bytes of a shortest text, bytes to the end from the position that is farthest from it)."""
 
 
 class Distance:
@@ -44,7 +45,7 @@ class Distance:
     Parameters
     ----------
     lower : bool
-        Bound the fewest bytes from below instead; then only :meth:`of_position` has a meaning.
+        Compute lower bounds instead; then only :meth:`of_position` may be used.
     """
 
     def __init__(self, lower: bool = False):
@@ -54,20 +55,20 @@ class Distance:
         self._nodes: dict[n.Node, Bound] = {}
 
     def farthest(self, state: State) -> float:
-        """A bound on the fewest bytes to the end from `state` and from every state after it that nests no deeper."""
+        """Bound the fewest bytes to the end from `state` and from every later state that nests no deeper."""
         return max((self._farthest(q) for q in state.positions), default=0)
 
     def nearest(self, state: State) -> float:
-        """A bound on the fewest bytes to the end from `state`; some byte makes it at least one less."""
+        """Bound the fewest bytes to the end from `state`; some next byte reduces the bound by at least one."""
         return min((self.of_position(q) for q in state.positions), default=0)
 
     def nesting(self, grammar: ContextFreeGrammar) -> tuple[float, frozenset[int]]:
-        """How much further one more level of nesting can be, and bytes that begin one (see `nesting_calls`)."""
+        """Return the bytes that one more level of nesting can add, and the bytes that begin one (`nesting_calls`)."""
         deepest: float = 0
         begins: frozenset[int] = frozenset()
-        for one in grammar.nested():
-            bounds = self._of_grammar(one)
-            bodies = [rule.body for rule in one.rules.values()] if bounds.nests else []
+        for inner in grammar.nested():
+            bounds = self._of_grammar(inner)
+            bodies = [rule.body for rule in inner.rules.values()] if bounds.nests else []
             calls = [c for body in bodies for c in n.walk(body) if isinstance(c, n.Call) and id(c) in bounds.nests]
             bounds.settle(calls)
             deepest = max([deepest, *(bounds.rules[call.rule][1] for call in calls)])
@@ -75,7 +76,7 @@ class Distance:
         return deepest, begins
 
     def of_position(self, q: Position) -> float:
-        """A bound on the fewest bytes to the end from `q`."""
+        """Bound the fewest bytes to the end from `q`."""
         if isinstance(q, (Accept, StepEnd)):
             return 0
         short = self.of_rest(q.rest)[0]
@@ -109,7 +110,7 @@ class Distance:
         return max(far, self.of_position(q))
 
     def of_rest(self, frame: Stack) -> Bound:
-        """Bounds on the fewest bytes: from `frame` to the end, and from anywhere after it."""
+        """Bound the fewest bytes from `frame` to the end, and from any position after `frame`."""
         chain = []
         below = frame
         while below is not None and below not in self._rests:
@@ -120,16 +121,16 @@ class Distance:
                 break
             chain.append(below)
             below = below.next
-        found = self._rests[below]
+        bound = self._rests[below]
         for part in reversed(chain):
             grammar = part.env.grammar
             if _ends_action(part.node, grammar):
-                found = 0, 0
+                bound = 0, 0
             else:
                 short, far = self._of_node(part.node, grammar)
-                found = short + found[0], max(far + found[0], found[1])
-            self._rests[part] = found
-        return found
+                bound = short + bound[0], max(far + bound[0], bound[1])
+            self._rests[part] = bound
+        return bound
 
     def _of_node(self, node: n.Node, grammar: ContextFreeGrammar) -> Bound:
         if node not in self._nodes:
@@ -143,12 +144,12 @@ class Distance:
 
 
 class _Bounds:
-    """Per node (shortest text, farthest position from its end), as upper bounds, or lower ones.
+    """Bounds of each node of one grammar: upper ones, or lower ones with `lower`.
 
-    Where slots may be empty for some key, an alternative can be missing, so the longest
-    alternative stands for all of them. A parameter stands for the longest of all that any
-    call gives it. Found from above: rules start as unbounded, so no bound is ever too low.
-    Calls that nest count only as their shortest text: how deep they go depends on the text.
+    Where a slot may have no value for some key, an alternative can be missing, so alternatives get
+    the bound of the longest. A parameter gets the bound of the longest argument of any call. The
+    iteration starts from unbounded rules, so that no bound is ever too low. Calls that nest count
+    only as their shortest text, because their depth depends on the text.
     """
 
     def __init__(self, grammar: ContextFreeGrammar, lower: bool, of_grammar: Callable[[ContextFreeGrammar], _Bounds]):
@@ -164,27 +165,27 @@ class _Bounds:
         self._parameters: dict[str, Bound] = {}
 
     def settled(self, node: n.Node) -> Bound:
-        """The bounds of `node`, those of the rules that it leads to found first."""
+        """Return the bounds of `node`, after those of all rules that it can reach."""
         self.settle([node])
         return self._of(node)
 
     def settle(self, nodes: Iterable[n.Node]) -> None:
-        """Find the bounds of the rules that `nodes` lead to; if they don't settle, there are none."""
-        found = self._leads_to(nodes)
-        if not found:
+        """Compute the bounds of the rules that `nodes` can reach; unbounded if the iteration doesn't converge."""
+        reached = self._reached(nodes)
+        if not reached:
             return
-        rules = [name for name in self.grammar.rules if name in found]  # as the file has them
+        rules = [name for name in self.grammar.rules if name in reached]  # in the file's order
         self.rules.update(dict.fromkeys(rules, (UNBOUNDED, 0)))
         if self._rounds(rules, 0):
-            # the shortest texts are known: now how far from its end a rule can be, from below
+            # The shortest texts are known. Now iterate the farthest positions, from below.
             self.rules.update((name, (self.rules[name][0], 0)) for name in rules)
             if self._rounds(rules, 1):
                 return
         self.rules.update(dict.fromkeys(rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED)))
         self._parameters.clear()
 
-    def _leads_to(self, nodes: Iterable[n.Node]) -> set[str]:
-        """The rules without bounds yet that `nodes` call in this action, directly or by rules and arguments."""
+    def _reached(self, nodes: Iterable[n.Node]) -> set[str]:
+        """Return the rules without bounds that `nodes` call within this action, directly or indirectly."""
         found: set[str] = set()
         seen: set[str] = set()  # parameters
         work = list(nodes)
@@ -207,16 +208,16 @@ class _Bounds:
         return found
 
     def _rounds(self, rules: list[str], which: int) -> bool:
-        """Work out the bounds of `rules` until those at index `which` change no more; False if they go on changing."""
+        """Iterate the bounds of `rules` until those at index `which` converge; False if they don't."""
         for i in range(_MAX_ROUNDS):
             before = {name: self.rules[name] for name in rules}
             self._parameters.clear()
-            # callees often stand below their callers
+            # Callees are often written below their callers.
             for name in reversed(rules) if i % 2 == 0 else rules:
                 self.rules[name] = self._of(self.grammar.rules[name].body)
             if all(self.rules[name][which] == bounds[which] for name, bounds in before.items()):
                 return True
-            if which and i >= _MAX_ROUNDS // 2:  # by now it is nesting that grows, and that has no end
+            if which and i >= _MAX_ROUNDS // 2:  # what still grows nests without bound
                 grown = [name for name in rules if self.rules[name][1] > before[name][1]]
                 self.rules.update((name, (self.rules[name][0], UNBOUNDED)) for name in grown)
         return False
@@ -234,16 +235,16 @@ class _Bounds:
             case n.Seq():
                 short, far = 0.0, 0.0
                 for item in reversed(self._in_action(node)):
-                    one, farthest = self._of(item)
-                    far = max(far, farthest + short)
-                    short += one
+                    item_short, item_far = self._of(item)
+                    far = max(far, item_far + short)
+                    short += item_short
                 return short, far
             case n.Alt(items):
                 parts = [self._of(item) for item in items]
                 return self._pick_way((s for s, _ in parts), default=UNBOUNDED), max((f for _, f in parts), default=0)
             case n.Repeat(item, low):
                 short, far = self._of(item)
-                # spelled out, since 0 times without end is no number
+                # 0 * UNBOUNDED would be NaN
                 return (low * short if low else 0), far + ((low - 1) * short if low > 1 else 0)
             case n.Call(rule):
                 short, far = self.rules[rule]
@@ -261,7 +262,7 @@ class _Bounds:
                 if name not in self._parameters:
                     self._parameters[name] = self._of_parameter(name)
                 return self._parameters[name]
-            case n.Related():  # some of a slot's values: which is not known
+            case n.Related():  # an unknown subset of the slot's values
                 return _extent(self._of_values(self.grammar.bindings[node.slot.name]), self._pick_value)
             case n.Slot(name):
                 if name not in self._slots:
@@ -303,25 +304,25 @@ class _Bounds:
         for value in self._arguments.get(name, ()):
             short, far = (len(value), len(value)) if isinstance(value, bytes) else self._of(value)
             if isinstance(value, (n.Slot, n.Choices, n.Related)) and not self.lower:
-                short = far  # one of its values, and not the shortest
+                short = far  # any one of its values, not only the shortest
             found.append((short, far))
         return _extent(found, self._pick_value)
 
     def _in_action(self, node: n.Seq) -> tuple[n.Node, ...]:
-        """The items of `node` up to where it ends the action, and with it the text."""
+        """Return the items of `node` before the end of the action, which is also the end of the text."""
         for i, item in enumerate(node.items):
             if _ends_action(item, self.grammar):
                 return node.items[:i]
         return node.items
 
     def _of_values(self, value: SlotValue) -> list[Bound]:
-        """The bounds of each text, and of each grammar, that a slot is bound to."""
+        """Return the bounds of each text, and of each grammar, that a slot is bound to."""
         inner = [self.of_grammar(grammar).settled(grammar.start) for grammar in grammars_in(value)]
         return [*((len(text), len(text)) for text in texts_in(value)), *inner]
 
 
 def _beyond(values: tuple[bytes, ...]) -> int:
-    """Bytes within which any run of characters is none of `values`."""
+    """Return a length at which no run of characters can be one of `values`."""
     return max(map(len, values)) + 4
 
 
@@ -333,26 +334,26 @@ def _ends_action(node: n.Node, grammar: ContextFreeGrammar) -> bool:
     return isinstance(node, n.Slot) and node.name == STEP and STEP not in grammar.bindings
 
 
-# what template parameters are given
+# arguments of templates
 
 Arguments = dict[str, list[n.Node | bytes]]
-"""Parameter -> what calls give it."""
+"""Parameter -> its arguments in all calls."""
 
 
 def _arguments(grammar: ContextFreeGrammar) -> Arguments:
-    """What any call gives each parameter, directly or handed on by other parameters."""
+    """Collect the arguments of each parameter, also those passed on by other parameters."""
     given, passed_on = grammar.of_rules(_arguments_of_rules)
     own, more = _collect([grammar.start], grammar.rules)
     out = dict(given)
-    for name, values in _hand_on(own, [*passed_on, *more]).items():
+    for name, values in _propagate(own, [*passed_on, *more]).items():
         out[name] = [*out.get(name, ()), *values]
     return out
 
 
 def _arguments_of_rules(rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
-    """What the rules' own calls give each parameter, and which parameters they hand on as which."""
+    """Collect the arguments in the rules' calls, and the pairs of parameters of which one is passed on as the other."""
     given, passed_on = _collect([rule.body for rule in rules.values()], rules)
-    return _hand_on(given, passed_on), passed_on
+    return _propagate(given, passed_on), passed_on
 
 
 def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
@@ -372,8 +373,8 @@ def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, l
     return given, passed_on
 
 
-def _hand_on(given: Arguments, passed_on: list[tuple[str, str]]) -> Arguments:
-    """`given`, with the values that parameters hand on to others."""
+def _propagate(given: Arguments, passed_on: list[tuple[str, str]]) -> Arguments:
+    """Add to `given` the values that parameters pass on to others."""
     onward: dict[str, set[str]] = {}
     for source, name in passed_on:
         onward.setdefault(source, set()).add(name)
@@ -393,19 +394,20 @@ def _hand_on(given: Arguments, passed_on: list[tuple[str, str]]) -> Arguments:
 
 
 def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
-    """Calls that nest, each after a byte that must stand before it.
+    """Find calls that cut every self-embedding cycle and that each follow a mandatory byte.
 
-    Each time a rule comes to itself with something left to do after, its text before that call has
-    been read. Where some byte must stand there, so many of those bytes in a token are so many
-    levels, but for the first, which may have been prepared before the token.
+    A rule is self-embedding if it can call itself with something left to read after the call. If
+    each such cycle passes a call before which a certain byte must be read, then a token nests at
+    most one level deeper for each of those bytes in it, and one more, whose byte may have been read
+    before the token.
 
     Returns
     -------
     calls : set of int
-        Identities of Call nodes. Without them no rule comes to itself with something left to
-        do after, or (empty) there are no such calls.
+        Identities of Call nodes. No rule is self-embedding without them. Empty if there are no such
+        calls.
     bytes : frozenset of int
-        One of these is read before each.
+        One of these is read before each call.
     """
     sites = [(name, *site) for name, rule in rules.items() for site in _call_sites(rule.body)]
     calls = {id(call) for _, call, _, _, _ in sites if call is not None}
@@ -413,7 +415,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     order = sorted({byte for _, _, _, before, _ in sites for byte in before}, key=_preference)
 
     def cut(chosen: Iterable[int]) -> set[int]:
-        """The calls before each of which one of the `chosen` bytes must stand."""
+        """Return the calls that each follow one of the `chosen` bytes."""
         left = {id(call) for _, call, _, before, _ in sites if call is not None and before.isdisjoint(chosen)}
         return calls - left - uncut
 
@@ -427,7 +429,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()
     chosen = order
-    for byte in reversed(order):  # as few as will do
+    for byte in reversed(order):  # drop bytes that aren't needed
         fewer = [other for other in chosen if other != byte]
         if not nests(cut(fewer)):
             chosen = fewer
@@ -435,7 +437,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
 
 
 def _call_sites(node: n.Node) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:
-    """(call, rule called, bytes read before, whether nothing is left to do after); None: in an argument."""
+    """Yield (call, rule called, bytes read before, whether nothing is left after); the call is None in an argument."""
     for call, before, tail in _calls(node, frozenset(), True):
         yield call, call.rule, before, tail
         for arg in call.args:
@@ -444,36 +446,36 @@ def _call_sites(node: n.Node) -> Iterator[tuple[n.Call | None, str, frozenset[in
 
 
 def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n.Call, frozenset[int], bool]]:
-    """(call, bytes that are read before it, whether nothing is left to do after it) of the calls in `node`."""
+    """Yield (call, bytes read before it, whether nothing is left after it) for each call in `node`."""
     if isinstance(node, n.Call):
         yield node, before, tail
     elif isinstance(node, n.Seq):
         for i, item in enumerate(node.items):
             yield from _calls(item, before, tail and i == len(node.items) - 1)
-            before = before | _always(item)
+            before = before | _mandatory(item)
     elif not isinstance(node, n.Scoped):
         tail = tail and not isinstance(node, n.Inner) and not (isinstance(node, n.Repeat) and node.high != 1)
         for item in n.children(node):
             yield from _calls(item, before, tail)
 
 
-def _always(node: n.Node) -> frozenset[int]:
-    """Bytes that every text of `node` has (not all of them)."""
+def _mandatory(node: n.Node) -> frozenset[int]:
+    """Return bytes that every text of `node` has; perhaps not all of them."""
     match node:
         case n.Literal(data):
             return frozenset(data)
         case n.Seq(items):
-            return frozenset().union(*map(_always, items))
+            return frozenset().union(*map(_mandatory, items))
         case n.Choices(values):
             return frozenset.intersection(*map(frozenset, values))
         case n.Alt(items) if items:
-            return frozenset.intersection(*map(_always, items))
+            return frozenset.intersection(*map(_mandatory, items))
         case n.Repeat(item, low) if low:
-            return _always(item)
+            return _mandatory(item)
     return frozenset()
 
 
 def _preference(byte: int) -> tuple[int, int]:
-    """Brackets first, then other signs: few tokens have many of them."""
+    """Sort key: brackets first, then other punctuation, since few tokens have many of them."""
     kind = 0 if byte in b"([{" else 2 if chr(byte).isalnum() or byte >= 0x80 or byte in b" -" else 1
     return kind, byte

@@ -1,8 +1,8 @@
-"""Which rests of a text can be finished, where a slot may have no value for some key.
+"""Liveness: which frames can still be finished, where a slot may have no value for some key.
 
-A binding such as ``OBJECT={"shelf 1": [...]}`` leaves calls without any text, and what leads only
-there must not be begun. Least fixed point over rule bodies and their parameters, computed as far as
-it is asked for.
+A binding such as ``OBJECT={"shelf 1": [...]}`` leaves some calls without any text, and whatever leads
+only to those must not be begun. This is a least fixed point over rule bodies and their arguments,
+computed on demand.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 THROUGH, ENDS = 1, 2
-"""What a node can do: be read to its end; end the action, and with it the text, inside."""
+"""Outcomes of a node: it can be read to its end; it can end the action, and so the text, inside."""
 
 Body = tuple[n.Node, Env]
 
 
 def has_gaps(grammar: ContextFreeGrammar) -> bool:
-    """Whether some slot may have no value for some key, or some relation none."""
+    """Whether some slot or relation may have no value for some key."""
     return any(
-        any(isinstance(value, dict) for value in one.bindings.values()) or one.slots and one.of_rules(uses_relations)
-        for one in grammar.nested()
+        any(isinstance(value, dict) for value in g.bindings.values()) or g.slots and g.of_rules(uses_relations)
+        for g in grammar.nested()
     )
 
 
 class Liveness:
-    """Which frames can be finished, remembered."""
+    """Decides which frames can be finished, and remembers the answers."""
 
     def __init__(self, grammar: ContextFreeGrammar, frames: Frames, templates: Templates, limits: Limits):
         self._frames, self._templates, self._limits = frames, templates, limits
-        has_steps = any(STEP in one.slots and STEP not in one.bindings for one in grammar.nested())
+        has_steps = any(STEP in g.slots and STEP not in g.bindings for g in grammar.nested())
         self._all = THROUGH | ENDS if has_steps else THROUGH
         self._live: dict[Stack, bool] = {None: True}
         self._outcomes: dict[tuple[int, int], int] = {}
-        self._keep: list[Body] = []  # whose ids are the keys
+        self._keep: list[Body] = []  # keeps alive the objects whose ids are keys of `_outcomes`
 
     def can_finish(self, frame: Stack) -> bool:
-        """Whether some text completes all that is still open at `frame`."""
-        calls = []  # one after the other, up to what is known
+        """Whether some text completes everything that is still open at `frame`."""
+        calls = []  # from `frame` down to a frame that is known
         while frame is not None and frame not in self._live:
             if isinstance(frame, Fork):
                 for fork in forks_below(frame, self._live):
@@ -62,11 +62,11 @@ class Liveness:
         return live
 
     def _rest_of_call(self, own: list[n.Node], env: Env) -> int:
-        """What the rest of one call can do."""
+        """Return the outcomes of the rest of one call."""
         return self._in_order(own, env, self._outcome)
 
     def _outcome(self, node: n.Node, env: Env) -> int:
-        """What `node` can do; works out first what that depends on."""
+        """Return the outcomes of `node`, computing first those that it depends on."""
         root = id(node), id(env)
         if root in self._outcomes:
             return self._outcomes[root]
@@ -83,7 +83,7 @@ class Liveness:
                 users.setdefault(need, set()).add(key)
             new = [need for need in needs if need not in found]
             if new and value != self._all:
-                # few at first: the first that lives is often enough
+                # Few at first: one that can be finished is often enough.
                 batch[key] = 2 * batch.get(key, 1)
                 for need in new[: batch[key]]:
                     found[need], asked[need] = 0, needs[need]
@@ -106,7 +106,7 @@ class Liveness:
     def _evaluate(
         self, node: n.Node, env: Env, found: dict[tuple[int, int], int], needs: dict[tuple[int, int], Body]
     ) -> int:
-        """What `node` can do, going by `found`; the bodies looked up are added to `needs`."""
+        """Return the outcomes of `node`, given those in `found`; bodies that it looks up are added to `needs`."""
 
         def look_up(body: n.Node, inner: Env) -> int:
             key = id(body), id(inner)
@@ -129,13 +129,13 @@ class Liveness:
 
         templates = self._templates
         if isinstance(node, n.Seq):
-            # one value of each open parameter must do for all of it
+            # The same value of an open parameter is used in all items.
             return self._in_order(node.items, env, lambda item, chosen: self._evaluate(item, chosen, found, needs))
         if isinstance(node, n.Alt):
             return self._any(self._evaluate(item, env, found, needs) for item in node.items)
         if isinstance(node, n.Repeat):
-            one = self._evaluate(node.item, env, found, needs)
-            return one if node.low else one | THROUGH
+            outcome = self._evaluate(node.item, env, found, needs)
+            return outcome if node.low else outcome | THROUGH
         if isinstance(node, n.Call):
             return self._any(
                 look_up(body, inner)
@@ -156,16 +156,16 @@ class Liveness:
         if isinstance(bound, ContextFreeGrammar):
             return of_values(bound)
         plain = self._plain(node, env)
-        assert plain is not None, "what is left is text, values, or the end of an action"
+        assert plain is not None, "every other node is text, values, or the end of an action"
         return plain
 
     def _plain(self, node: n.Node, env: Env) -> int | None:
-        """What text, values and the end of an action can do, one after the other; None for all else."""
+        """Return the outcomes of text, values, the end of an action, and sequences of these; None for other nodes."""
         if isinstance(node, n.Seq):
             for item in node.items:
-                one = self._plain(item, env)
-                if one != THROUGH:
-                    return one
+                outcome = self._plain(item, env)
+                if outcome != THROUGH:
+                    return outcome
         elif isinstance(node, n.Slot):
             if ends_action(node, env):
                 return ENDS
@@ -180,22 +180,22 @@ class Liveness:
         return THROUGH
 
     def _any(self, outcomes: Iterable[int]) -> int:
-        found = 0
-        for one in outcomes:
-            found |= one
-            if found == self._all:
+        union = 0
+        for outcome in outcomes:
+            union |= outcome
+            if union == self._all:
                 break
-        return found
+        return union
 
     def _in_order(self, items: Iterable[n.Node], env: Env, outcome: Callable[[n.Node, Env], int]) -> int:
-        """What `items` can do one after the other, with any values of the open parameters they hand on."""
+        """Return the outcomes of `items` in sequence, for any values of the open parameters that they use."""
 
         def with_values(chosen: Env) -> int:
             ends = 0
             for item in items:
-                one = outcome(item, chosen)
-                ends |= one & ENDS
-                if not one & THROUGH:
+                found = outcome(item, chosen)
+                ends |= found & ENDS
+                if not found & THROUGH:
                     return ends
             return ends | THROUGH
 
