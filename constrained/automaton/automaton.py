@@ -1,7 +1,7 @@
-"""`Grammar` and its byte automaton: nondeterministic, lazy, its states interned.
+"""`Grammar`, and its byte automaton: nondeterministic, lazy, with interned states.
 
-A state is a set of positions; reading a byte leads from one to the next. States and positions come
-into being when generation, or a mask's walk, first reaches them.
+A state is a set of positions. States and positions are created when generation, or the walk for a
+mask, first reaches them.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
 
 MAX_FORCED = 4096
-"""Bytes that `State.forced_text` looks ahead at most."""
+"""Most bytes that `State.forced_text` looks ahead."""
 
 MAX_TEXTS = 100_000
-"""Texts that `Grammar.texts` lists at most."""
+"""Most texts that `Grammar.texts` lists."""
 
 
 class Automaton:
-    """The automaton of `grammar`, grown as it is used.
+    """The lazy automaton of `grammar`.
 
     Attributes
     ----------
     frames, positions : Frames, Positions
-        All that exist so far.
+        Those created so far.
     stacks : GraphStack
     templates : Templates
     closure : Closure
     root : Frame
-        The whole text, before anything is read.
+        The bottom frame, which reads the whole text.
     start : State
     """
 
@@ -59,29 +59,29 @@ class Automaton:
         if liveness and not liveness.can_finish(self.root):
             raise GrammarError(
                 "with these bindings no text can be complete",
-                hint="some slot on every way has no value left; bind more values",
+                hint="every text needs a slot that has no value; bind more values",
             )
         self.start = self.state(self.closure.enter(self.root))
 
     @property
     def states(self) -> Collection[State]:
-        """Those that exist so far."""
+        """The states created so far."""
         return self._states.values()
 
     @property
     def half_full(self) -> bool:
-        """Whether half of the stack entries, positions or states that the limits allow have been made, or entered."""
+        """Whether half of some limit (frames, positions, states, entered frames) is used up."""
         limits = self.limits
         counts = len(self.frames), len(self.positions), len(self._states), self.closure.entered
         most = limits.frames, limits.positions, limits.states, limits.entered
         return any(2 * count > limit for count, limit in zip(counts, most))
 
     def read(self, data: bytes) -> State | None:
-        """The state after `data` from the start."""
+        """Return the state after `data` from the start; None if no text begins so."""
         return self.start.read(data)
 
     def state(self, positions: Iterable[Position]) -> State:
-        """The state of these positions."""
+        """Return the state of these positions."""
         key = tuple(positions)
         if len(key) > 1:
             key = tuple(sorted(set(self.stacks.join_positions(tuple(set(key)))), key=_number))
@@ -101,13 +101,13 @@ class Automaton:
 
 
 class State:
-    """A set of positions: every way to read what has been read so far.
+    """A set of positions: every way to read the text so far.
 
     Attributes
     ----------
     positions : tuple of Position
     accepting : bool
-        The text, or (where an action ends) the action, is complete.
+        Whether the text (or the action, where one ends) is complete.
     """
 
     __slots__ = ("_steps", "accepting", "automaton", "positions")
@@ -119,7 +119,7 @@ class State:
         self._steps: dict[int, State | None] = {}
 
     def step(self, byte: int) -> State | None:
-        """The state after `byte`; None if no text of the language goes on so."""
+        """Return the state after `byte`; None if no text of the language continues with it."""
         try:
             return self._steps[byte]
         except KeyError:
@@ -133,7 +133,7 @@ class State:
         return state
 
     def read(self, data: bytes) -> State | None:
-        """The state after all of `data`."""
+        """Return the state after all of `data`; None if no text of the language continues with it."""
         state: State | None = self
         for byte in data:
             if state is None:
@@ -142,7 +142,7 @@ class State:
         return state
 
     def forced_text(self, limit: int = MAX_FORCED) -> bytes:
-        """The bytes that must come next; empty where there is a choice or the text is complete."""
+        """Return the bytes that must come next; empty if there is a choice or the text is complete."""
         out = bytearray()
         state: State | None = self
         while state is not None and not state.accepting and len(out) < limit:
@@ -155,7 +155,7 @@ class State:
         return bytes(out)
 
     def texts(self, limit: int) -> list[bytes] | None:
-        """Every text that completes the state, sorted; None if there are more than `limit`."""
+        """Return every text that completes the state, sorted; None if there are more than `limit`."""
         out: set[bytes] = set()
         work: list[tuple[State, bytes]] = [(self, b"")]
         steps = 0
@@ -166,13 +166,13 @@ class State:
             for piece, after in state._branches():
                 work.append((after, text + piece))
                 steps += 1
-                # texts begun mostly have completions of their own: two of them are the same text at most
+                # Each prefix in `work` has a completion, and at most two prefixes have the same one.
                 if len(out) + len(work) > 2 * limit or steps > 64 * (limit + 1):
                     return None
         return sorted(out) if len(out) <= limit else None
 
     def _branches(self) -> Iterator[tuple[bytes, State]]:
-        """Every way to go on, and the state after it: by a byte where positions share it, else by what each reads."""
+        """Yield the ways to continue, with the state after each: a byte where positions share it, else longer texts."""
         closure, state = self.automaton.closure, self.automaton.state
         count = Counter(byte for q in self.positions for byte in q.first())
         shared: set[int] = set()
@@ -187,11 +187,11 @@ class State:
                 yield bytes((byte,)), after
 
     def first(self) -> set[int]:
-        """The bytes that may come next."""
+        """Return the bytes that may come next."""
         return {byte for q in self.positions for byte in q.first()}
 
     def ends(self) -> list[Stack]:
-        """What may follow the action that is complete here (see `StepEnd`); None: nothing."""
+        """Return the frames that may follow the action that is complete here (see `StepEnd`); None is the end."""
         return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))
 
 
@@ -204,7 +204,7 @@ class Grammar(ContextFreeGrammar):
 
     @property
     def automaton(self) -> Automaton:
-        """The lazy byte automaton (made once)."""
+        """The lazy byte automaton, created once."""
         return automaton_of(self)
 
     def matches(self, text: str | bytes) -> bool:
@@ -217,38 +217,38 @@ class Grammar(ContextFreeGrammar):
         return self.automaton.read(as_bytes(text)) is not None
 
     def texts(self, limit: int = MAX_TEXTS) -> list[str] | None:
-        """Every text of the language, sorted; None if there are more than `limit`."""
+        """Return every text of the language, sorted; None if there are more than `limit`."""
         texts = self.automaton.start.texts(limit)
         return None if texts is None else [text.decode() for text in texts]
 
-    # for other engines
+    # export to other engines
 
     def to_gbnf(self) -> str:
-        """The same language in GBNF, which llama.cpp and XGrammar read; slots are what they are bound to now.
+        """Write the language in GBNF, which llama.cpp and XGrammar read, with the current values of the slots.
 
         Raises
         ------
         GrammarError
-            GBNF can't say it, or some slot is not bound; the message says what.
+            GBNF can't express it, or a slot is not bound; the message says which part.
         LimitError
-            Written out, it is too large.
+            The result is too large.
         """
         return to_gbnf(self, self.automaton.templates)
 
     def to_regex(self) -> str:
-        """A regular expression of its whole texts, for Python's `re`, Rust's `regex` and what is built on them.
+        """Write the language as a regular expression of whole texts, for Python's `re` and Rust's `regex`.
 
-        Raises as :meth:`to_gbnf`, also where the grammar nests: then no regular expression says the same.
+        Raises as :meth:`to_gbnf`, and a GrammarError where the grammar nests, which no regular expression can express.
         """
         return to_regex(self, self.automaton.templates)
 
     def to_llguidance(self) -> str:
-        """The same language in llguidance's variant of Lark; raises as :meth:`to_gbnf`."""
+        """Write the language in llguidance's variant of Lark. Raises as :meth:`to_gbnf`."""
         return to_llguidance(self, self.automaton.templates)
 
 
 def automaton_of(grammar: ContextFreeGrammar) -> Automaton:
-    """The lazy byte automaton of `grammar` (made once)."""
+    """Return the lazy byte automaton of `grammar`, created once."""
     return grammar.derived(Automaton)
 
 

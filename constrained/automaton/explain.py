@@ -1,8 +1,7 @@
-"""What may come at a position, in words; and which pieces of a grammar a text has been read by.
+"""Describe what may come next at a position, and trace which pieces of a grammar have read a text.
 
-The automaton joins what reads on alike, whichever piece of grammar it came from. For an
-explanation, a `Trace` reads a text so that each position keeps the frames that were entered to
-come to it along this very text.
+The automaton joins positions that read the same, whichever pieces of the grammar they came from. A
+`Trace` reads one text so that each position keeps the frames that led to it on this text.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from constrained.automaton.positions import InChoices, InExcept, InJsonText, InL
 from constrained.grammar.charset import class_text
 
 SHOWN = 6
-"""Texts, or kinds of text, that are named where there are many."""
+"""Number of alternatives that a message names at most."""
 LONGEST = 80
-"""Characters of a text that are shown."""
+"""Number of characters of a text that a message shows at most."""
 
 
 def expected(state: State) -> str:
-    """What may come at `state`, in one line; empty if nothing may."""
+    """Describe what may come next at `state` in one line; empty if nothing may."""
     texts: list[str] = []
     for q in state.positions:
         if isinstance(q, InChoices):
@@ -30,7 +29,7 @@ def expected(state: State) -> str:
 
 
 def expected_text(q: Position) -> str:
-    """What is read at `q`: texts in quotes, characters as a regular expression; empty where nothing is."""
+    """Describe what is read at `q`: texts in quotes, characters as a regular expression; empty if nothing is."""
     if isinstance(q, InLiteral):
         return _quoted(q.data[q.at :])
     if isinstance(q, InChoices):
@@ -39,7 +38,7 @@ def expected_text(q: Position) -> str:
     if isinstance(q, InExcept):
         return f"/{class_text(q.chars)}*/"
     if isinstance(q, InJsonText):
-        return "a text that fits"
+        return "a text that the schema admits"
     if isinstance(q, InText):
         inside = "the rest of a character, then " if q.inside is not None else ""
         return f"{inside}/{class_text(q.chars)}{_times(q)}/"
@@ -47,13 +46,13 @@ def expected_text(q: Position) -> str:
 
 
 def few(texts: list[str], count: int) -> str:
-    """The first of `count` texts, and how many more there are."""
+    """Join the first of `count` texts, and say how many more there are."""
     more = f" and {count - SHOWN} more" if count > SHOWN else ""
     return ", ".join(texts[:SHOWN]) + more
 
 
 def quoted(text: str) -> str:
-    """`text` in quotes, cut short where it is long."""
+    """Quote `text`, shortened if it is long."""
     return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}... ({len(text):,} characters)"
 
 
@@ -62,7 +61,7 @@ def _quoted(data: bytes) -> str:
 
 
 def _times(q: InText) -> str:
-    """The repeat still open: with a character begun, what comes after it."""
+    """Return the repeat operator for the characters left, without one that has been begun."""
     low, high = q.low, q.high
     if q.inside is not None:
         low, high = max(low - 1, 0), None if high is None else high - 1
@@ -74,12 +73,12 @@ def _times(q: InText) -> str:
 
 
 class Trace:
-    """One text, followed from the start.
+    """Follows one text from the start.
 
     Attributes
     ----------
     at : dict of Position to list of Frame
-        The positions after the text so far, each with the frames whose node it is in.
+        The positions after the text so far, each with the frames that it belongs to.
     """
 
     def __init__(self, automaton: Automaton):
@@ -88,7 +87,7 @@ class Trace:
         self.at: dict[Position, list[Stack]] = {q: [frame] for q, frame in self._enter(automaton.root).items()}
 
     def read(self, data: bytes) -> int:
-        """Read as much of `data` as fits; how many bytes that is."""
+        """Read as much of `data` as the grammar admits, and return the number of bytes read."""
         for count, byte in enumerate(data):
             after = self._step(byte)
             if not after:
@@ -105,7 +104,7 @@ class Trace:
                     origins.update(dict.fromkeys(frames))
                     continue
                 entered = self._enter(self._next(q, byte))
-                # where stacks are joined, of all that read the same
+                # Where stacks are joined, take the frames of all positions that read the same.
                 alike = [after] if after in entered else [r for r in entered if type(r) is type(after)]
                 origins.update((entered[r], None) for r in alike)
         return {q: list(origins) for q, origins in found.items()}
@@ -118,7 +117,7 @@ class Trace:
         return self._entered[frame.number]
 
     def _next(self, q: Position, byte: int) -> Stack:
-        """What comes after the text of `q`, whose last byte this is."""
+        """Return the frame after the text of `q`, if `byte` is the last one of that text."""
         if isinstance(q, InChoices) and q.bind is not None and q.rest is not None:
             value = q.values[q.low][: q.depth] + bytes((byte,))
             return self.automaton.closure.after_choice(q.rest, q.bind, value)
@@ -126,7 +125,7 @@ class Trace:
 
 
 def _continues(q: Position, after: Position) -> bool:
-    """Whether `after` is further on in what `q` reads, rather than in what comes next."""
+    """Whether `after` is further along in the construct that `q` reads, rather than in the next one."""
     if q.rest is not after.rest:
         return False
     if isinstance(q, InLiteral) and isinstance(after, InLiteral):

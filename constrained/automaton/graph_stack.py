@@ -1,10 +1,10 @@
-"""Stacks that share what they can: a graph-structured stack, where there are many ways to read one text.
+"""A graph-structured stack: the stacks of an ambiguous text share their common parts.
 
-Where rules begin alike (``s: t "b" | u "c"``, both of which read ``"a" s``), one text can leave
-2^depth stacks. Positions that read the same are joined into one, whose stack forks below; the ways
-of a fork that begin with the same construct share it, and fork below that. Repeats of the same
-item that differ only in their counts become one, if the counts leave no gap (``x{1,3}`` or
-``x{2,9}`` is ``x{1,9}``). The language stays the same: that of a fork is the union of its ways'.
+Where two rules begin with the same text (``s: t "b" | u "c"``, where both `t` and `u` read ``"a" s``), one text can
+leave 2^depth stacks. Positions that read the same are joined into one, and the joined stack forks below it. Branches
+of a fork that begin with the same construct share that construct, and fork below it. Repeats of the same item that
+differ only in their counts become one if the counts leave no gap (``x{1,3}`` or ``x{2,9}`` is ``x{1,9}``). The language
+stays the same: the language of a fork is the union of those of its branches.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from constrained.grammar import nodes as n
 from constrained.limits import Limits
 
 CROWD = 8
-"""Positions of one state that are left as they are; among more, stacks are joined."""
+"""States with more positions than this have their stacks joined."""
 
 NEAR = 6
-"""Frames that a mask's walk seldom gets through (two or three levels of brackets); at most 16."""
+"""Frames that the walk for one mask seldom gets past (two or three levels of brackets); at most 16."""
 
 DEEP = 24
-"""Frames of a stack from which on the kernel shares its masks with stacks of the same top `NEAR` frames. Sharing costs
-more than a few masks do."""
+"""Stacks of at least this many frames share their masks in the kernel with stacks that have the same top `NEAR` frames.
+Below that, sharing costs more than computing a few masks."""
 
 Ways = tuple[Stack, ...]
 
@@ -47,14 +47,15 @@ class GraphStack:
 
     def __init__(self, frames: Frames, positions: Positions, limits: Limits):
         self._frames, self._positions, self._limits = frames, positions, limits
-        self._depth, self._joins = 0, 0  # of the join that is under way
+        self._depth, self._joins = 0, 0  # recursion depth and steps of the current join
         self._joined: dict[Ways, Stack] = {}
         self._shapes: dict[tuple, n.Node] = {}
-        self._alike: dict[int, tuple[n.Node, n.Node]] = {}  # with the node, whose id is the key
-        self._numbers: dict[int, tuple[n.Node, int]] = {}  # of their shapes, likewise
+        # Keys are ids of nodes; each value also holds the node, which keeps the id valid.
+        self._alike: dict[int, tuple[n.Node, n.Node]] = {}
+        self._numbers: dict[int, tuple[n.Node, int]] = {}
 
     def join(self, frames: Iterable[Stack]) -> Stack:
-        """One frame for all of `frames`.
+        """Return one frame that stands for all of `frames`.
 
         Raises
         ------
@@ -74,7 +75,7 @@ class GraphStack:
     def _joined_frame(self, frames: Iterable[Stack]) -> Stack:
         root = self._join_counts(alternatives(frames))
         work = [root]
-        while work:  # first what is below, where ways begin alike
+        while work:  # where branches begin with the same construct, join what is below first
             ways = work[-1]
             if ways in self._joined or len(ways) == 1:
                 work.pop()
@@ -91,13 +92,13 @@ class GraphStack:
         return root[0] if len(root) == 1 else self._joined[root]
 
     def _fork(self, ways: Ways, below: dict[tuple, Ways]) -> Stack:
-        """A fork of `ways`, those of the same head (a key of `below`) made one."""
+        """Return a fork of `ways`, after merging those with the same head (a key of `below`)."""
         made: list[Stack] = []
         for head, same in self._by_head(ways).items():
             if head in below:
                 after = below[head]
                 first = same[0]
-                assert first is not None, "the end of the text has a head of its own"
+                assert first is not None, "only the end of the text has this head"
                 made.append(
                     self._frames.frame(first.node, first.env, after[0] if len(after) == 1 else self._joined[after])
                 )
@@ -106,12 +107,12 @@ class GraphStack:
         again = self._join_counts(alternatives(made))
         if len(again) == 1:
             return again[0]
-        if again != ways:  # what was made may have other heads, or other counts of the same
+        if again != ways:  # merged branches may have new heads or counts
             return self.join(again)
         return self._frames.fork(again)
 
     def _join_counts(self, ways: Ways) -> Ways:
-        """`ways`, repeats that differ only in their counts made one."""
+        """Return `ways` after merging repeats that differ only in their counts."""
         if sum(way is not None and isinstance(way.node, n.Repeat) for way in ways) < 2:
             return ways
         repeats: dict[tuple, list[tuple[Frame, n.Repeat]]] = {}
@@ -132,7 +133,7 @@ class GraphStack:
         return alternatives(out)
 
     def _by_head(self, ways: Ways) -> dict[tuple, list[Stack]]:
-        """The ways by the construct they go on with; open parameters keep a way apart."""
+        """Group the branches by the construct on top. A branch with open parameters is a group of its own."""
         heads: dict[tuple, list[Stack]] = {}
         for way in ways:
             if way is None or isinstance(way, (Fork, Bottom)) or is_open(way):
@@ -143,7 +144,7 @@ class GraphStack:
         return heads
 
     def _like(self, node: n.Node) -> n.Node:
-        """One node for all that read the same; what follows an action stays the action's own (see `ActionGraph`)."""
+        """Return one node for all nodes that read the same, except after the end of an action (see `ActionGraph`)."""
         found = self._alike.get(id(node))
         if found is None:
             like = node if n.has_step(node) else self._first_alike(node)
@@ -154,14 +155,14 @@ class GraphStack:
         return self._shapes.setdefault(n.shape(node, self._shape), node)
 
     def _shape(self, node: n.Node) -> int:
-        """A number for all nodes of one shape."""
+        """Return a number that is the same for all nodes of one shape."""
         found = self._numbers.get(id(node))
         if found is None:
             found = self._numbers[id(node)] = node, id(self._first_alike(node))
         return found[1]
 
     def join_positions(self, positions: Reached) -> Reached:
-        """`positions`; where they are many, those that differ only in their stacks joined."""
+        """Join positions that differ only in their stacks, if there are more than `CROWD`."""
         if len(positions) <= CROWD:
             return positions
         texts: dict[tuple, list[InText]] = {}
@@ -183,7 +184,7 @@ class GraphStack:
 
 
 def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
-    """Ranges of counts (None: no end), those that leave no gap made one."""
+    """Merge ranges of counts that leave no gap between them (None: no upper end)."""
     out: list[tuple[int, int | None]] = []
     for low, high in sorted(counts, key=lambda count: count[0]):
         before, last = out[-1] if out else (0, -2)
@@ -195,7 +196,7 @@ def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | Non
 
 
 def alternatives(frames: Iterable[Stack]) -> Ways:
-    """The frames, forks taken apart, each once and in order."""
+    """Return the frames, with forks replaced by their branches, without duplicates and in order of their numbers."""
     found: dict[int, Stack] = {}
     for frame in frames:
         for way in frame.ways if isinstance(frame, Fork) else (frame,):
@@ -204,7 +205,7 @@ def alternatives(frames: Iterable[Stack]) -> Ways:
 
 
 def forks_below(frame: Stack, known) -> list[Fork]:
-    """The forks that `frame` leads to, lower ones first, as far down as to what is in `known`."""
+    """Return the forks below `frame`, lower ones first, down to frames that are in `known`."""
     found: dict[int, Fork] = {}
     work = [frame]
     while work:
@@ -218,24 +219,24 @@ def forks_below(frame: Stack, known) -> list[Fork]:
 
 
 def _is_joinable(q: Position) -> bool:
-    """Whether nothing read later can still fix a parameter in the stack of `q`."""
+    """Whether no text read later can fix a parameter in the stack of `q`."""
     binds = isinstance(q, InChoices) and q.bind is not None
     return not binds and not isinstance(q, Accept) and not is_open(q.rest)
 
 
 def is_open(frame: Stack) -> bool:
-    """Whether a parameter of the call that `frame` is a part of has no value yet."""
+    """Whether the call that `frame` belongs to has a parameter without a value."""
     return frame is not None and any(isinstance(value, Unbound) for value in frame.env.values.values())
 
 
 def open_levels(state, known: dict[Stack, dict]) -> int:
-    """How deep the stacks of `state` nest: the most times that one construct stands open in one of them.
+    """Return the nesting depth of the stacks of `state`: how often one construct is open in one of them, at most.
 
     Parameters
     ----------
     state : State
     known : dict
-        Frame -> times that each construct stands open from there down; grows with each call.
+        Frame -> how often each construct is open from there down; a cache that this function fills.
     """
     known.setdefault(None, {})
     deepest = 0
@@ -251,7 +252,7 @@ def open_levels(state, known: dict[Stack, dict]) -> int:
 
 
 def _open_constructs(frame: Stack, known: dict[Stack, dict]) -> dict:
-    """How often each construct stands open from `frame` down."""
+    """Return how often each construct is open from `frame` down."""
     chain = []
     below = frame
     while below is not None and below not in known:

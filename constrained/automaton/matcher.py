@@ -1,4 +1,4 @@
-"""`compile_grammar`, and the matcher: one text being written, token by token."""
+"""`compile_grammar`, and the matcher, which follows one text token by token."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from constrained.limits import DEFAULT, Limits
 def compile_grammar(
     grammar: ContextFreeGrammar, vocabulary: Vocabulary, *, limits: Limits | None = None
 ) -> CompiledGrammar:
-    """`grammar` over `vocabulary`; lazy, so it costs microseconds.
+    """Compile `grammar` for `vocabulary`. Masks are computed lazily, so this costs microseconds.
 
     Parameters
     ----------
     grammar : ContextFreeGrammar
     vocabulary : Vocabulary
     limits : Limits, optional
-        What it may cost; default: the grammar's own limits.
+        Default: the grammar's own limits.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def compile_grammar(
 
 
 class CompiledGrammar:
-    """A grammar's masks over a vocabulary, filled as matchers visit them."""
+    """A grammar's masks over a vocabulary, computed when matchers first need them."""
 
     def __init__(self, grammar: ContextFreeGrammar, vocabulary: Vocabulary):
         if not isinstance(grammar, ContextFreeGrammar):
@@ -81,23 +81,23 @@ class CompiledGrammar:
         return f"CompiledGrammar({self.grammar!r}, {self.vocabulary!r}, on {kernel})"
 
     def matcher(self, begun: str | bytes = b"") -> Matcher:
-        """A matcher at the beginning of a text, or after its first part `begun`.
+        """Return a matcher at the beginning of a text, or after its first part `begun`.
 
-        Its `compiled` is this, or the same grammar compiled anew when much was written.
+        Its `compiled` is this object, or the same grammar compiled anew once half of a limit is used up.
 
         Raises
         ------
         GrammarError
-            No text of the grammar begins so.
+            No text of the grammar begins with `begun`.
         """
         compiled = self._with_room()
         kind = Matcher if compiled.engine is None else NativeMatcher
         return kind(compiled, begun.encode() if isinstance(begun, str) else begun)
 
     def _with_room(self) -> CompiledGrammar:
-        """Return this; or, once texts have used half of what `Limits` allow, the same grammar compiled anew.
+        """Return this object; or, once earlier texts have used half of a limit, the same grammar compiled anew.
 
-        So the texts written before can't be what a new one fails by. Those under way keep what they began with.
+        A new text therefore doesn't fail because of earlier ones. Texts in progress keep their compiled grammar.
         """
         newest = self._newest
         if newest.automaton.half_full or (newest.engine is not None and newest.engine.half_full):
@@ -105,23 +105,23 @@ class CompiledGrammar:
         return newest
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the grammar and the masks known so far to `path`, whole or not at all.
+        """Write the grammar and the masks computed so far to `path`, atomically.
 
         Raises
         ------
         OSError
-            It can't be written.
+            The file can't be written.
         """
         persist.save(path, self.grammar, self.masks)
 
     @staticmethod
     def load(path: str | os.PathLike, vocabulary: Vocabulary, *, limits: Limits = DEFAULT) -> CompiledGrammar:
-        """What :meth:`save` wrote, over the same vocabulary; no mask known then is computed again.
+        """Load what :meth:`save` wrote, for the same vocabulary. The saved masks are not computed again.
 
         Raises
         ------
         DataError
-            No such file, or one that is damaged or of another version.
+            There is no such file, or it is damaged or of another version.
         VocabularyError
             It was compiled for another vocabulary.
         LimitError
@@ -130,7 +130,7 @@ class CompiledGrammar:
         return persist.load(path, vocabulary, limits, CompiledGrammar)
 
     def precompute(self) -> int:
-        """Compute every mask there is, so that none is left for generation.
+        """Compute all masks in advance.
 
         Returns
         -------
@@ -140,7 +140,7 @@ class CompiledGrammar:
         Raises
         ------
         LimitError
-            They are more than ``Limits.precomputed`` (recursion may make them infinitely many).
+            There are more than ``Limits.precomputed`` positions (with recursion, perhaps infinitely many).
         """
         most = self.grammar.limits.precomputed
         visited = (self.masks if self.engine is None else self.engine).precompute(most)
@@ -152,15 +152,15 @@ class CompiledGrammar:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of masks and tables held, besides the vocabulary's."""
+        """Bytes of the masks and tables in memory, without the vocabulary's."""
         return (self.masks if self.engine is None else self.engine).nbytes
 
 
 class Matcher:
-    """Follows one text; says which tokens may come next.
+    """Follows one text, and tells which tokens may come next.
 
-    The masks are sound (a sequence of allowed tokens can always be finished) and complete
-    (every way to cut an accepted text into tokens is allowed).
+    The masks are sound (every sequence of allowed tokens can be finished) and complete (every way to
+    split an accepted text into tokens is allowed).
 
     Attributes
     ----------
@@ -168,9 +168,9 @@ class Matcher:
     state : State
         The automaton's state after the text so far.
     is_complete : bool
-        The text so far is in the language.
+        Whether the text so far is in the language.
     is_terminated : bool
-        An EOS token has been read.
+        Whether an EOS token has been read.
     """
 
     def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
@@ -182,13 +182,13 @@ class Matcher:
         self.reset()
 
     def reset(self) -> None:
-        """Go back to the beginning, without a budget."""
+        """Go back to the beginning, and remove the budget."""
         self.state, self.is_terminated = self._start, False
         self._left: int | None = None
         self._history: list[tuple[State, bool, int | None]] = []
 
     def copy(self) -> Matcher:
-        """An independent matcher at the same place."""
+        """Return an independent matcher in the same state."""
         other = Matcher.__new__(Matcher)
         other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
         other._start, other._left, other._history = self._start, self._left, list(self._history)
@@ -199,7 +199,7 @@ class Matcher:
         return self.state.accepting
 
     def advance(self, token_id: int) -> bool:
-        """Read a token and say whether it was allowed; if not, nothing has changed."""
+        """Read a token and return whether it is allowed; if it is not, nothing changes."""
         vocabulary = self.compiled.vocabulary
         token_id = int(token_id)
         here = self.state, self.is_terminated, self._left
@@ -225,7 +225,7 @@ class Matcher:
         return True
 
     def rollback(self, tokens: int = 1) -> None:
-        """Take back the last `tokens` tokens; ValueError if more than have been read."""
+        """Undo the last `tokens` tokens; ValueError if fewer have been read."""
         if tokens < 0 or tokens > len(self._history):
             raise ValueError(f"can't take back {tokens} tokens of {len(self._history)}")
         if tokens:
@@ -244,17 +244,16 @@ class Matcher:
         return f"Matcher({'complete' if self.is_complete else 'unfinished'}{budget}{following})"
 
     def set_budget(self, tokens: int | None) -> None:
-        """From here on allow only tokens that leave a way to finish within `tokens`.
+        """From now on, allow only tokens after which the text can be finished within `tokens` tokens from here.
 
-        The EOS token itself is not counted: after `tokens` tokens the text is whole. The
-        fewest tokens to the end are exact where the search for them is small, else an
-        upper bound, so a budget near the minimum may rule out a longer detour that would
-        still have fitted, but never leads to an unfinished text.
+        The EOS token is not counted: after `tokens` tokens the text is complete. The fewest tokens to the end
+        are exact where the search for them is small, and an upper bound otherwise. A budget near the minimum may
+        therefore rule out a longer text that would have fitted, but it never leads to an unfinished text.
 
         Raises
         ------
         VocabularyError
-            Not even the shortest way to finish fits.
+            Even the shortest completion is longer.
         """
         if tokens is not None and not self.compiled.budget.fits(self.state, tokens):
             need = self.compiled.budget.fewest(self.state)
@@ -265,7 +264,7 @@ class Matcher:
         self._left = tokens
 
     def allowed_token_ids(self) -> np.ndarray:
-        """Ids that may come next, int32, ascending; with the EOS ids exactly when complete."""
+        """Return the ids that may come next, int32, ascending; the EOS ids are among them if the text is complete."""
         eos = np.array(self.compiled.vocabulary.eos_token_ids, np.int32)
         if self.is_terminated:
             return eos
@@ -300,7 +299,7 @@ class Matcher:
         self._fill_row(mask[row])
 
     def _fill_row(self, target: np.ndarray) -> None:
-        """Write ``target``, int32 ``[>= words]``, whether or not the budget has a say in it."""
+        """Write the mask, within the budget if there is one, into `target`, int32 ``[>= words]``."""
         vocabulary, state = self.compiled.vocabulary, self.state
         words = vocabulary.words
         target[words:] = 0
@@ -317,7 +316,7 @@ class Matcher:
         return budget.needed or (self._left is not None and self._left <= budget.horizon(state))
 
     def accepts(self, token_ids: Iterable[int]) -> int:
-        """How many tokens of a draft, in order, are allowed; nothing changes."""
+        """Return how many tokens of a draft are allowed, in order; nothing changes."""
         count = 0
         for token in token_ids:
             if not self.advance(token):
@@ -327,12 +326,12 @@ class Matcher:
         return count
 
     def forced_text(self) -> bytes:
-        """The bytes that must come next whatever the model says; empty where it may choose."""
+        """Return the bytes that must come next; empty where the model has a choice."""
         return self._forced(MAX_FORCED)
 
 
 def not_a_grammar(given: object) -> GrammarError:
-    """The error about something else than a grammar; action knowledge has two of them."""
+    """Return the error for an object that is not a grammar; for action knowledge it names its two grammars."""
     of_knowledge = hasattr(given, "next_action")
     return GrammarError(
         f"a grammar is wanted here, not {type(given).__name__}",
@@ -350,7 +349,7 @@ if native.kernel is not None:
     Core: Any = native.kernel.Core
 
     class NativeMatcher(Core, Matcher):
-        """The matcher on the C kernel: `advance`, `fill_bitmask`, `rollback`, `reset`, `copy` are its own."""
+        """The matcher on the C kernel, which implements `advance`, `fill_bitmask`, `rollback`, `reset` and `copy`."""
 
         def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
             eos = tuple(compiled.vocabulary.eos_token_ids)
@@ -358,17 +357,17 @@ if native.kernel is not None:
                 raise _no_such_text(begun)
 
         @property
-        def state(self) -> State:  # type: ignore[override]  # made from the kernel's positions
+        def state(self) -> State:  # type: ignore[override]  # created from the kernel's positions
             return self.compiled.automaton.state(self._positions())
 
         def _fits(self, positions: tuple, left: int) -> bool:
-            """Asked by the kernel: whether the text can be finished from `positions` within `left` tokens."""
+            """Whether the text can be finished from `positions` within `left` tokens; the kernel calls this."""
             state = self.compiled.automaton.state(positions)
             return self.compiled.budget.fits(state, None if left < 0 else left)
 
 
 def not_compiled(given: object) -> GrammarError:
-    """The error about something else than a compiled grammar."""
+    """Return the error for an object that is not a compiled grammar."""
     grammar = "knowledge.next_action()" if hasattr(given, "next_action") else "grammar"
     hint = f"pass compile_grammar({grammar}, vocabulary)"
     return GrammarError(f"a compiled grammar is wanted here, not {type(given).__name__}", hint=hint)

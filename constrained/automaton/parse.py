@@ -1,7 +1,8 @@
-"""Parse a text by the grammar that wrote it: the part that each rule and slot wrote.
+"""Parse a text by the grammar that wrote it, and return the part that each rule and slot wrote.
 
-Texts are parsed node by node; a grammar that a slot is bound to, such as the admitted actions, by its automaton. A
-thought that looks like an action is still read as a thought. A slot that isn't bound may have written any text.
+Texts are parsed node by node. Where a slot is bound to a grammar, such as the admitted actions, the automaton of that
+grammar reads its part. A thought that looks like an action is still read as a thought. A slot that isn't bound may have
+written any text.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from constrained.grammar import ContextFreeGrammar, nodes
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """One text, wherever a parameter writes it: any value of a slot; `key`: the value that it depends on."""
+    """A parameter's value that the text decides: any value of `slot` (at `key`, if it depends on one)."""
 
     slot: str
     key: Value | None = None
 
 
 class Part(NamedTuple):
-    """The characters ``start:end`` of a text, written by the rule or slot `name`; `chosen` is the slot's value."""
+    """The characters ``start:end`` of a text, written by the rule or slot `name`; `chosen` identifies the value."""
 
     name: str
     start: int
@@ -38,7 +39,7 @@ Values: TypeAlias = Mapping[str, Value]
 
 
 def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
-    """The text that each rule and slot of `grammar` wrote in `text`; the first, if it wrote several.
+    """Return what each rule and slot of `grammar` wrote in `text`; its first part, if it wrote several.
 
     Raises ActionError: `grammar` doesn't admit the text.
     """
@@ -49,7 +50,7 @@ def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
 
 
 def readings(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
-    """All parses of `text`, up to where an action ends, each as its parts; in the shipped formats there is one."""
+    """Yield all parses of `text` up to the end of an action, each as its parts. The shipped formats have only one."""
     for end, parts in _Parser(grammar, text).ends(grammar.start, {}, 0, ()):
         if end >= len(text):
             yield tuple(sorted(parts, key=lambda part: (part.start, -part.end)))
@@ -60,9 +61,9 @@ class _Parser:
         self.grammar, self.text = grammar, text
 
     def ends(self, node: nodes.Node, values: Values, at: int, parts: Parts) -> Iterator[tuple[int, Parts]]:
-        """The ends of texts of `node` that begin at `at`, the longest first, with `parts` and their own.
+        """Yield (end, parts) for each text of `node` that begins at `at`, the longest first.
 
-        The end of an action is one behind the text's.
+        Where `node` ends the action, the end is ``len(text) + 1``.
         """
         text = self.text
         match node:
@@ -115,7 +116,7 @@ class _Parser:
                 yield from ((end, parts) for end in self._written(self.grammar.with_start(node), at))
 
     def _may_begin(self, node: nodes.Node, at: int) -> bool:
-        """Whether what `node` begins with can stand at `at`, as far as its first literal tells: most do not."""
+        """Whether `node` may begin at `at`, judged by its first literal; this rules out most alternatives cheaply."""
         while isinstance(node, nodes.Call) or (isinstance(node, nodes.Seq) and node.items):
             node = self.grammar.rules[node.rule].body if isinstance(node, nodes.Call) else node.items[0]
         if isinstance(node, nodes.Slot) and node.name == nodes.STEP:
@@ -136,7 +137,7 @@ class _Parser:
 
     def _arguments(self, call: nodes.Call, values: Values) -> Values:
         found: dict[str, Value] = {}
-        after: Value | None = None  # a slot's key stands after it
+        after: Value | None = None  # a slot's key is the argument after it
         for name, argument in reversed(list(zip(self.grammar.rules[call.rule].params, call.args))):
             match argument:
                 case nodes.Var():
@@ -151,7 +152,7 @@ class _Parser:
         return found
 
     def _chosen(self, node: nodes.Slot | nodes.Related, values: Values, after: Value | None = None) -> Chosen:
-        """One value of a slot; `after`: that of the argument after it."""
+        """Return the choice of one value of a slot; `after` is the value of the next argument."""
         while isinstance(node, nodes.Related):
             if node.relation == nodes.AT and isinstance(node.to, (nodes.Var, nodes.Literal)):
                 after = values[node.to.name] if isinstance(node.to, nodes.Var) else node.to.data
@@ -167,14 +168,14 @@ class _Parser:
             yield from ((end, (*parts, Part(value.slot, at, end, value))) for end in range(len(self.text), at, -1))
 
     def _listed(self, values: tuple[bytes, ...], at: int) -> Iterator[int]:
-        """The ends of those of `values` that stand at `at`."""
+        """Yield the ends of those of `values` that are at `at`."""
         for value in sorted(values, key=len, reverse=True):
             word = value.decode()
             if self.text.startswith(word, at):
                 yield at + len(word)
 
     def _written(self, grammar: ContextFreeGrammar, at: int) -> Iterator[int]:
-        """The ends of the texts of `grammar` that begin at `at`."""
+        """Yield the ends of the texts of `grammar` that begin at `at`."""
         state: State | None = automaton_of(grammar).start
         ends, end = [], at
         while state is not None:
@@ -186,7 +187,7 @@ class _Parser:
 
 
 def text_of(value: Value | None, parts: Parts, text: str) -> str | None:
-    """The text of a parameter's value, where it is known or stands among the parts of a text."""
+    """Return the text of a parameter's value, if it is known or is among the parts of `text`."""
     if isinstance(value, bytes):
         return value.decode()
     return next((text[part.start : part.end] for part in parts if part.chosen and part.chosen is value), None)

@@ -1,10 +1,9 @@
 """Positions: where in a grammar the next byte is read, and the stack of what comes after.
 
-A position is what is read now, and a stack of frames: the rest of each construct that is still
-open. Equal frames are one object, and equal positions too, so comparing two is comparing their
-identities. A tail call leaves no frame, so right recursion loops instead of growing; other
-recursion is a stack as deep as the text nests. A bounded repeat is two numbers in a frame or
-position. Nothing is made before generation reaches it.
+A position is a place inside one construct, and a stack of frames: the rest of each construct that
+is still open. Frames and positions are interned, so equality is identity. A tail call leaves no
+frame, so right recursion loops instead of growing; other recursion is a stack as deep as the text
+nests. A bounded repeat is two numbers in a frame or position. All of them are created lazily.
 """
 
 from __future__ import annotations
@@ -29,13 +28,12 @@ class Env:
     Attributes
     ----------
     grammar : ContextFreeGrammar
-        Whose rules and slots names refer to.
+        The grammar in which names of rules and slots are looked up.
     values : dict
         Parameter -> bytes (bound), :class:`Thunk`, or :class:`Unbound`.
     level : int
-        0 or 1; where there are values, never that of the frame below: tells the frames of
-        neighbouring calls apart. (No more than that, so that calls at different depths of a
-        stack share what they can.)
+        0 or 1. If there are values, it differs from the level of the frame below, so that frames of neighbouring
+        calls can be told apart. Two levels are enough, and let calls at different depths share frames.
     """
 
     grammar: ContextFreeGrammar
@@ -45,14 +43,14 @@ class Env:
 
 @dataclass(frozen=True, slots=True)
 class Thunk:
-    """A template argument that is a piece of grammar, with the parameters it may use."""
+    """A template argument that is a piece of grammar, with the environment that it is read in."""
 
     node: n.Node
     env: Env
 
 
 class Unbound:
-    """A template argument that is a slot: one of `values`, chosen where it is first written."""
+    """A template argument that is a slot: one of `values`, fixed where it is first written."""
 
     __slots__ = ("_texts",)
 
@@ -75,24 +73,24 @@ class Unbound:
 
 Value = bytes | Thunk | Unbound
 NO_CALL = Env(ContextFreeGrammar({}, n.NEVER), {}, 1)
-"""The environment of what is part of no rule's call: a fork, or the bottom of a stack."""
+"""The environment of frames that belong to no call: forks and bottoms."""
 
 
 class Frame:
-    """What is still to be read once the current construct is done; None stands for the end of the text.
+    """A stack frame: what is read after the current construct.
 
     Attributes
     ----------
     node : Node
         What is read.
     env : Env
-        The parameters' values in `node`.
+        The values of parameters in `node`.
     next : Frame or None
-        What comes after.
+        The frame below, read afterwards; None is the end of the text.
     number : int
-        Above those of all frames below.
+        Larger than the numbers of all frames below.
     closure : tuple of Position or None
-        The positions reached from here without reading a byte, once they are known.
+        The ε-closure: the positions reached from here without reading a byte; None until it is computed.
     """
 
     __slots__ = ("closure", "env", "next", "node", "number")
@@ -105,11 +103,11 @@ class Frame:
 
 
 Stack = Frame | None
-"""What comes after a position: the top frame of a stack; None is the end of the text."""
+"""The top frame of a stack; None is the empty stack, the end of the text."""
 
 
 class Fork(Frame):
-    """Stacks that differ below what is being read: what comes next is any of `ways` (frames, or None).
+    """Several stacks joined: any of `ways` (frames, or None) may come next.
 
     A node of a graph-structured stack (Tomita, "An efficient augmented-context-free parsing algorithm", 1987).
     """
@@ -122,7 +120,7 @@ class Fork(Frame):
 
 
 class Bottom(Frame):
-    """Any stack: what is below is left open."""
+    """Stands for any stack."""
 
     __slots__ = ()
 
@@ -141,7 +139,7 @@ TOO_MANY_WAYS = (
 
 
 class Frames:
-    """Makes frames, environments and the nodes that reading derives from a grammar's, each only once."""
+    """Interns frames, environments, and the nodes that are derived from the grammar's while a text is read."""
 
     def __init__(self, limits: Limits):
         self._limit = limits.frames
@@ -149,7 +147,7 @@ class Frames:
         self._frames: dict[tuple, Frame] = {(): self.bottom}
         self._envs: dict[tuple, Env] = {}
         self._repeats: dict[tuple, n.Repeat] = {}
-        self._tails: dict[int, tuple[n.Seq, n.Node]] = {}  # with the sequence, whose id is the key
+        self._tails: dict[int, tuple[n.Seq, n.Node]] = {}  # id of a sequence -> the sequence, its tail
         self._lists: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
 
     def __len__(self) -> int:
@@ -165,7 +163,7 @@ class Frames:
         return found
 
     def fork(self, ways: tuple[Stack, ...]) -> Frame:
-        """What is any of `ways`."""
+        """Return the fork of `ways`."""
         found = self._frames.get(ways)
         if found is None:
             found = self._frames[ways] = Fork(ways, self._next_number())
@@ -179,7 +177,7 @@ class Frames:
 
     def env(self, grammar: ContextFreeGrammar, values: dict[str, Value], level: int) -> Env:
         if not values:
-            level = 0  # nothing is bound in its frames, so none need telling apart
+            level = 0  # without values, frames of neighbouring calls are the same
         key = (id(grammar), level, tuple(values.items()))
         found = self._envs.get(key)
         if found is None:
@@ -191,7 +189,7 @@ class Frames:
         return len(self._envs)
 
     def repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
-        """The node that reads `item` `low` to `high` times."""
+        """Return the node that reads `item` `low` to `high` times."""
         key = (id(item), low, high)
         found = self._repeats.get(key)
         if found is None:
@@ -199,11 +197,11 @@ class Frames:
         return found
 
     def know_repeat(self, node: n.Repeat) -> None:
-        """Let `node` be what :meth:`repeat` gives for its item and bounds, unless there is one."""
+        """Let :meth:`repeat` return `node` for its item and bounds, unless there is such a node already."""
         self._repeats.setdefault((id(node.item), node.low, node.high), node)
 
     def tail(self, node: n.Seq) -> n.Node:
-        """`node` without its first item."""
+        """Return `node` without its first item."""
         found = self._tails.get(id(node))
         if found is None:
             rest = node.items[1:]
@@ -211,11 +209,11 @@ class Frames:
         return found[1]
 
     def text_list(self, values: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """One object for equal lists of texts (positions compare lists by identity)."""
+        """Intern a list of texts, since positions compare lists by identity."""
         return self._lists.setdefault(values, values)
 
     def derived_nodes(self) -> dict[int, n.Node]:
-        """By identity, the nodes made here: for a sequence's tail, that sequence; for a repeat, itself."""
+        """Return id of a node created here -> its origin: the sequence, for a tail; the node itself, for a repeat."""
         out: dict[int, n.Node] = {id(repeat): repeat for repeat in self._repeats.values()}
         out.update((id(tail), node) for node, tail in self._tails.values())
         return out
@@ -237,7 +235,7 @@ Reached = tuple["Position", ...]
 
 
 class Successors(Protocol):
-    """What a position's step needs: see `closure.Closure`."""
+    """The methods of `closure.Closure` that positions use."""
 
     positions: Positions
 
@@ -252,22 +250,22 @@ class Successors(Protocol):
 
 @dataclass(eq=False, slots=True)
 class Position:
-    """Base: `number` orders positions, `rest` is what comes after."""
+    """Base class. `number` orders positions; `rest` is the stack of what comes after."""
 
     number: int
     rest: Stack
     _steps: dict[int, Reached] = field(default_factory=dict, init=False, repr=False)
 
     def reads(self) -> tuple:
-        """Equal for positions that read the same and differ in their frames alone."""
+        """Return a key that is equal for positions that differ only in their stacks."""
         return (type(self),)
 
     def first(self) -> Iterable[int]:
-        """The bytes that can be read here."""
+        """Return the bytes that can be read here."""
         return ()
 
     def step(self, closure: Successors, byte: int) -> Reached:
-        """The positions after `byte`."""
+        """Return the positions after `byte`."""
         found = self._steps.get(byte)
         if found is None:
             found = self._steps[byte] = self._step(closure, byte)
@@ -277,7 +275,7 @@ class Position:
         return ()
 
     def branches(self, closure: Successors) -> Iterator[tuple[bytes, Reached]]:
-        """What can be read here, as long as that is plain without a step, and the positions after it."""
+        """Yield texts that can be read here, as long as is known without a step, with the positions after each."""
         return ((bytes((byte,)), self.step(closure, byte)) for byte in self.first())
 
 
@@ -321,7 +319,7 @@ class InLiteral(Position):
 class InChoices(Position):
     """Before byte `depth` of `values[low:high]`, which agree on the bytes before it.
 
-    `bind` names the template parameter that the finished choice gives a value, if any.
+    `bind` names the template parameter that gets the finished choice as its value, if any.
     """
 
     values: tuple[bytes, ...]
@@ -347,7 +345,7 @@ class InChoices(Position):
             yield self.values[i][self.depth :], closure.into_choices(self.values, i, i + 1, end, self.bind, self.rest)
 
     def _after(self, byte: int, low: int) -> int:
-        """The first value at or after `low` whose next byte is above `byte`."""
+        """Return the index of the first value from `low` on whose next byte is above `byte`."""
         if byte == 255:
             return self.high
         head = self.values[low][: self.depth] + bytes((byte + 1,))
@@ -365,7 +363,7 @@ class InChoices(Position):
 class InText(Position):
     """Inside a run of characters of one set: `low` to `high` more, the current one included.
 
-    `inside` is the state within a character, None before one. `high` None: without end.
+    `inside` is the state within a character, None before one. `high` is None for an unbounded run.
     """
 
     chars: CharSet
@@ -393,9 +391,9 @@ class InText(Position):
 
 @dataclass(eq=False, slots=True)
 class InExcept(Position):
-    """Inside a run of characters of one set that is to be none of some texts.
+    """Inside a run of characters of one set that must not equal any of some texts.
 
-    What was read of it are the `depth` bytes that ``values[low:high]`` begin with.
+    So far it consists of the first `depth` bytes that ``values[low:high]`` have in common.
     """
 
     chars: CharSet
@@ -409,7 +407,7 @@ class InExcept(Position):
 
     @property
     def may_end(self) -> bool:
-        """Whether what was read is none of the texts."""
+        """Whether the run so far is none of the texts."""
         return len(self.values[self.low]) > self.depth
 
     def first(self) -> Iterable[int]:
@@ -427,17 +425,17 @@ class InExcept(Position):
 
 
 class Loop(NamedTuple):
-    """What a repeat reads each time: a character of a set, or something else that begins with other bytes.
+    """The item of a repeat that is either a character of a set, or something that begins with other bytes.
 
     Attributes
     ----------
     item : Alt
-        Either.
+        The whole item.
     env : Env
     others : Node
-        What else there is.
+        The alternatives that are not the character.
     first : frozenset of int
-        The bytes that these begin with.
+        The bytes that `others` begin with.
     """
 
     item: n.Alt
@@ -448,7 +446,7 @@ class Loop(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class InLoop(InText):
-    """The same, where each character may also be something else: see `Loop`."""
+    """Inside a run as in `InText`, in which each character may also be something else: see `Loop`."""
 
     loop: Loop
 
@@ -461,14 +459,17 @@ class InLoop(InText):
 
     def _step(self, closure: Successors, byte: int) -> Reached:
         if self.inside is not None or byte not in self.loop.first:
-            return InText._step(self, closure, byte)  # slots make `super` another class
+            return InText._step(self, closure, byte)  # super() fails: slots=True creates the class anew
         other = closure.aside(self.loop, self.low, self.high, self.rest)
         return tuple(after for q in closure.enter(other) for after in q.step(closure, byte))
 
 
 @dataclass(eq=False, slots=True)
 class InJsonText(Position):
-    """Inside a JSON string that `table` reads: its state, the characters left (None: any number), what was begun."""
+    """Inside a JSON string that `table` reads.
+
+    `state` is the table's state, `left` the characters left (None: any number), `inside` what of a character was read.
+    """
 
     table: Table
     state: int
@@ -492,7 +493,7 @@ class InJsonText(Position):
 
 
 class Positions:
-    """Makes positions, each only once."""
+    """Interns positions."""
 
     def __init__(self, limits: Limits):
         self._limit = limits.positions
@@ -514,7 +515,7 @@ class Positions:
         return position
 
     def accept_over(self, rest: Frame) -> Position:
-        """A position that shows that `rest` was reached."""
+        """Return a position that marks that `rest` was reached."""
         key = Accept, rest.number
         return self._known.get(key) or self._add(key, Accept(len(self._known) + 1, rest))
 
@@ -533,7 +534,7 @@ class Positions:
     def text_like(
         self, q: InText, inside: tuple | None, low: int, high: int | None, rest: Stack | bool = False
     ) -> Position:
-        """The position of `q` with other counts, and another frame after it if that is given."""
+        """Return the position of `q` with other counts, and with another stack if one is given."""
         after = q.rest if isinstance(rest, bool) else rest
         if isinstance(q, InLoop):
             return self.loop(q.chars, inside, low, high, after, q.loop)
@@ -572,7 +573,7 @@ class Positions:
         )
 
     def with_rest(self, q: Position, rest: Stack) -> Position:
-        """The position that reads what `q` reads, and then goes on with `rest`."""
+        """Return the position that reads the same as `q`, with the stack `rest`."""
         if isinstance(q, InLiteral):
             return self.literal(q.data, q.at, rest)
         if isinstance(q, InText):

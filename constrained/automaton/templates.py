@@ -1,8 +1,8 @@
 """Template instantiation: which values a call's arguments may take, and when each is fixed.
 
-A parameter that stands for a slot is open until it is first written, or handed on. The values that
-a relation picks (``another{PLACE, r}``) are listed only when they are looked at: with 50 places
-they are 49 values for each of 50 values of `r`, but how many they are is known without any of them.
+A parameter whose argument is a slot stays open until it is first written or passed on. The values
+that a relation picks (``another{PLACE, r}``) are listed lazily: with 50 places they are 49 values
+for each of the 50 values of `r`, but their number is known without listing them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Texts = tuple[bytes, ...]
 
 
 class Templates:
-    """Turns calls into (rule body, parameter values); a slot's value is fixed as late as possible."""
+    """Turns calls into (rule body, parameter values). A slot's value is fixed as late as possible."""
 
     def __init__(self, frames: Frames):
         self._frames = frames
@@ -28,11 +28,11 @@ class Templates:
         self._keyed: dict[tuple[int, bytes], n.Related] = {}
 
     def env(self, grammar: ContextFreeGrammar) -> Env:
-        """No parameters."""
+        """Return the environment without parameters."""
         return self._frames.env(grammar, {}, 0)
 
     def scope(self, node: n.Scoped, grammar: ContextFreeGrammar, level: int) -> Env:
-        """The parameters that `node` gives."""
+        """Return the environment with the parameter values of `node`."""
         values: dict[str, Value] = {}
         for name, value in node.values.items():
             if isinstance(value, tuple):
@@ -44,13 +44,13 @@ class Templates:
         return self._frames.env(grammar, values, level)
 
     def instances(self, node: n.Call, env: Env, level: int) -> Iterator[tuple[n.Node, Env]]:
-        """(body, parameters) of the call: several where an argument must be fixed now.
+        """Yield (body, environment) of the call; several where an argument must be fixed now.
 
-        What the call hands on of `env` has its values already (see :meth:`ways`).
+        Parameters of `env` that the call passes on must have their values already (see :meth:`ways`).
         """
         rule = env.grammar.rules[node.rule]
         pending: list[dict[str, Value]] = [{}]
-        for i in reversed(range(len(node.args))):  # a slot's key stands after it
+        for i in reversed(range(len(node.args))):  # last to first: a slot's key is the argument after it
             pending = [
                 {rule.params[i]: value, **done}
                 for done in pending
@@ -60,7 +60,7 @@ class Templates:
             yield rule.body, self._frames.env(env.grammar, values, level)
 
     def _argument(self, node: n.Call, i: int, env: Env, done: dict[str, Value], params) -> Iterable[Value]:
-        """The values argument `i` may take, those after it being `done`."""
+        """Return the values that argument `i` may take, given the values of the arguments after it in `done`."""
         arg = node.args[i]
         if isinstance(arg, n.Var):
             return (env.values[arg.name],)
@@ -80,7 +80,7 @@ class Templates:
         value = env.grammar.bindings.get(arg.name)
         if isinstance(value, dict):
             if not value:
-                return ()  # nothing anywhere
+                return ()  # no key has a value
             key = _key(arg.name, done, params, i)
             value = value.get(key, ())
             if isinstance(value, ContextFreeGrammar):
@@ -90,7 +90,7 @@ class Templates:
         return value if keyed or len(value) < 2 else (Unbound(value),)
 
     def ways(self, names: list[str], env: Env, rest: Stack) -> Iterator[tuple[Env, Stack]]:
-        """(`env`, `rest`) for each way to give the open parameters `names` their values."""
+        """Yield (`env`, `rest`) for each combination of values of the open parameters `names`."""
         if not names:
             yield env, rest
             return
@@ -104,7 +104,7 @@ class Templates:
         return self._frames.env(env.grammar, {**env.values, name: value}, env.level)
 
     def rebind(self, frame: Stack, env: Env, name: str, value: bytes) -> Stack:
-        """`frame` with what is left of `env`'s own call given the parameter's value."""
+        """Return `frame`, with the parameter's value set in the remaining frames of the call that `env` belongs to."""
         own, rest = own_frames(frame, env)
         if own:
             env = self._with_value(env, name, value)
@@ -113,12 +113,12 @@ class Templates:
         return rest
 
     def related(self, node: n.Related, env: Env) -> Selected:
-        """The values that `node` stands for, the parameters in it having theirs.
+        """Return the values that `node` stands for; the parameters in it must have values.
 
         Raises
         ------
         GrammarError
-            Its slot is not bound to what the relation can pick from, or a parameter is no single value.
+            Its slot is not bound to texts that the relation can pick from, or a parameter is not a single text.
         """
         to = _related_to(node, env)
         key = (id(env.grammar), id(node), *to)
@@ -129,7 +129,7 @@ class Templates:
 
     def _select(self, node: n.Related, env: Env, to: bytes | n.Node | None) -> Selected:
         name = node.slot.name
-        if name not in env.grammar.bindings:  # of a grammar that another's slot is bound to
+        if name not in env.grammar.bindings:  # an unbound slot of a grammar that itself is a slot's value
             raise GrammarError(f"slot {name} is not bound", hint=f"bind it first: .bind({name}=[...])")
         if node.relation == AT:
             return self._at_key(name, env.grammar, to)
@@ -147,7 +147,7 @@ class Templates:
         return values.pick(node.relation, to) if to is None or isinstance(to, bytes) else values
 
     def _at(self, slot: n.Slot, key: bytes) -> n.Related:
-        """The node of a slot's values at a key."""
+        """Return the node for a slot's values at a key."""
         found = self._keyed.get((id(slot), key))
         if found is None:
             found = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
@@ -185,7 +185,7 @@ class Templates:
 
 
 class Selection(Unbound):
-    """Some of a slot's texts, in the order in which they were bound; as a parameter's value, one of them.
+    """Some of a slot's texts, in the order in which they were bound. As a parameter's value: one of them.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class Selection(Unbound):
         return self._given
 
     def pick(self, relation: str, text: bytes | None) -> Selection:
-        """Those in `relation` to `text`; none is next to, or before, what is not listed."""
+        """Return the texts in `relation` to `text`. Nothing is next to or before a text that isn't listed."""
         if relation == FIRST:
             return self._part(0, min(self.count, 1))
         if self._indices is None:
@@ -239,11 +239,11 @@ class Selection(Unbound):
 
 
 Selected = Selection | ContextFreeGrammar
-"""What a relation picks; a grammar where a slot, or a key, is bound to one."""
+"""The values that a relation picks, or the grammar that the slot (or the slot at a key) is bound to."""
 
 
 def own_frames(frame: Stack, env: Env) -> tuple[list[n.Node], Stack]:
-    """What is left of `env`'s own call, and the frame after it."""
+    """Return the remaining nodes of the call that `env` belongs to, and the frame after it."""
     own = []
     while frame is not None and frame.env is env:
         own.append(frame.node)
@@ -252,20 +252,20 @@ def own_frames(frame: Stack, env: Env) -> tuple[list[n.Node], Stack]:
 
 
 def open_names(env: Env, nodes: Iterable[n.Node]) -> list[str]:
-    """The open parameters that calls in `nodes`, one after the other, hand on in this action."""
-    waiting = [name for name, value in env.values.items() if isinstance(value, Unbound)]
-    if not waiting:
-        return waiting
-    used = set(_handed_on(nodes, env))
-    return [name for name in waiting if name in used]
+    """Return the open parameters that calls in the sequence `nodes` pass on before the action ends."""
+    unbound = [name for name, value in env.values.items() if isinstance(value, Unbound)]
+    if not unbound:
+        return unbound
+    used = set(_passed_on(nodes, env))
+    return [name for name in unbound if name in used]
 
 
 def ends_action(node: n.Node, env: Env) -> bool:
-    """`node` is an unbound `_STEP`: the text ends here."""
+    """Whether `node` is an unbound `_STEP`, where the text ends."""
     return isinstance(node, n.Slot) and node.name == STEP and STEP not in env.grammar.bindings
 
 
-def _handed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
+def _passed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
     for node in nodes:
         if ends_action(node, env):
             return
@@ -273,13 +273,13 @@ def _handed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
             yield from (v.name for part in n.children(node) for v in n.walk(part) if isinstance(v, n.Var))
         elif isinstance(node, n.Alt):
             for item in node.items:
-                yield from _handed_on((item,), env)
+                yield from _passed_on((item,), env)
         else:
-            yield from _handed_on(n.children(node), env)
+            yield from _passed_on(n.children(node), env)
 
 
 def _key(name: str, done: dict[str, Value], params, i: int) -> bytes:
-    """The value of the argument after argument `i`, which slot `name` depends on."""
+    """Return the value of the argument after argument `i`, which is the key of slot `name`."""
     key = done.get(params[i + 1]) if i + 1 < len(params) else None
     if not isinstance(key, bytes):
         raise GrammarError(
@@ -290,16 +290,16 @@ def _key(name: str, done: dict[str, Value], params, i: int) -> bytes:
 
 
 def _related_to(node: n.Related, env: Env) -> tuple:
-    """The texts that `node`, and the relations in it, are related to; NEVER or EMPTY for none, or for any."""
+    """Return the texts that `node` and the relations in it refer to; NEVER for no text, EMPTY for any."""
     inner = _related_to(node.values, env) if isinstance(node.values, n.Related) else ()
     if not isinstance(node.to, n.Var):
         return (node.to.data if isinstance(node.to, n.Literal) else None, *inner)
     value = env.values[node.to.name]
     if not isinstance(value, Thunk):
         return (value, *inner)
-    if value.node is not n.NEVER and value.node is not n.EMPTY:  # which `Unordered` gives for no value
+    if value.node is not n.NEVER and value.node is not n.EMPTY:  # `Unordered` passes these where there is no value
         raise GrammarError(
             f"{node.relation}{{{node.slot.name}, {node.to.name}}}: {node.to.name} is a piece of grammar, not one text",
-            hint="hand it a slot that is bound to texts, or a text",
+            hint="pass it a slot that is bound to texts, or a text",
         )
     return (value.node, *inner)

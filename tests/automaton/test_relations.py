@@ -180,7 +180,7 @@ def test_what_can_not_be_related(use, message):
             "u{f}",
             ["a"],
             "another{S, y}: y is a piece of grammar, not one text",
-            "hand it a slot that is bound to texts, or a text",
+            "pass it a slot that is bound to texts, or a text",
         ),
     ],
 )

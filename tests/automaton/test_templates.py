@@ -112,7 +112,7 @@ def test_nothing_left_at_all_is_an_error():
     for nothing in ({}, {"a": []}, {"c": ["1"]}):
         with pytest.raises(GrammarError, match="with these bindings no text can be complete") as caught:
             grammar.bind(S=nothing).matches("")
-        assert caught.value.hint == "some slot on every way has no value left; bind more values"
+        assert caught.value.hint == "every text needs a slot that has no value; bind more values"
         with pytest.raises(GrammarError, match="no text can be complete"):
             compile_grammar(grammar.bind(S=nothing), Vocabulary([b"a", b""], [1]))
 

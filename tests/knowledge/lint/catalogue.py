@@ -526,7 +526,7 @@ CASES = [
         '%declare R S\nstart: "a" t{R, S}\nt{x, y}: x y\n',
         None,
         "with these bindings no text can be complete",
-        "some slot on every way has no value left; bind more values",
+        "every text needs a slot that has no value; bind more values",
         '%declare R S\nstart: "a" t{R, S}\nt{x, y}: x y\n',
         {"values": {"R": {"desk": ["mug"]}, "S": ["shelf"]}},
         {"values": {"R": {"desk": ["mug"]}, "S": ["desk"]}},
