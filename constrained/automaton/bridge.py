@@ -1,8 +1,8 @@
-"""What the C kernel asks of a grammar: its positions, as plain values, and what follows a frame.
+"""The C kernel's view of a grammar: positions as plain values, and what follows a frame.
 
-The kernel (``kernel/*.c``) knows positions by the same fields as `positions.py`. It reads plain nodes by
-itself, asks once what each other construct is made of, and enters both as `closure.py` does; what
-follows template calls, and all else where missing values decide, it asks for.
+The kernel (``kernel/*.c``) has the same positions as `positions.py`. It reads plain nodes by itself, asks
+once for the parts of each other construct, and computes the closure of both as `closure.py` does. For
+template calls, and wherever missing values decide what can be finished, it asks Python.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from constrained.grammar.members import Members
 
 ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT = range(1, 9)
 ASKED, SEQ, ALT, REPEAT, MEMBERS = range(9, 14)
-"""Kinds of constructs, beside the last six; what is `ASKED` is entered in Python."""
+"""Kinds of constructs, besides the last six above. Python computes the closure of those that are `ASKED`."""
 
 Described = tuple
-"""(kind, what is read, rest, low, high, depth, and a parameter that is bound, characters or a loop) of a position."""
+"""A position as (kind, what is read, rest, low, high, depth, extra); extra is a parameter, characters or a loop."""
 
 
 class Bridge:
-    """One automaton, seen from the kernel.
+    """One automaton, as the kernel sees it.
 
     Parameters
     ----------
     automaton : Automaton
     capped : callable
-        Frame -> the frame with counts beyond one token's reach cut (`Masks.capped_frame`).
+        Frame -> the frame with capped counts (`Masks.capped_frame`).
     bounds : callable
         Frame -> bounds on the bytes to the end (`Budget.bounds`).
     """
 
     types = (n.Literal, n.Chars, n.Seq, n.Alt, n.Call)
-    """What the kernel reads by itself, unless missing values decide what can be finished."""
+    """Nodes that the kernel reads by itself, unless missing values decide what can be finished."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class Bridge:
         self._frames, self._closure, self.tail = automaton.frames, automaton.closure, automaton.frames.tail
 
     def construct(self, node: n.Node, env: Env) -> tuple:
-        """What the kernel enters by itself of a construct that isn't of `types`.
+        """Return the parts of a construct that isn't of `types`.
 
         Returns
         -------
         tuple
-            (kind, what is read, low, high, may be empty, has values, environment, nodes in it). Of a repeat,
-            the nodes are an item and what comes after one.
+            (kind, what is read, low, high, may be empty, has values, environment, nodes in it). The nodes of a
+            repeat are the item, and the repeat that follows one item.
         """
         value: object = None
         if self.asks:
@@ -124,31 +124,31 @@ class Bridge:
         return _of(ASKED, env)
 
     def may_be_empty(self, item: n.Node, env: Env) -> bool:
-        """Whether an item of a repeat may read nothing."""
+        """Whether an item of a repeat may be empty."""
         return self._positions.accept in self._closure.enter(self._frames.frame(item, env, None))
 
     def repeat(self, node: n.Repeat, low: int, high: int) -> n.Repeat:
-        """The repeat with other counts; `high` -1: no upper bound."""
+        """Return the repeat with other counts; `high` -1: no upper bound."""
         return self._frames.repeat(node.item, low, None if high < 0 else high)
 
     def enter(self, frame: Frame) -> list[Described]:
-        """The positions reached from `frame` without reading a byte, described."""
+        """Return the positions reached from `frame` without reading a byte, as plain values."""
         return [describe(q) for q in self._closure.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
-        """The frame after a choice that what follows depends on (see `Closure.after_choice`)."""
+        """Return the frame after a choice that what follows depends on (see `Closure.after_choice`)."""
         return self._closure.after_choice(rest, parameter, value)
 
     def aside(self, loop: Loop, low: int, high: int, rest: Stack) -> Stack:
-        """The frame of what a loop reads in place of a character (see `Closure.aside`)."""
+        """Return the frame of what a loop reads in place of a character (see `Closure.aside`)."""
         return self._closure.aside(loop, low, None if high < 0 else high, rest)
 
     def join(self, frames: tuple[Stack, ...]) -> Frame | bool | None:
-        """The frame after which comes what comes after any of some; False where parameters in one are still open."""
+        """Join `frames` into one; False if some parameter in them has no value yet."""
         return False if any(map(is_open, frames)) else self._stacks.join(frames)
 
     def position(self, kind: int, what, rest: Stack, low: int, high: int, depth, bind) -> Position:
-        """The position that `describe` describes so."""
+        """Return the position that `describe` gives these values for."""
         if kind == LITERAL:
             return self._positions.literal(what, low, rest)
         if kind == TEXT:
@@ -164,13 +164,13 @@ class Bridge:
         return self._positions.accept if kind == ACCEPT else self._positions.step_end(rest)
 
     def refuse(self, limit: str) -> NoReturn:
-        """Raise LimitError: the kernel has passed this limit."""
+        """Raise the LimitError for a limit that the kernel has passed."""
         what, advice = REFUSALS.get(limit, REFUSALS["state_positions"])
         raise LimitError(limit, getattr(self._limits, limit), what, advice)
 
 
 def describe(q: Position) -> Described:
-    """A position as the kernel knows it."""
+    """Return a position as plain values for the kernel."""
     rest = q.rest
     if type(q) is InLiteral:
         return LITERAL, q.data, rest, q.at, 0, 0, None
@@ -188,10 +188,10 @@ def describe(q: Position) -> Described:
 
 
 def _read(kind: int, env: Env, what, low: int = 0, high: int = 0, empty: bool = False) -> tuple:
-    """A construct that is read."""
+    """Return a construct that reads text."""
     return kind, what, low, high, empty, bool(env.values), env, ()
 
 
 def _of(kind: int, env: Env, *nodes: n.Node, inner: Env | None = None, low: int = 0, high: int = 0) -> tuple:
-    """A construct made of others, in environment `inner`."""
+    """Return a construct that consists of other nodes, in environment `inner`."""
     return kind, None, low, high, False, bool(env.values), inner or env, nodes

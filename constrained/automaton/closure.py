@@ -1,4 +1,4 @@
-"""The ε-closure: which positions a stack reaches without reading a byte."""
+"""The ε-closure: the positions that a stack reaches without reading a byte."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from constrained.limits import Limits
 
 REFUSALS = {
     "closure": (
-        "too many ways to go on without reading any text",
-        "put text before what grows: a template's argument, rules that may be empty",
+        "too many ways to continue without reading any text",
+        "put some text before the part that grows: an argument of a template, rules that may be empty",
     ),
     "entered": (
-        "too many ways to go on without reading any text, in all",
-        "put text before what grows: a template's argument, rules that may be empty",
+        "too many ways to continue without reading any text, over the whole text",
+        "put some text before the part that grows: an argument of a template, rules that may be empty",
     ),
     "frames": TOO_MANY_FRAMES,
     "mask_steps": TOO_MANY_WAYS,
     "state_positions": TOO_MANY_WAYS,
 }
-"""Limits that the automaton and the kernel pass: what is wrong, and what to do."""
+"""Limit -> (what is wrong, what to do), for the errors of the automaton and the kernel."""
 
 _PASSING = -1
-"""The number of frames that are entered at once and are not kept."""
+"""The number of temporary frames, which are entered at once and not interned."""
 
 Expansion = tuple[Iterable[Position], Iterable[Stack]]
-"""Positions where text is read, and frames that are entered at once."""
+"""(positions where text is read, frames to enter next)"""
 
 
 class Closure:
-    """ε-closures over one grammar, each worked out once.
+    """Computes the ε-closures of one grammar's frames, each once.
 
     Parameters
     ----------
     liveness : Liveness or None
-        What tells which stacks can be finished, where not all can.
+        Decides which stacks can be finished; None if all can.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Closure:
         self.positions = positions
         self._grammar, self._frames, self._stacks, self._templates = grammar, frames, stacks, templates
         self._liveness, self._limits = liveness, limits
-        self.asks = liveness is not None  # what may begin depends on all that is below
+        self.asks = liveness is not None  # the kernel must ask: what may begin depends on the whole stack
         self._bottom = positions.accept_over(frames.bottom)
         self._loops: dict[tuple[int, int], tuple[n.Chars, Loop] | None] = {}
         self.entered = 0
 
     def enter(self, frame: Stack) -> Reached:
-        """The positions reached from `frame` without reading a byte."""
+        """Return the positions reached from `frame` without reading a byte."""
         if frame is None:
             return (self.positions.accept,)
         if frame.closure is None:
@@ -89,7 +89,7 @@ class Closure:
     def into_choices(
         self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
     ) -> Reached:
-        """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
+        """Return the positions `depth` bytes into `values[low:high]`, and those after the value that ends there."""
         out: Reached = ()
         if len(values[low]) == depth:
             out = self.enter(self.after_choice(rest, bind, values[low]))
@@ -99,7 +99,7 @@ class Closure:
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
     def after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
-        """The frame after a choice: its parameter bound if it binds one, or what follows that name of `Members`."""
+        """Return the frame after a choice, with its parameter set, or (in `Members`) with what follows the name."""
         if bind is None or rest is None:
             return rest
         if isinstance(rest.node, Members):
@@ -107,11 +107,11 @@ class Closure:
         return self._templates.rebind(rest, rest.env, bind, value)
 
     def entered_by(self, start: Frame) -> dict[Position, Stack]:
-        """The positions of :meth:`enter`, each with the frame whose node is read there."""
+        """Return the positions of :meth:`enter` before joining, each with the frame whose node is read there."""
         frames, positions = self._frames, self.positions
         out: dict[Position, Stack] = {}
         seen: set[int] = set()
-        again: set[int] = set()  # what the repeats entered here go on with after an item
+        again: set[int] = set()  # frames after an item of a repeat that was entered in this closure
         work: list[Stack] = [start]
         most = self._limits.closure
         while work:
@@ -183,19 +183,19 @@ class Closure:
         return out
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
-        """A frame that is entered at once: where it reads text there and then, it isn't kept."""
+        """Return a frame for `node`; it isn't interned if `node` reads text directly."""
         if self._liveness is None and type(node) in (n.Literal, n.Chars, n.Choices):
             return Frame(node, env, rest, _PASSING)
         return self._frames.frame(node, env, rest)
 
     def _living(self, frames: Sequence[Stack]) -> Sequence[Stack]:
-        """Those of `frames` from which the text can be finished."""
+        """Return those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
     def _bodies(self, node: n.Call, env: Env, rest: Stack) -> Sequence[Stack]:
-        """The rule's body, once for each way to give its parameters their values."""
+        """Return a frame of the rule's body for each combination of its parameters' values."""
         frames, templates = self._frames, self._templates
-        if not node.args and not env.values:  # the common case, and quicker so
+        if not node.args and not env.values:  # the common case, handled fast
             return (frames.frame(env.grammar.rules[node.rule].body, frames.env(env.grammar, {}, 0), rest),)
         level = _level(rest)
         found = [
@@ -206,10 +206,10 @@ class Closure:
         return self._living(found) if len(found) > 1 else found
 
     def _choose(self, values: tuple[bytes, ...], bind: str | None, rest: Stack) -> Expansion:
-        """One of `values`, then `rest`."""
+        """Read one of `values`, then `rest`."""
         if values[0]:
             return self.into_choices(values, 0, len(values), 0, bind, rest), ()
-        after = (self.after_choice(rest, bind, b""),)  # the empty text is among them
+        after = (self.after_choice(rest, bind, b""),)  # the first of the sorted values is empty
         return (self.into_choices(values, 1, len(values), 0, bind, rest) if len(values) > 1 else ()), after
 
     def _enter_repeat(self, node: n.Repeat, frame: Frame, again: set[int]) -> Expansion:
@@ -222,8 +222,8 @@ class Closure:
             chars, loop = looped
             return (self.positions.loop(chars.chars, None, low, high, rest, loop),), () if low else (rest,)
         if frame.number in again and self.positions.accept in self.enter(self._frames.frame(node.item, env, None)):
-            # an item was passed without reading anything, so all that are left can be, and a smaller
-            # count adds nothing; where items can't be, joined stacks came to this count by themselves
+            # This closure reached the frame by an empty item, so all items left can be empty, and a smaller
+            # count adds nothing. If items can't be empty, it was reached through joined stacks instead.
             return (), self._living([rest])
         left = None if high is None else high - 1
         after = rest
@@ -234,12 +234,12 @@ class Closure:
         return (), [item] if low else self._living([item, rest])
 
     def looped(self, item: n.Node, env: Env) -> tuple[n.Chars, Loop] | None:
-        """`item` as a loop's, if it is alternatives: a character of a set or something that begins with other bytes."""
+        """Return `item` as the item of a `Loop`: one character set, or alternatives that begin with other bytes."""
         key = id(item), id(env)
         if isinstance(item, n.Alt) and key not in self._loops:
             self._loops[key] = None
-            chars = [one for one in item.items if isinstance(one, n.Chars)]
-            others = n.Alt(tuple(one for one in item.items if not isinstance(one, n.Chars)))
+            chars = [way for way in item.items if isinstance(way, n.Chars)]
+            others = n.Alt(tuple(way for way in item.items if not isinstance(way, n.Chars)))
             if len(chars) == 1 and others.items and not env.values and self._liveness is None:
                 entered = self.enter(self._frames.frame(others, env, self._frames.bottom))
                 first = frozenset(byte for q in entered for byte in q.first())
@@ -249,7 +249,7 @@ class Closure:
         return self._loops.get(key)
 
     def aside(self, loop: Loop, low: int, high: int | None, rest: Stack) -> Stack:
-        """The frame of what a loop reads in place of a character, and then goes on, if it may."""
+        """Return the frame that reads the loop's other alternatives once, followed by the rest of the loop."""
         left = None if high is None else high - 1
         if left != 0:
             rest = self._frames.frame(self._frames.repeat(loop.item, max(low - 1, 0), left), loop.env, rest)
@@ -262,13 +262,13 @@ class Closure:
         if isinstance(value, bytes):
             return ((self.positions.literal(value, 0, rest),), ()) if value else ((), (rest,))
         if rest is None or rest.env is not env:
-            return self._choose(value.values, None, rest)  # not used again: no need to tie
+            return self._choose(value.values, None, rest)  # its last use: the value needn't be remembered
         return self._choose(self._living_values(value.values, env, rest, name), name, rest)
 
     def _living_values(self, values: tuple[bytes, ...], env: Env, rest: Frame, name: str) -> tuple[bytes, ...]:
-        """Those of `values` with which the rest of the call can be finished."""
+        """Return those of `values` with which the rest of the call can be finished."""
         if self._liveness is None or name not in open_names(env, own_frames(rest, env)[0]):
-            return values  # only written: each will do
+            return values  # not passed on: any value works
         rebind, can_finish = self._templates.rebind, self._liveness.can_finish
         kept = tuple(value for value in values if can_finish(rebind(rest, env, name, value)))
         return values if len(kept) == len(values) else self._frames.text_list(kept)
@@ -281,13 +281,13 @@ class Closure:
             return self._enter_values(node, value, rest)
         if isinstance(value, dict) and value:
             raise GrammarError(
-                f"slot {node.name} depends on a key, but stands where there is none",
+                f"slot {node.name} depends on a key, but is used without one",
                 hint=f"use it as a template argument followed by its key, such as rule{{{node.name}, r}}",
             )
         return self._choose(value, None, rest) if isinstance(value, tuple) and value else ((), ())
 
     def _enter_values(self, slot: n.Slot, values: Selected, rest: Stack) -> Expansion:
-        """One of the values of `slot`, then `rest`."""
+        """Read one of the values of `slot`, then `rest`."""
         if not isinstance(values, ContextFreeGrammar):
             return self._choose(values.values, None, rest) if values.values else ((), ())
         if values.unbound():
@@ -296,5 +296,5 @@ class Closure:
 
 
 def _level(rest: Stack) -> int:
-    """The level of a call that goes on with `rest` (see `Env`)."""
+    """Return the level of a call above `rest` (see `Env`)."""
     return 0 if rest is None else 1 - rest.env.level

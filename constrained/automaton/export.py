@@ -181,7 +181,7 @@ class _WriteOut:
                     return n.NEVER, n.EMPTY
                 bound = env.grammar.bindings.get(name, ())
                 if isinstance(bound, dict) and bound:
-                    raise GrammarError(f"slot {name} depends on a key, but stands where there is none")
+                    raise GrammarError(f"slot {name} depends on a key, but is used without one")
                 return self._values(name, bound)
             case n.Related():
                 return self._values(node.slot.name, self._templates.related(node, env))

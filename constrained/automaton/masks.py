@@ -1,10 +1,10 @@
-"""Token masks: which tokens may come next, by position, cached.
+"""Token masks: which tokens may come next, cached by position.
 
-The tokens of a state are those of its positions, so only positions are cached: no subset
-construction. Counts beyond the longest token can't matter within one token, so they are
-cut down first and all far-off counts share one entry. A position is narrow (few bytes may
-come next: bisect the sorted tokens), or free text (nearly all tokens: see `TextIndex`,
-and only the rest is walked, as arrays).
+The mask of a state is the union of the masks of its positions, so only positions are cached, and no
+subset construction is needed. A count larger than the longest token can't matter within one token,
+so such counts are capped first and share one entry. A position is narrow (few bytes may come next:
+bisect the sorted tokens) or free text (nearly all tokens are allowed: `TextIndex` knows most of
+them, and only the others are walked, as arrays).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
 
 FEW = 64
-"""Up to so many candidate tokens are stepped one by one; more go through the arrays."""
+"""Up to this many candidate tokens are read one by one; more are read as arrays."""
 
 
 class Masks:
-    """Token masks of one automaton over one vocabulary; grows as it is asked."""
+    """The token masks of one automaton over one vocabulary, computed on demand."""
 
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary):
         self.automaton = automaton
         self.vocabulary = vocabulary
-        self.engine: Any = None  # the C kernel's, where there is one: then rows come from there
+        self.engine: Any = None  # the C kernel's engine; if there is one, it computes the rows
         self._cap = vocabulary.longest + 1
         self._ids: dict[Position, np.ndarray] = {}
         self._rows: dict[Position, np.ndarray] = {}
@@ -39,24 +39,24 @@ class Masks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of masks held."""
+        """Bytes of the cached masks."""
         return sum(a.nbytes for kept in (self._ids, self._rows) for a in kept.values())
 
     def known(self) -> list[tuple[Position, np.ndarray]]:
-        """The masks computed so far: positions (far-off counts cut) and the ids they allow, ascending."""
+        """Return the masks computed so far: positions (with capped counts) and their allowed ids, ascending."""
         if self.engine is not None:
             return [(q, self.token_ids(self.automaton.state((q,)))) for q in self.engine.known()]
         return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (Accept, StepEnd))]
 
     def restore(self, position: Position, ids: np.ndarray) -> None:
-        """Store the mask of `position`, as :meth:`known` gave it."""
+        """Store the mask of `position`, as returned by :meth:`known`."""
         if self.engine is not None:
             self.engine.restore(describe(position), np.ascontiguousarray(ids, np.int32))
         else:
             self._ids[self._capped(position)] = ids
 
     def precompute(self, most: int) -> int:
-        """Compute the mask of every reachable position; how many there are, or -1 if more than `most`."""
+        """Compute the mask of every reachable position; return their number, or -1 if there are more than `most`."""
         seen = set(self.automaton.start.positions)
         work = list(seen)
         while work:
@@ -70,7 +70,7 @@ class Masks:
         return len(seen)
 
     def token_ids(self, state: State) -> np.ndarray:
-        """Ids of the tokens that may come next at `state`, ascending int32."""
+        """Return the ids of the tokens that may come next at `state`, ascending int32."""
         if self.engine is not None:
             return allowed_ids(self.row(state)).astype(np.int32)
         parts = [self.position_ids(q) for q in state.positions]
@@ -80,7 +80,7 @@ class Masks:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
 
     def row(self, state: State) -> np.ndarray:
-        """The same as a packed row, int32 ``[words]``; not to be written, as it may be a cache entry."""
+        """Return the same as a packed row, int32 ``[words]``. Don't write to it: it may be a cache entry."""
         if self.engine is not None:
             return np.frombuffer(self.engine.row([describe(q) for q in state.positions]), np.int32)
         rows = [self._position_row(q) for q in state.positions]
@@ -90,7 +90,7 @@ class Masks:
         return out
 
     def position_ids(self, position: Position) -> np.ndarray:
-        """The ids that one position allows, ascending."""
+        """Return the ids that one position allows, ascending."""
         key = self._capped(position)
         found = self._ids.get(key)
         if found is None:
@@ -108,7 +108,7 @@ class Masks:
             found = self._rows[key] = self.vocabulary.pack(self.position_ids(position))
         return found
 
-    # counts beyond one token's reach are all alike
+    # capping counts that one token can't reach
 
     def _capped(self, position: Position) -> Position:
         rest = self.capped_frame(position.rest)
@@ -119,7 +119,7 @@ class Masks:
             return position
         if isinstance(position, InLiteral):
             return self.automaton.positions.literal(position.data, position.at, rest)
-        return position  # choices may bind a parameter in `rest`, which must stay as it is
+        return position  # choices may set a parameter in `rest`, which must therefore stay as it is
 
     def _cut(self, low: int, high: int | None) -> tuple[int, int | None]:
         if high is None or high > self._cap:
@@ -128,7 +128,7 @@ class Masks:
         return low, high if high is None or high >= low else low
 
     def capped_frame(self, frame: Stack) -> Stack:
-        """`frame` with far-off counts cut."""
+        """Return `frame` with capped counts."""
         chain = []
         while frame is not None and frame not in self._frames:
             if isinstance(frame, Fork):
@@ -152,7 +152,7 @@ class Masks:
     # walking
 
     def _walk(self, position: Position) -> np.ndarray:
-        """Indices (into the sorted tokens) of the tokens that `position` can read."""
+        """Return the indices (into the sorted tokens) of the tokens that `position` can read."""
         if isinstance(position, (Accept, StepEnd)):
             return np.empty(0, np.int64)
         out: list[np.ndarray] = []
@@ -186,13 +186,13 @@ class Masks:
 
     @staticmethod
     def _skip(state: State, tokens, head: bytes, depth: int, low: int, high: int) -> int:
-        """The first token at or after `low` whose next byte `state` can read."""
+        """Return the index of the first token from `low` on whose next byte `state` can read."""
         least = tokens[low][depth]
         later = [b for b in state.first() if b >= least]
         return bisect_left(tokens, head + bytes((min(later),)), low, high) if later else high
 
     def _walk_wide(self, state: State, low: int, high: int, depth: int) -> list[np.ndarray]:
-        """The same over ``tokens[low:high]``, which agree on `depth` bytes, as arrays."""
+        """Walk ``tokens[low:high]``, which share their first `depth` bytes, as arrays."""
         out = []
         left = np.ones(high - low, bool)
         for q in state.positions:
@@ -204,7 +204,7 @@ class Masks:
         return out
 
     def states_after(self, state: State, ids: np.ndarray) -> tuple[list[State], np.ndarray]:
-        """(states, index into them per id) after each of `ids`, all allowed at `state`."""
+        """Return (states, index of the state after each of `ids`); all ids must be allowed at `state`."""
         vocabulary = self.vocabulary
         rank = vocabulary.ranks[ids]
         counts = self._counts(state, rank)
@@ -213,7 +213,7 @@ class Masks:
         place = np.empty(len(vocabulary.sorted_ids), np.int32)
         place[read] = at
         example = np.full(int(counts.max(initial=0)) + 1, -1)
-        example[counts] = rank  # any token of a length stands for all of them
+        example[counts] = rank  # one token of each length stands for all of that length
         number = np.zeros(len(example), np.int32)
         for length in np.flatnonzero(example[1:] >= 0) + 1:
             number[length] = len(states)
@@ -223,10 +223,10 @@ class Masks:
         return states, np.where(walked, place[rank], number[counts])
 
     def _counts(self, state: State, rank: np.ndarray) -> np.ndarray:
-        """Characters of those tokens after which nothing but their number tells states apart; 0 for the others.
+        """Return, per token, its number of characters if the state after it depends on that alone; 0 otherwise.
 
-        So it is for whole characters of a free text, where neither what follows the text nor the other positions can
-        begin with one.
+        It does for whole characters of a free text, if neither the other positions nor what follows the text can
+        begin with such a character.
         """
         counts = np.zeros(len(rank), np.int32)
         texts = [q for q in state.positions if isinstance(q, InText) and q.inside is None]
@@ -247,9 +247,9 @@ class Masks:
         Returns
         -------
         read : ndarray
-            Those of `alive` that can be read, in no order.
+            Those of `alive` that can be read, unordered.
         at : ndarray
-            Per token read, the index of the state after it.
+            For each of these, the index of the state after it.
         states : list of State
         """
         vocabulary = self.vocabulary
@@ -269,7 +269,7 @@ class Masks:
             after = table[at, bytes_]
             new = np.flatnonzero(after == -2)
             if len(new):
-                pairs = np.zeros(len(states) * 256, bool)  # marked, not sorted: there can be a hundred thousand
+                pairs = np.zeros(len(states) * 256, bool)  # flags instead of a sort: there can be 100,000 pairs
                 pairs[at[new] * 256 + bytes_[new]] = True
                 for pair in np.flatnonzero(pairs).tolist():
                     source, byte = divmod(pair, 256)
@@ -289,12 +289,12 @@ class Masks:
         return np.concatenate([*read, alive]), np.concatenate([*ends, at]), states
 
     def _free(self, q: InText, low: int, high: int, depth: int) -> np.ndarray:
-        """bool over ``tokens[low:high]``: what follows `depth` bytes is free text of `q`."""
+        """Return, for each of ``tokens[low:high]``, whether it is free text of `q` after its first `depth` bytes."""
         index = self.vocabulary.text
         free = index.inside(q.chars)[low:high]
         before = 0
         if depth:
-            # a token all in the set, cut at a character's end, leaves a rest all in the set
+            # If all characters of a token are in the set, so are those after a character boundary.
             try:
                 before = len(self.vocabulary.sorted_tokens[low][:depth].decode())
             except UnicodeDecodeError:
@@ -305,12 +305,12 @@ class Masks:
 
 
 def allowed_count(row: np.ndarray) -> int:
-    """Number of tokens that a row allows."""
+    """Return the number of tokens that a row allows."""
     return int(np.bitwise_count(row.view(np.uint32)).sum())
 
 
 def allowed_ids(row: np.ndarray) -> np.ndarray:
-    """Ids that a row allows, ascending int64; costs by words in use, not by vocabulary."""
+    """Return the ids that a row allows, ascending int64. The cost depends on the nonzero words, not the vocabulary."""
     words = np.flatnonzero(row)
     bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(-1, 32)
     word, bit = np.nonzero(bits)

@@ -155,10 +155,10 @@ def test_many_alternatives_with_something_after_each():
 
 def test_what_can_go_on_for_ever_without_text_is_refused():
     grammar = Grammar.from_lark('start: a{c}\nc: "c"\na{x}: x | a{b{x}}\nb{y}: "b" y\n')
-    with pytest.raises(LimitError, match="too many ways to go on without reading any text") as caught:
+    with pytest.raises(LimitError, match="too many ways to continue without reading any text") as caught:
         grammar.matches("bbc")
     assert caught.value.limit == "closure"
-    assert caught.value.hint.endswith("put text before what grows: a template's argument, rules that may be empty")
+    assert caught.value.hint.endswith("put some text before the part that grows: an argument of a template, rules that may be empty")
 
 
 def test_arguments_that_grow_with_the_text_are_followed_exactly():
