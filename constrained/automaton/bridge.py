@@ -55,7 +55,7 @@ class Bridge:
         Frame -> bounds on the bytes to the end (`Budget.bounds`).
     """
 
-    types = (n.Literal, n.Chars, n.Seq, n.Alt, n.Call)
+    types = (n.Literal, n.Chars, n.Seq, n.Alt, n.Call, n.Repeat, n.Choices)
     """Nodes that the kernel reads by itself, unless missing values decide what can be finished."""
 
     def __init__(
@@ -68,7 +68,8 @@ class Bridge:
         self.bottom, self.frame, self.no_call = automaton.frames.bottom, automaton.frames.frame, NO_CALL
         self.asks, self.near, self.deep = automaton.closure.asks, graph_stack.NEAR, graph_stack.DEEP
         self._limits, self._positions, self._stacks = automaton.limits, automaton.positions, automaton.stacks
-        self._frames, self._closure, self.tail = automaton.frames, automaton.closure, automaton.frames.tail
+        self._frames, self._closure = automaton.frames, automaton.closure
+        self.tails, self.repeats = automaton.frames.tails, automaton.frames.repeats
 
     def construct(self, node: n.Node, env: Env) -> tuple:
         """Return the parts of a construct that isn't of `types`.

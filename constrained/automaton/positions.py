@@ -139,15 +139,21 @@ TOO_MANY_WAYS = (
 
 
 class Frames:
-    """Interns frames, environments, and the nodes that are derived from the grammar's while a text is read."""
+    """Interns frames, environments, and the nodes that are derived from the grammar's while a text is read.
+
+    Attributes
+    ----------
+    repeats, tails : dict
+        The derived nodes, see :meth:`repeat` and :meth:`tail`. The C kernel looks nodes up here and adds its own.
+    """
 
     def __init__(self, limits: Limits):
         self._limit = limits.frames
         self.bottom = Bottom(0)
         self._frames: dict[tuple, Frame] = {(): self.bottom}
         self._envs: dict[tuple, Env] = {}
-        self._repeats: dict[tuple, n.Repeat] = {}
-        self._tails: dict[int, tuple[n.Seq, n.Node]] = {}  # id of a sequence -> the sequence, its tail
+        self.repeats: dict[tuple, n.Repeat] = {}
+        self.tails: dict[int, tuple[n.Seq, n.Node]] = {}  # id of a sequence -> the sequence, its tail
         self._lists: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
 
     def __len__(self) -> int:
@@ -191,21 +197,21 @@ class Frames:
     def repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
         """Return the node that reads `item` `low` to `high` times."""
         key = (id(item), low, high)
-        found = self._repeats.get(key)
+        found = self.repeats.get(key)
         if found is None:
-            found = self._repeats[key] = n.Repeat(item, low, high)
+            found = self.repeats[key] = n.Repeat(item, low, high)
         return found
 
     def know_repeat(self, node: n.Repeat) -> None:
         """Let :meth:`repeat` return `node` for its item and bounds, unless there is such a node already."""
-        self._repeats.setdefault((id(node.item), node.low, node.high), node)
+        self.repeats.setdefault((id(node.item), node.low, node.high), node)
 
     def tail(self, node: n.Seq) -> n.Node:
         """Return `node` without its first item."""
-        found = self._tails.get(id(node))
+        found = self.tails.get(id(node))
         if found is None:
             rest = node.items[1:]
-            found = self._tails[id(node)] = node, rest[0] if len(rest) == 1 else n.Seq(rest)
+            found = self.tails[id(node)] = node, rest[0] if len(rest) == 1 else n.Seq(rest)
         return found[1]
 
     def text_list(self, values: tuple[bytes, ...]) -> tuple[bytes, ...]:
@@ -214,8 +220,8 @@ class Frames:
 
     def derived_nodes(self) -> dict[int, n.Node]:
         """Return id of a node created here -> its origin: the sequence, for a tail; the node itself, for a repeat."""
-        out: dict[int, n.Node] = {id(repeat): repeat for repeat in self._repeats.values()}
-        out.update((id(tail), node) for node, tail in self._tails.values())
+        out: dict[int, n.Node] = {id(repeat): repeat for repeat in self.repeats.values()}
+        out.update((id(tail), node) for node, tail in self.tails.values())
         return out
 
 

@@ -188,6 +188,8 @@ def test_the_bridges_successors_are_checked(answer):
     automaton = Grammar.from_choices(["ab", "abc"]).automaton
 
     class Wrong(Bridge):
+        types = (int,) * len(Bridge.types)  # no node is one, so all are asked for
+
         def construct(self, node, env):
             return (ASKED, *super().construct(node, env)[1:])
 
@@ -235,6 +237,8 @@ def test_the_bridges_constructs_are_checked():
     rnd, kinds = random.Random(2), (ALT, ASKED, LITERAL, REPEAT, SEQ)
 
     class Wrong(Bridge):
+        types = (int,) * len(Bridge.types)
+
         def construct(self, node, env):
             found = list(super().construct(node, env))
             answers.append(tuple(found))
@@ -258,7 +262,19 @@ def test_the_bridges_constructs_are_checked():
 
 @pytest.mark.parametrize(
     "node",
-    [n.Seq(7), n.Alt(None), n.Literal("a"), n.Chars("a"), n.Call("start", 3), n.Call("missing")],
+    [
+        n.Seq(7),
+        n.Alt(None),
+        n.Literal("a"),
+        n.Chars("a"),
+        n.Call("start", 3),
+        n.Call("missing"),
+        n.Choices((b"b", b"a")),
+        n.Choices(("a",)),
+        n.Repeat(n.Seq(()), None, 1),
+        n.Repeat(n.Seq(()), -1, 1),
+        n.Repeat(n.Chars("a"), 0, 2**40),
+    ],
 )
 def test_nodes_that_the_kernel_reads_by_itself_are_checked(node):
     automaton = Grammar.from_choices(["ab", "abc"]).automaton
@@ -269,7 +285,7 @@ def test_nodes_that_the_kernel_reads_by_itself_are_checked(node):
         engine.row([(CHOICES, VALUES, automaton.root, 0, 3, 0, "x")])
 
 
-@pytest.mark.parametrize("types", [None, (), (n.Literal,), [n.Literal] * 5])
+@pytest.mark.parametrize("types", [None, (), (n.Literal,), [n.Literal] * 7, (7,) * 7])
 def test_the_bridges_types_of_nodes_are_checked(types):
     bridge = Bridge(Grammar.from_choices(["ab"]).automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
     bridge.types = types

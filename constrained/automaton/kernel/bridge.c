@@ -82,7 +82,7 @@ static int choices_room(Engine *e) {
     return 0;
 }
 
-static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind, int32_t set) {
+int32_t know_choices(Engine *e, PyObject *values, PyObject *bind, int32_t set) {
     PyObject *id = PyLong_FromVoidPtr(values);
     PyObject *key = id ? PyTuple_Pack(2, id, bind) : NULL;
     PyObject *found = key ? PyDict_GetItemWithError(e->numbers, key) : NULL, *number = NULL;

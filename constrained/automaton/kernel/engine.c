@@ -23,6 +23,16 @@ static int32_t number_of(PyObject *object, const char *name, int32_t most) {
     return value;
 }
 
+/* A dict that is an attribute; NULL on error. */
+static PyObject *dict_of(PyObject *object, const char *name) {
+    PyObject *attribute = PyObject_GetAttrString(object, name);
+    if (attribute && !PyDict_Check(attribute)) {
+        PyErr_Format(PyExc_TypeError, "the bridge's %s are no dict", name);
+        Py_CLEAR(attribute);
+    }
+    return attribute;
+}
+
 static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     PyObject *bridge, *tokens, *start;
     long long frames, positions, steps, bytes, closure, entered;
@@ -53,7 +63,13 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
         PyErr_SetString(PyExc_TypeError, "the bridge's types of nodes are not those of the kernel");
         Py_CLEAR(e->types);
     }
-    int known = bottom && e->no_call && e->types && e->numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
+    for (int i = 0; i < NODE_TYPES && e->types; i++) {
+        if (PyType_Check(PyTuple_GET_ITEM(e->types, i))) continue;
+        PyErr_SetString(PyExc_TypeError, "the bridge's types of nodes are no types");
+        Py_CLEAR(e->types);
+    }
+    if (e->types && (e->tails = dict_of(bridge, "tails"))) e->repeats = dict_of(bridge, "repeats");
+    int known = bottom && e->repeats && e->no_call && e->types && e->numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
                 (e->near = number_of(bridge, "near", MOST_NEAR)) >= 0 && (e->deep = number_of(bridge, "deep", INT32_MAX)) >= 0 &&
                 first_frames(e, bottom) == 0;
     Py_XDECREF(bottom);
@@ -61,7 +77,7 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     if (!known) return -1;
     PyObject *described = PySequence_Fast(start, "start is no sequence");
     if (!described) return -1;
-    int failed = configs_of(e, described, &e->start) < 0;
+    int failed = configs_of(e, described, &e->start) < 0 || read_ahead(e) < 0;
     Py_DECREF(described);
     e->ready = !failed;
     return failed ? -1 : 0;
@@ -77,6 +93,8 @@ int engine_ready(const Engine *e) {
 static int engine_traverse(Engine *e, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(e));
     Py_VISIT(e->bridge);
+    Py_VISIT(e->tails);
+    Py_VISIT(e->repeats);
     for (int32_t i = 0; i < e->frame_index.count; i++) Py_VISIT(e->frames[i].python);
     for (int32_t i = 0; i < e->construct_index.count; i++) {
         Py_VISIT(e->constructs[i].node);
@@ -112,6 +130,7 @@ static void engine_dealloc(Engine *e) {
     walk_free(e->spare);
     Py_XDECREF(e->numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call), Py_XDECREF(e->types);
+    Py_XDECREF(e->tails), Py_XDECREF(e->repeats);
     type->tp_free((PyObject *)e);
     Py_DECREF(type);
 }

@@ -1,7 +1,4 @@
-/* Stacks: constructs (a grammar's nodes, each with its parameters' values), and frames, which pile them up.
- *
- * Python describes a construct once (bridge.py); frames are made here, and Python's own only where it is asked about one.
- */
+/* Stacks: frames, which pile up constructs. They are made here, and Python's own only where it is asked about one. */
 #include "kernel.h"
 
 #define APART -1 /* the construct of frames without a construct: the end, forks, and the bottom */
@@ -14,7 +11,7 @@ static size_t hash(const void *key, size_t length) {
 }
 
 /* Room for `count` items of `size` bytes at `*array`, new ones all 0. */
-static int grow(void **array, int32_t *room, int32_t count, size_t size) {
+int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
     if (count <= *room) return 0;
     int32_t more = count + (count < 32 ? count : count / 4);
     void *at = realloc(*array, more * size);
@@ -29,7 +26,7 @@ static int grow(void **array, int32_t *room, int32_t count, size_t size) {
 }
 
 /* The number of the item of `size` bytes that begins with `key`; a new one comes last. -1: no memory; -2: more than `most`. */
-static int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
+int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
     if (2 * index->count >= index->slot_room) {
         int32_t room = index->slot_room ? 2 * index->slot_room : 16;
         int32_t *slots = malloc(room * sizeof *slots);
@@ -52,148 +49,9 @@ static int32_t index_number(Index *index, void **items, size_t size, const void 
         if (!memcmp((char *)*items + index->slots[at] * size, key, length)) return index->slots[at];
     assert(!read_only);
     if (index->count >= most) return -2;
-    if (grow(items, &index->room, index->count + 1, size) < 0) return -1;
+    if (grow_items(items, &index->room, index->count + 1, size) < 0) return -1;
     memcpy((char *)*items + index->count * size, key, length);
     return index->slots[at] = index->count++;
-}
-
-/* constructs ------------------------------------------------------------------------------------- */
-
-/* The number of a node in an environment, both kept; -1 on error. */
-int32_t construct_of(Engine *e, PyObject *node, PyObject *env) {
-    int32_t before = e->construct_index.count;
-    PyObject *key[] = {node, env};
-    int32_t number = index_number(&e->construct_index, (void **)&e->constructs, sizeof(Construct), key, sizeof key, INT32_MAX);
-    if (number != before) return number;
-    Py_INCREF(node), Py_INCREF(env);
-    e->constructs[number].kind = UNREAD;
-    return number;
-}
-
-/* The nodes that a construct is made of; -1 on error. */
-static int add_children(Engine *e, Construct *c, PyObject *const *nodes, Py_ssize_t count, PyObject *env) {
-    if (count > INT32_MAX - e->children_count) {
-        PyErr_SetString(PyExc_ValueError, "a construct of too many nodes");
-        return -1;
-    }
-    if (grow((void **)&e->children, &e->children_room, e->children_count + (int32_t)count, sizeof *e->children) < 0) return -1;
-    c->first = e->children_count;
-    c->count = (int32_t)count;
-    e->children_count += c->count;
-    for (int32_t i = 0; i < c->count; i++) {
-        int32_t child = construct_of(e, nodes[i], env);
-        if (child < 0) return -1;
-        e->children[c->first + i] = child;
-    }
-    return 0;
-}
-
-/* What Bridge.construct says of it: (kind, what, low, high, may be empty, has values, environment, nodes). */
-static int read_described(Engine *e, int32_t number, PyObject *described) {
-    PyObject *what, *env, *nodes;
-    int kind, low, high, empty, tied;
-    if (!PyTuple_Check(described)) {
-        PyErr_SetString(PyExc_TypeError, "a construct is described by a tuple");
-        return -1;
-    }
-    if (!PyArg_ParseTuple(described, "iOiippOO!", &kind, &what, &low, &high, &empty, &tied, &env, &PyTuple_Type, &nodes))
-        return -1;
-    Construct found = e->constructs[number];
-    found.kind = kind, found.low = low, found.high = high, found.empty = (int8_t)empty, found.tied = (int8_t)tied;
-    found.count = (int32_t)PyTuple_GET_SIZE(nodes);
-    if ((kind >= LITERAL && kind <= JSON_TEXT) || kind == MEMBERS) {
-        PyObject *bind = Py_None;
-        if (kind > TEXT && kind != JSON_TEXT && !PyArg_ParseTuple(what, "OO", &what, &bind)) return -1;
-        PyObject *position = Py_BuildValue(
-            "(iOOOOOO)", kind == MEMBERS ? CHOICES : kind, what, Py_None, PyTuple_GET_ITEM(described, 2),
-            PyTuple_GET_ITEM(described, 3), kind == TEXT || kind == LOOP ? Py_None : name_zero, bind
-        );
-        Config config;
-        int failed = !position || config_of(e, position, &config) < 0;
-        Py_XDECREF(position);
-        if (failed) return -1;
-        found.object = config.object;
-    } else if (kind < ASKED || kind > MEMBERS || (kind == SEQ && found.count > 2) || (kind == REPEAT && (found.count < 1 || found.count > 2))) {
-        PyErr_SetString(PyExc_ValueError, "a construct of no known kind, or of too many nodes");
-        return -1;
-    }
-    if (add_children(e, &found, PySequence_Fast_ITEMS(nodes), PyTuple_GET_SIZE(nodes), env) < 0) return -1;
-    e->constructs[number] = found;
-    return 0;
-}
-
-/* What follows the first of several items: of two, the other; else a node of Python's. */
-static PyObject *tail_of(Engine *e, PyObject *node, PyObject *items) {
-    if (PyTuple_GET_SIZE(items) == 2) return Py_NewRef(PyTuple_GET_ITEM(items, 1));
-    return PyObject_CallMethodOneArg(e->bridge, name_tail, node);
-}
-
-/* The body of the rule that a call without arguments names. */
-static PyObject *body_of(PyObject *call, PyObject *env) {
-    PyObject *name = PyObject_GetAttr(call, name_rule), *grammar = PyObject_GetAttr(env, name_grammar);
-    PyObject *rules = name && grammar ? PyObject_GetAttr(grammar, name_rules) : NULL;
-    PyObject *rule = rules ? PyObject_GetItem(rules, name) : NULL, *body = rule ? PyObject_GetAttr(rule, name_body) : NULL;
-    Py_XDECREF(name), Py_XDECREF(grammar), Py_XDECREF(rules), Py_XDECREF(rule);
-    return body;
-}
-
-/* What nodes of these types, in the order of Bridge.types, are made of. */
-enum { LITERAL_NODE, CHARS_NODE, SEQ_NODE, ALT_NODE, CALL_NODE };
-static PyObject **const name_inside[NODE_TYPES] = {&name_data, &name_chars, &name_items, &name_items, &name_args};
-
-/* Read one of those as Bridge.construct would: 1. 0: that has to, -1: an error. */
-static int read_plain(Engine *e, int32_t number) {
-    Construct found = e->constructs[number];
-    PyObject *node = found.node, *env = found.env; /* the construct holds them */
-    int type = 0;
-    while (type < NODE_TYPES && (PyObject *)Py_TYPE(node) != PyTuple_GET_ITEM(e->types, type)) type++;
-    if (type == NODE_TYPES) return 0;
-    PyObject *values = PyObject_GetAttr(env, name_values), *inside = values ? PyObject_GetAttr(node, *name_inside[type]) : NULL;
-    int tied = inside ? PyObject_IsTrue(values) : -1, result = tied < 0 ? -1 : 1;
-    Py_XDECREF(values);
-    if (result > 0 && type >= SEQ_NODE && !PyTuple_Check(inside)) {
-        PyErr_SetString(PyExc_TypeError, "a node's parts are no tuple");
-        result = -1;
-    }
-    if (result < 0) {
-        Py_XDECREF(inside);
-        return -1;
-    }
-    found.tied = (int8_t)tied;
-    found.kind = type == LITERAL_NODE ? LITERAL : type == CHARS_NODE ? TEXT : type == SEQ_NODE ? SEQ : ALT;
-    Py_ssize_t count = type >= SEQ_NODE ? PyTuple_GET_SIZE(inside) : 0;
-    if (type == LITERAL_NODE) {
-        if ((found.object = know_literal(e, inside)) < 0) result = -1;
-        else if (!e->literals[found.object].length) found.kind = SEQ;
-    } else if (type == CHARS_NODE) {
-        found.low = found.high = 1;
-        if ((found.object = text_set(e->tokens, inside)) < 0) result = -1;
-    } else if (type == CALL_NODE && (count || tied)) { /* parameters are Python's */
-        result = 0;
-    } else if (type == CALL_NODE || (type == SEQ_NODE && count > 1)) {
-        PyObject *made = type == CALL_NODE ? body_of(node, env) : tail_of(e, node, inside);
-        PyObject *nodes[] = {type == CALL_NODE ? made : PyTuple_GET_ITEM(inside, 0), made};
-        if (!made || add_children(e, &found, nodes, type == CALL_NODE ? 1 : 2, env) < 0) result = -1;
-        Py_XDECREF(made);
-    } else if (add_children(e, &found, PySequence_Fast_ITEMS(inside), count, env) < 0) {
-        result = -1;
-    }
-    Py_DECREF(inside);
-    if (result > 0) e->constructs[number] = found;
-    return result;
-}
-
-/* A construct, described; NULL on error. It stays where it is until another is added. */
-const Construct *construct_at(Engine *e, int32_t number) {
-    if (e->constructs[number].kind != UNREAD) return &e->constructs[number];
-    int known = e->asks ? 0 : read_plain(e, number);
-    if (!known) {
-        PyObject *arguments[] = {e->bridge, e->constructs[number].node, e->constructs[number].env};
-        PyObject *described = PyObject_VectorcallMethod(name_construct, arguments, 3, NULL);
-        known = described && read_described(e, number, described) == 0 ? 1 : -1;
-        Py_XDECREF(described);
-    }
-    return known < 0 ? NULL : &e->constructs[number];
 }
 
 /* frames ----------------------------------------------------------------------------------------- */
@@ -247,7 +105,7 @@ static long frame_number(Engine *e, PyObject *frame) {
 
 /* Let Python's `frame` be `known`. */
 static int tie_frame(Engine *e, int32_t known, PyObject *frame, long number) {
-    if (grow((void **)&e->by_number, &e->by_number_room, (int32_t)number + 1, sizeof *e->by_number) < 0) return -1;
+    if (grow_items((void **)&e->by_number, &e->by_number_room, (int32_t)number + 1, sizeof *e->by_number) < 0) return -1;
     if (!e->by_number[number]) e->by_number[number] = known;
     if (!e->frames[known].python) e->frames[known].python = Py_NewRef(frame);
     return 0;

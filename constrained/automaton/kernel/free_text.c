@@ -47,7 +47,7 @@ static void write_base(const Tokens *t, const TextSet *set, const Node *node, in
     int32_t i, end = outlier_range(set, 0, low, node->high, &i);
     for (; i < end; i++) {
         const Outlier *outlier = &set->outliers[i]; /* one that ends inside a character of the set */
-        if (outlier->offset < 0 && (most < 0 || outlier->before < most)) row[ids[outlier->token] >> 5] |= 1u << (ids[outlier->token] & 31);
+        if (outlier->offset < 0 && (most < 0 || outlier->before < most)) row[outlier->id >> 5] |= 1u << (outlier->id & 31);
     }
 }
 
@@ -65,7 +65,7 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
         memcpy(row, t->sets[set]->row, t->words * sizeof *row);
         for (int32_t i = 0; i < t->sets[set]->outlier_start[1]; i++) {
             const Outlier *outlier = &t->sets[set]->outliers[i];
-            int32_t id = t->ids[outlier->token];
+            int32_t id = outlier->id;
             if (outlier->offset < 0) row[id >> 5] |= 1u << (id & 31);
         }
     } else if (number == 0) { /* take the long ones away from the whole */
@@ -81,7 +81,7 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
         }
         for (int32_t i = 0; i < t->sets[set]->outlier_start[1]; i++) {
             const Outlier *outlier = &t->sets[set]->outliers[i];
-            int32_t id = t->ids[outlier->token];
+            int32_t id = outlier->id;
             if (outlier->offset < 0 && outlier->before >= most) row[id >> 5] &= ~(1u << (id & 31));
         }
     } else {
@@ -138,6 +138,22 @@ static int loop_others(Walk *w, const Node *node, const Config *c, int32_t befor
     return 0;
 }
 
+/* As try_from, for a token from where it leaves its set: nearly always the bytes beside it tell. */
+static int try_outlier(Walk *w, const Outlier *outlier, int32_t state) {
+    for (int i = 0; i <= OUTLIER_BYTES; i++) {
+        uint8_t byte = i ? outlier->after[i - 1] : outlier->byte;
+        if (i == outlier->left - 1) {
+            const uint64_t *next = table_first(w->engine, state);
+            return !next ? -1 : next[byte >> 6] >> (byte & 63) & 1 ? emit(w, outlier->id) : 0;
+        }
+        int32_t after = table_step(w->engine, state, byte);
+        if (after == NO_ROOM) return try_from(w, outlier->token, outlier->offset + i, state);
+        if (after < 0 || after == DEAD) return after < 0 ? -1 : 0;
+        state = after;
+    }
+    return try_from(w, outlier->token, outlier->offset + OUTLIER_BYTES + 1, state);
+}
+
 /* Try the tokens below the node that leave the text, or may: its set isn't all they take. */
 int text_others(Walk *w, const Node *node, const Config *c, int open) {
     Engine *e = w->engine;
@@ -167,7 +183,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
             if (open) {
                 if (try_from(w, outlier->token, node->depth, state) < 0) return -1;
             } else if (outlier->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high)) {
-                if (try_from(w, outlier->token, outlier->offset, state) < 0) return -1;
+                if (try_outlier(w, outlier, state) < 0) return -1;
             }
         }
     }

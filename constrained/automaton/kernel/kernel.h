@@ -8,6 +8,7 @@
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
  *   positions.c vectors and maps of positions, which are plain structs here
  *   bridge.c    from Python's positions and back
+ *   constructs.c  a grammar's nodes, and what they are made of
  *   frames.c    stacks of constructs
  *   closure.c   what follows a frame without reading a byte
  *   step.c      reading a byte
@@ -114,12 +115,17 @@ typedef struct {
     uint16_t count, depth; /* how many; bytes read so far */
 } Node;
 
+#define OUTLIER_BYTES 6
+
 /* A token that isn't all inside a set of characters. */
 typedef struct {
     int32_t token;  /* sorted index */
     int32_t offset; /* where its first character outside begins; -1: it ends inside a character */
     int32_t before; /* whole characters before that */
+    int32_t id;
     uint8_t byte;   /* the byte at `offset` */
+    uint8_t left;   /* bytes from there to its end; 255: so many or more */
+    uint8_t after[OUTLIER_BYTES]; /* those after `byte` */
 } Outlier;
 
 /* One set of characters over one vocabulary. */
@@ -187,7 +193,7 @@ typedef struct {
     int32_t count, room, slot_room;
 } Index;
 
-#define NODE_TYPES 5 /* in Bridge.types */
+#define NODE_TYPES 7 /* in Bridge.types */
 
 enum { UNREAD = -1, ASKED = 9, SEQ, ALT, REPEAT, MEMBERS }; /* kinds of constructs, beside LITERAL … JSON_TEXT; as in bridge.py */
 
@@ -261,6 +267,7 @@ typedef struct {
     Tokens *tokens;
     PyObject *no_call;   /* the environment of frames without a construct */
     PyObject *types;     /* of the nodes that the kernel reads by itself */
+    PyObject *tails, *repeats; /* dicts of the nodes that reading derives from a grammar's: positions.py, Frames */
     int32_t near, deep;  /* as in graph_stack.py */
     int32_t max_frames;  /* numbers of frames are below max_frames, here and in Python */
     int asks;            /* every closure is Python's: what can be finished depends on the bindings */
@@ -315,8 +322,11 @@ void *map_get(const Map *map, const Config *key);
 int map_put(Map *map, const Config *key, void *value);
 void map_clear(Map *map, int free_values);
 
+int grow_items(void **array, int32_t *room, int32_t count, size_t size);
+int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most);
 int32_t construct_of(Engine *engine, PyObject *node, PyObject *env);
 const Construct *construct_at(Engine *engine, int32_t number);
+int read_ahead(Engine *engine);
 int first_frames(Engine *engine, PyObject *bottom);
 int32_t frame_of(Engine *engine, int32_t construct, int32_t next);
 int32_t frame_next(const Engine *engine, int32_t frame);
@@ -334,6 +344,7 @@ int near_config(Engine *engine, const Config *config, Config *near);
 int32_t know_frame(Engine *engine, PyObject *frame);
 int config_of(Engine *engine, PyObject *described, Config *out);
 int32_t know_literal(Engine *engine, PyObject *data);
+int32_t know_choices(Engine *engine, PyObject *values, PyObject *bind, int32_t set);
 PyObject *position_of(Engine *engine, const Config *config);
 int step_config(Engine *engine, const Config *config, uint8_t byte, Vec *out);
 Config except_text(const Engine *engine, const Config *config);
@@ -421,9 +432,9 @@ int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ss
 
 /* Python types ---------------------------------------------------------------------------------- */
 
-extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways, *name_tail;
+extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways, *name_item, *name_low, *name_high;
 extern PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_grammar, *name_body, *name_values;
-extern PyObject *name_zero; /* the number 0 */
+extern PyObject *name_zero, *no_arguments; /* the number 0, and an empty tuple */
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
 extern PyTypeObject *TokensType, *EngineType, *CoreType;
 

@@ -125,8 +125,8 @@ static int keep_walked(Engine *e, const Config *c) {
     Target row = {.row = kept->data, .words = words, .touched_count = -1};
     kept->count = -1;
     int failed = walk(e, &one, &row, &emitted) < 0;
-    for (int32_t i = 0; i < words && emitted > PROMOTE; i++)
-        if (kept->data[i]) count += count_bits(kept->data[i]); /* nearly all are empty */
+    for (int32_t i = 0; i < words && emitted > PROMOTE && count <= HEAVY; i++)
+        if (kept->data[i]) count += count_bits(kept->data[i]); /* nearly all are empty, or nearly none */
     if (!failed && e->bottom_hits == bottom_hits && count > PROMOTE && (count <= HEAVY || emitted > HEAVY))
         return keep_row(e, c, kept, bytes, count) ? 0 : -1;
     free(kept);

@@ -107,13 +107,15 @@ static int classify(Tokens *t, TextSet *set, int32_t token, Outlier *outlier) {
         if (!set->known[state] && text_expand(set, state) < 0) return -1;
         int next = set->next[state][data[i]];
         if (next < 0) {
-            *outlier = (Outlier){token, start, chars, data[start]};
+            int32_t left = length - start, kept = left - 1 < OUTLIER_BYTES ? left - 1 : OUTLIER_BYTES;
+            *outlier = (Outlier){token, start, chars, t->ids[token], data[start], (uint8_t)(left < 255 ? left : 255), {0}};
+            memcpy(outlier->after, data + start + 1, kept);
             return 0;
         }
         if (next == 0) chars++, start = i + 1;
         state = next;
     }
-    *outlier = (Outlier){token, -1, chars, 0};
+    *outlier = (Outlier){token, -1, chars, t->ids[token], 0, 0, {0}};
     return state == 0;
 }
 

@@ -1,0 +1,261 @@
+/* Constructs: a grammar's nodes, each with its parameters' values, and what they are made of.
+ *
+ * Most are read here; of the others Python tells once (bridge.py).
+ */
+#include "kernel.h"
+
+#define MOST_AHEAD 512
+
+/* Bridge.types, in their order. */
+enum { LITERAL_NODE, CHARS_NODE, SEQ_NODE, ALT_NODE, CALL_NODE, REPEAT_NODE, CHOICES_NODE };
+
+/* The number of a node in an environment, both kept; -1 on error. */
+int32_t construct_of(Engine *e, PyObject *node, PyObject *env) {
+    int32_t before = e->construct_index.count;
+    PyObject *key[] = {node, env};
+    int32_t number = index_number(&e->construct_index, (void **)&e->constructs, sizeof(Construct), key, sizeof key, INT32_MAX);
+    if (number != before) return number;
+    Py_INCREF(node), Py_INCREF(env);
+    e->constructs[number].kind = UNREAD;
+    return number;
+}
+
+/* The nodes that a construct is made of; -1 on error. */
+static int add_children(Engine *e, Construct *c, PyObject *const *nodes, Py_ssize_t count, PyObject *env) {
+    if (count > INT32_MAX - e->children_count) {
+        PyErr_SetString(PyExc_ValueError, "a construct of too many nodes");
+        return -1;
+    }
+    if (grow_items((void **)&e->children, &e->children_room, e->children_count + (int32_t)count, sizeof *e->children) < 0) return -1;
+    c->first = e->children_count;
+    c->count = (int32_t)count;
+    e->children_count += c->count;
+    for (int32_t i = 0; i < c->count; i++) {
+        int32_t child = construct_of(e, nodes[i], env);
+        if (child < 0) return -1;
+        e->children[c->first + i] = child;
+    }
+    return 0;
+}
+
+/* What Bridge.construct says of it: (kind, what, low, high, may be empty, has values, environment, nodes). */
+static int read_described(Engine *e, int32_t number, PyObject *described) {
+    PyObject *what, *env, *nodes;
+    int kind, low, high, empty, tied;
+    if (!PyTuple_Check(described)) {
+        PyErr_SetString(PyExc_TypeError, "a construct is described by a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(described, "iOiippOO!", &kind, &what, &low, &high, &empty, &tied, &env, &PyTuple_Type, &nodes))
+        return -1;
+    Construct found = e->constructs[number];
+    found.kind = kind, found.low = low, found.high = high, found.empty = (int8_t)empty, found.tied = (int8_t)tied;
+    found.count = (int32_t)PyTuple_GET_SIZE(nodes);
+    if ((kind >= LITERAL && kind <= JSON_TEXT) || kind == MEMBERS) {
+        PyObject *bind = Py_None;
+        if (kind > TEXT && kind != JSON_TEXT && !PyArg_ParseTuple(what, "OO", &what, &bind)) return -1;
+        PyObject *position = Py_BuildValue(
+            "(iOOOOOO)", kind == MEMBERS ? CHOICES : kind, what, Py_None, PyTuple_GET_ITEM(described, 2),
+            PyTuple_GET_ITEM(described, 3), kind == TEXT || kind == LOOP ? Py_None : name_zero, bind
+        );
+        Config config;
+        int failed = !position || config_of(e, position, &config) < 0;
+        Py_XDECREF(position);
+        if (failed) return -1;
+        found.object = config.object;
+    } else if (kind < ASKED || kind > MEMBERS || (kind == SEQ && found.count > 2) || (kind == REPEAT && (found.count < 1 || found.count > 2))) {
+        PyErr_SetString(PyExc_ValueError, "a construct of no known kind, or of too many nodes");
+        return -1;
+    }
+    if (add_children(e, &found, PySequence_Fast_ITEMS(nodes), PyTuple_GET_SIZE(nodes), env) < 0) return -1;
+    e->constructs[number] = found;
+    return 0;
+}
+
+/* A node of one of Bridge.types with these fields; NULL on error. */
+static PyObject *make_node(Engine *e, int type, int count, PyObject *const *names, PyObject *const *values) {
+    PyTypeObject *of = (PyTypeObject *)PyTuple_GET_ITEM(e->types, type);
+    PyObject *node = of->tp_new ? of->tp_new(of, no_arguments, NULL) : NULL; /* `__init__` would run Python, to set the fields */
+    if (!node && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a node's type can't be called");
+    for (int i = 0; node && i < count; i++)
+        if (PyObject_SetAttr(node, names[i], values[i]) < 0) Py_CLEAR(node);
+    return node;
+}
+
+/* Take `made` for what `key` leads to in a dict, unless something else is known there; that is returned, NULL on error. */
+static PyObject *known_or(PyObject *dict, PyObject *key, PyObject *made) {
+    PyObject *found = key && made ? PyDict_SetDefault(dict, key, made) : NULL;
+    return Py_XNewRef(found);
+}
+
+/* What follows the first of several items: of two, the other; else a sequence, as Frames.tail makes it. */
+static PyObject *tail_of(Engine *e, PyObject *node, PyObject *items) {
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
+    if (count == 2) return Py_NewRef(PyTuple_GET_ITEM(items, 1));
+    PyObject *key = PyLong_FromVoidPtr(node), *tail = NULL;
+    PyObject *pair = key ? PyDict_GetItemWithError(e->tails, key) : NULL;
+    Py_XINCREF(pair);
+    if (key && !pair && !PyErr_Occurred()) {
+        PyObject *rest = PyTuple_GetSlice(items, 1, count);
+        tail = rest ? make_node(e, SEQ_NODE, 1, &name_items, &rest) : NULL;
+        PyObject *made = tail ? PyTuple_Pack(2, node, tail) : NULL;
+        pair = known_or(e->tails, key, made);
+        Py_XDECREF(rest), Py_XDECREF(tail), Py_XDECREF(made);
+        tail = NULL;
+    }
+    if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) tail = Py_NewRef(PyTuple_GET_ITEM(pair, 1));
+    else if (pair) PyErr_SetString(PyExc_TypeError, "a sequence's tail is kept beside the sequence");
+    Py_XDECREF(key), Py_XDECREF(pair);
+    return tail;
+}
+
+/* The repeat of an item that Frames.repeat makes; `node`, if given, is one with these bounds. `high` -1: none. */
+static PyObject *repeat_of(Engine *e, PyObject *item, int32_t low, int32_t high, PyObject *node) {
+    PyObject *names[] = {name_item, name_low, name_high};
+    PyObject *values[] = {item, PyLong_FromLong(low), high < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(high)};
+    PyObject *id = PyLong_FromVoidPtr(item), *found = NULL;
+    PyObject *key = id && values[1] && values[2] ? PyTuple_Pack(3, id, values[1], values[2]) : NULL;
+    if (key && !node) found = Py_XNewRef(PyDict_GetItemWithError(e->repeats, key));
+    if (key && !found && !PyErr_Occurred()) {
+        PyObject *made = node ? Py_NewRef(node) : make_node(e, REPEAT_NODE, 3, names, values);
+        found = known_or(e->repeats, key, made);
+        Py_XDECREF(made);
+    }
+    Py_XDECREF(values[1]), Py_XDECREF(values[2]), Py_XDECREF(id), Py_XDECREF(key);
+    return found;
+}
+
+/* The body of the rule that a call without arguments names. */
+static PyObject *body_of(PyObject *call, PyObject *env) {
+    PyObject *name = PyObject_GetAttr(call, name_rule), *grammar = PyObject_GetAttr(env, name_grammar);
+    PyObject *rules = name && grammar ? PyObject_GetAttr(grammar, name_rules) : NULL;
+    PyObject *rule = rules ? PyObject_GetItem(rules, name) : NULL, *body = rule ? PyObject_GetAttr(rule, name_body) : NULL;
+    Py_XDECREF(name), Py_XDECREF(grammar), Py_XDECREF(rules), Py_XDECREF(rule);
+    return body;
+}
+
+/* Which of Bridge.types a node is of; NODE_TYPES: none. */
+static int type_of(const Engine *e, PyObject *node) {
+    int type = 0;
+    while (type < NODE_TYPES && (PyObject *)Py_TYPE(node) != PyTuple_GET_ITEM(e->types, type)) type++;
+    return type;
+}
+
+/* A number that is a field of a node; `none` where it is None, -2 on error. */
+static int32_t bound_of(PyObject *node, PyObject *name, int32_t none) {
+    PyObject *field = PyObject_GetAttr(node, name);
+    int32_t bound = !field ? -2 : field == Py_None ? none : int_between(field, 0, INT32_MAX, "a bound of a repeat");
+    Py_XDECREF(field);
+    return PyErr_Occurred() ? -2 : bound;
+}
+
+/* As read_plain, of a repeat. Bounded ones of alternatives may be loops, which Python tells. */
+static int read_repeat(Engine *e, Construct *found, PyObject *item, PyObject *env) {
+    PyObject *node = found->node;
+    int of = type_of(e, item);
+    found->low = bound_of(node, name_low, -2), found->high = bound_of(node, name_high, -1);
+    if (found->low == -2 || found->high == -2) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a repeat's least count is None");
+        return -1;
+    }
+    if (!found->high || (found->high > 0 && found->high < found->low)) return 0;
+    if (of == CHARS_NODE) {
+        PyObject *chars = PyObject_GetAttr(item, name_chars);
+        found->kind = TEXT;
+        found->empty = !found->low;
+        found->object = chars ? text_set(e->tokens, chars) : -1;
+        Py_XDECREF(chars);
+        return found->object < 0 ? -1 : 1;
+    }
+    if (found->high > 1 && (of == ALT_NODE || of == NODE_TYPES)) return 0;
+    found->kind = REPEAT;
+    PyObject *itself = repeat_of(e, item, found->low, found->high, node), *after = NULL;
+    if (itself && found->high != 1)
+        after = repeat_of(e, item, found->low ? found->low - 1 : 0, found->high < 0 ? -1 : found->high - 1, NULL);
+    PyObject *nodes[] = {item, after};
+    int failed = !itself || PyErr_Occurred() || add_children(e, found, nodes, after ? 2 : 1, env) < 0;
+    Py_XDECREF(itself), Py_XDECREF(after);
+    return failed ? -1 : 1;
+}
+
+/* As read_plain, of sorted texts. */
+static int read_choices(Engine *e, Construct *found, PyObject *values) {
+    Py_ssize_t count = PyTuple_Check(values) ? PyTuple_GET_SIZE(values) : 0;
+    if (!count || count > INT32_MAX) return 0;
+    if ((found->object = know_choices(e, values, Py_None, -1)) < 0) return -1;
+    int empty = !PyBytes_GET_SIZE(PyTuple_GET_ITEM(values, 0));
+    found->kind = empty && count == 1 ? SEQ : CHOICES;
+    found->low = found->empty = (int8_t)empty, found->high = (int32_t)count;
+    return 1;
+}
+
+/* The field that nodes of each type are made of. */
+static PyObject **const name_inside[NODE_TYPES] = {
+    &name_data, &name_chars, &name_items, &name_items, &name_args, &name_item, &name_values,
+};
+
+/* Read a node of Bridge.types as Bridge.construct would: 1. 0: that has to, -1: an error. */
+static int read_plain(Engine *e, int32_t number) {
+    Construct found = e->constructs[number];
+    PyObject *node = found.node, *env = found.env; /* the construct holds them */
+    int type = type_of(e, node);
+    if (type == NODE_TYPES) return 0;
+    PyObject *values = PyObject_GetAttr(env, name_values), *inside = values ? PyObject_GetAttr(node, *name_inside[type]) : NULL;
+    int tied = inside ? PyObject_IsTrue(values) : -1, result = tied < 0 ? -1 : 1;
+    Py_XDECREF(values);
+    if (result > 0 && type >= SEQ_NODE && type <= CALL_NODE && !PyTuple_Check(inside)) {
+        PyErr_SetString(PyExc_TypeError, "a node's parts are no tuple");
+        result = -1;
+    }
+    if (result < 0) {
+        Py_XDECREF(inside);
+        return -1;
+    }
+    found.tied = (int8_t)tied;
+    found.kind = type == LITERAL_NODE ? LITERAL : type == CHARS_NODE ? TEXT : type == SEQ_NODE ? SEQ : ALT;
+    Py_ssize_t count = type >= SEQ_NODE && type <= CALL_NODE ? PyTuple_GET_SIZE(inside) : 0;
+    if (type == LITERAL_NODE) {
+        if ((found.object = know_literal(e, inside)) < 0) result = -1;
+        else if (!e->literals[found.object].length) found.kind = SEQ;
+    } else if (type == CHARS_NODE) {
+        found.low = found.high = 1;
+        if ((found.object = text_set(e->tokens, inside)) < 0) result = -1;
+    } else if (type == REPEAT_NODE) {
+        result = read_repeat(e, &found, inside, env);
+    } else if (type == CHOICES_NODE) {
+        result = read_choices(e, &found, inside);
+    } else if (type == CALL_NODE && (count || tied)) { /* parameters are Python's */
+        result = 0;
+    } else if (type == CALL_NODE || (type == SEQ_NODE && count > 1)) {
+        PyObject *made = type == CALL_NODE ? body_of(node, env) : tail_of(e, node, inside);
+        PyObject *nodes[] = {type == CALL_NODE ? made : PyTuple_GET_ITEM(inside, 0), made};
+        if (!made || add_children(e, &found, nodes, type == CALL_NODE ? 1 : 2, env) < 0) result = -1;
+        Py_XDECREF(made);
+    } else if (add_children(e, &found, PySequence_Fast_ITEMS(inside), count, env) < 0) {
+        result = -1;
+    }
+    Py_DECREF(inside);
+    if (result > 0) e->constructs[number] = found;
+    return result;
+}
+
+/* A construct, described; NULL on error. It stays where it is until another is added. */
+const Construct *construct_at(Engine *e, int32_t number) {
+    if (e->constructs[number].kind != UNREAD) return &e->constructs[number];
+    int known = e->asks ? 0 : read_plain(e, number);
+    if (!known) {
+        PyObject *arguments[] = {e->bridge, e->constructs[number].node, e->constructs[number].env};
+        PyObject *described = PyObject_VectorcallMethod(name_construct, arguments, 3, NULL);
+        known = described && read_described(e, number, described) == 0 ? 1 : -1;
+        Py_XDECREF(described);
+    }
+    return known < 0 ? NULL : &e->constructs[number];
+}
+
+/* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all. A grammar was just
+ * made when it is compiled, so its nodes are in the processor's cache; the mask that needs them first would wait for them. */
+int read_ahead(Engine *e) {
+    for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++)
+        if (e->constructs[i].kind == UNREAD && read_plain(e, i) < 0) return -1;
+    return 0;
+}
