@@ -1,11 +1,11 @@
-"""Regular expressions that look around, as alternating automata: what must hold of the rest of the text.
+"""Regular expressions with lookaround as alternating automata.
 
-What remains of the expression at some place is a Boolean formula over *residuals* (a
-piece still to be read, and what comes after it). Reading one character turns it into
-another formula: "one of these" for alternatives, "and" for a lookahead beside what is
-read, "not" for a negative one. That is an alternating automaton (Chandra, Kozen and
-Stockmeyer, "Alternation", 1981), its transitions made of derivatives. A lookbehind of width n is
-begun at every place, and its formula n characters later says whether it holds there.
+At each place of a text, the rest of the expression is a Boolean formula over *residuals* (a piece
+still to be read, and what comes after it). Reading a character turns it into another formula:
+alternatives are "or", a lookahead beside what is read is "and", a negative one is "not". That is an
+alternating automaton (Chandra, Kozen and Stockmeyer, "Alternation", 1981) whose transitions are
+derivatives. A lookbehind of width n is begun at every place; n characters later, its formula says
+whether it holds there.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from constrained.grammar.traverse import reached
 from constrained.limits import Limits
 
 Past = tuple[tuple[int, ...], ...]
-"""For every lookbehind, its formulas if begun 1, 2, ... characters ago."""
+"""For each lookbehind, its formulas if it began 1, 2, ... characters ago."""
 
 State = tuple[Past, int]
-"""A past, and the formula of what must hold from here on."""
+"""(past, formula that must hold from here on)"""
 
 NOTHING: Past = ()
-"""The past of a state that will never look back."""
+"""The past of a state that never looks back."""
 
 
 class Steps:
@@ -42,7 +42,7 @@ class Steps:
 
 
 class AlternatingAutomaton:
-    """The automaton of one expression; its states are made as they are asked for."""
+    """The automaton of one expression; its states are created lazily."""
 
     def __init__(self, node: Node, steps: Steps):
         self.node, self.count = node, steps
@@ -58,7 +58,7 @@ class AlternatingAutomaton:
         self.text_start: Past = tuple((FALSE,) * (look.behind or 0) for look in self._behind)
 
     def state(self, past: Past, formula: int) -> State:
-        """Return a state, without its past if it will never look back."""
+        """Return a state, without its past if it never looks back."""
         looks_back = any(self.residuals.known[k].looks_back for k in self.formulas.variables_of(formula))
         return (past if looks_back else NOTHING), formula
 
@@ -66,7 +66,7 @@ class AlternatingAutomaton:
         return Derivatives(self.formulas, self.residuals, self._behind, past)
 
     def after(self, state: State) -> list[tuple[CharSet, State]]:
-        """Return the characters that can come next, in sets that lead to one state each."""
+        """Return the characters that can come next as (set, state after it)."""
         found = self._after.get(state)
         if found is None:
             past, formula = state
@@ -76,7 +76,7 @@ class AlternatingAutomaton:
         return found
 
     def pasts(self) -> list[Past]:
-        """Return every past that a text can leave, the empty text's among them."""
+        """Return every past that a text can leave, including that of the empty text."""
         if not self._pasts:
             after = self.past_after if self._behind else lambda past: []
             self._pasts = reached([self.text_start], lambda past: (then for _, then in after(past)))
@@ -98,48 +98,48 @@ class AlternatingAutomaton:
         self.count(sum(map(len, begun)) + len(atoms))
         out = []
         for chars in self.partition(frozenset(seen for seen, _ in atoms)):
-            one = chars.ranges[0][0]
+            example = chars.ranges[0][0]
 
-            def through(atom: tuple[CharSet, int], one: int = one) -> int:
+            def through(atom: tuple[CharSet, int], example: int = example) -> int:
                 seen, then = atom
-                return FALSE if one not in seen else TRUE if then == YES else self.formulas.variable(then)
+                return FALSE if example not in seen else TRUE if then == YES else self.formulas.variable(then)
 
             read = {formula: self.formulas.replace(formula, through) for formula in formulas}
             out.append((chars, tuple(tuple(read[formula] for formula in look) for look in begun), read[here]))
         return out
 
     def ended(self, state: State) -> State:
-        """Return (past, formula over atoms) of what is asked of the following text if the expression ends here."""
+        """Return (past, formula over atoms): what the following text must satisfy if the expression ends here."""
         here = self.derivatives(state[0]).expand(state[1])
 
         def by(atom: tuple[CharSet, int]) -> int:
             if self.residuals.known[atom[1]].asked:
                 return self.formulas.variable(atom)
-            return TRUE if atom == END_ATOM else FALSE  # the expression itself reads nothing more
+            return TRUE if atom == END_ATOM else FALSE  # the expression itself reads no more text
 
         return state[0], self.formulas.replace(here, by)
 
     def met_at_end(self, ended: State) -> bool:
-        """Whether all of that is met if no text follows."""
+        """Whether `ended` (see :meth:`ended`) holds if no text follows."""
         return self.formulas.replace(ended[1], lambda atom: FALSE) == TRUE
 
     def after_end(self, ended: State) -> list[tuple[CharSet, State]]:
-        """As `after`, for the first character that follows the expression."""
+        """Return the same as :meth:`after`, for the first character after the end of the expression."""
         past, formula = ended
         read = self._read(self.derivatives(past), formula, bool(past))
         return [(chars, self.state(then, rest)) for chars, then, rest in read]
 
     def classes(self, chars: CharSet) -> frozenset[int]:
-        """Return which classes of characters, of those that this expression tells apart, have some in `chars`."""
+        """Return the indices of the character classes that `chars` meets, among those the expression distinguishes."""
         if self._alphabet is None:
             sets = {p.chars for p in parts(self.node) if isinstance(p, Chars)}
             texts = {c for p in parts(self.node) for t in texts_of(p) for c in t}
             self._alphabet = self.partition(frozenset(sets | {charset([(ord(c), ord(c))]) for c in texts}))
         self.count(len(self._alphabet) // 8)
-        return frozenset(i for i, one in enumerate(self._alphabet) if one.meets(chars))
+        return frozenset(i for i, members in enumerate(self._alphabet) if members.meets(chars))
 
     def partition(self, sets: frozenset[CharSet]) -> list[CharSet]:
-        """Return the coarsest classes of all characters that each of `sets` contains wholly or not at all."""
+        """Return the coarsest partition of all characters in which each of `sets` is a union of classes."""
         found = self._partitions.get(sets)
         if found is None:
             self.count(sum(len(chars.ranges) for chars in sets) // 8)
@@ -147,7 +147,7 @@ class AlternatingAutomaton:
         return found
 
     def plain(self, state: State) -> Node | None:
-        """Return what is still to be read as one node, if nothing looks around any more."""
+        """Return the rest of the expression as one node, if nothing in it looks around; else None."""
         numbers = self.formulas.alternatives(state[1])
         if not numbers or state[0] or not all(self.residuals.known[k].plain for k in numbers):
             return None

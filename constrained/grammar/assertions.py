@@ -33,7 +33,7 @@ class Look(Node):
 class Atomic(Node):
     """An atomic group: only the first way to read `node` that `re` finds, which can depend on what follows.
 
-    The alternatives in it stand in the order written, and its lazy repeats are `Lazy`.
+    Its alternatives are in the order written, and its lazy repeats are `Lazy`.
     """
 
     node: Node
@@ -41,13 +41,13 @@ class Atomic(Node):
 
 @dataclass(eq=False, slots=True)
 class Lazy(Repeat):
-    """A lazy repeat, which `re` ends as soon as it can: this matters in atomic groups and in terminals."""
+    """A lazy repeat, which `re` ends as early as it can; this matters in atomic groups and in terminals."""
 
 
 def end_early(node: Node) -> Node:
-    """Return what `re.match` reads with a terminal: its lazy repeats end as soon as the rest of it can be read.
+    """Return the texts that `re.match` reads with a terminal: a lazy repeat ends as soon as the rest can be read.
 
-    ``X*?R`` is ``(?:(?!R)X)*R``. A lazy repeat inside a group that is repeated, or that more follows, is left greedy.
+    ``X*?R`` becomes ``(?:(?!R)X)*R``. A lazy repeat stays greedy inside a group that is repeated or that is not last.
     """
     if not any(isinstance(part, Lazy) for part in nodes.walk(node)):
         return node
@@ -66,10 +66,10 @@ def end_early(node: Node) -> Node:
 
 
 def one_stretch(node: Node) -> bool:
-    """Whether it matters that only the longest text of `node` is read, again and again, and which this is is plain.
+    """Whether it matters that only the longest text of `node` is read, repeatedly, and that text is well defined.
 
-    It doesn't matter where what is left of a longer text is read next. It isn't plain where `re` might choose
-    otherwise: between alternatives that begin alike.
+    It doesn't matter where the rest of a longer text would be read as the next repetition. The longest text is
+    uncertain where `re` may choose another one: between alternatives that begin with the same character.
     """
     rest = isinstance(node, Repeat) and node.low <= 1 and node.high is None and not nodes.find(node.item, Repeat)
     if rest or isinstance(node, (Literal, Chars)):
@@ -103,12 +103,12 @@ def greedy(node: Node) -> Node:
 
 
 def looks(node: Node) -> bool:
-    """Whether anything in `node` looks around."""
+    """Whether anything in `node` is lookaround or an atomic group."""
     return any(isinstance(part, (Look, Atomic)) for part in nodes.walk(node))
 
 
 def parts(node: Node) -> Iterator[Node]:
-    """Iterate over `node` and every node in it, those in assertions included."""
+    """Iterate over `node` and every node in it, including those in assertions."""
     for part in nodes.walk(node):
         yield part
         if isinstance(part, (Look, Atomic)):
@@ -155,7 +155,7 @@ def boundary(flags: int, holds: bool) -> Node:
 
 
 def narrowed(items: list[Node]) -> list[Node]:
-    """Write a look at one character, beside a node that reads one, as a smaller set of characters."""
+    """Replace a lookaround of one character, next to a node that reads one character, by a smaller set."""
     if not any(isinstance(item, Look) for item in items):
         return items
     out: list[Node] = []
@@ -179,7 +179,7 @@ def narrowed(items: list[Node]) -> list[Node]:
 
 
 def one_char(node: Node) -> CharSet | None:
-    """Return the set that `node` reads one character of, if it is such a node."""
+    """Return the character set of a node that reads exactly one character; None for other nodes."""
     if isinstance(node, Chars):
         return node.chars
     if isinstance(node, Literal):

@@ -1,8 +1,8 @@
-"""Derivatives of an expression that looks around: what it says of the next character, at one place of a text.
+"""Derivatives of regular expressions with lookaround: what remains of an expression after one more character.
 
-What remains of an expression is a *residual*: a piece still to be read, then what comes after that
-piece. Residuals are numbered, so that equal ones are one number; they are the variables of the
-formulas in `alternating_automaton`. (Brzozowski, "Derivatives of regular expressions", 1964.)
+The rest of an expression is a *residual*: a piece still to be read, and the residual after it. Equal
+residuals have the same number. They are the variables of the formulas in `alternating_automaton`.
+(Brzozowski, "Derivatives of regular expressions", 1964.)
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.nodes import Alt, Chars, Choices, Literal, Node, Repeat, Seq
 
 YES, END = 0, 1
-"""The residuals with nothing more to ask, and at the end of the expression's own text."""
+"""The residual of an assertion that holds, and the residual at the end of the expression's own text."""
 
 GROUP_END = "group end"
 
 END_ATOM = (charset([]), END)
-"""The atom that says that the expression ends here: it reads no next character."""
+"""The atom for "the expression ends here": it reads no next character."""
 
 Piece = tuple[Any, ...]
 """("node", node), ("items", sequence, from), ("times", repeat, low, high) or ("texts", texts).
 
-("group end", some, good) stands for the end of an atomic group: `some` is the residual that says it is reached,
-`good` what must hold after the first way to reach it.
+("group end", some, good) is the end of an atomic group: `some` is the residual that holds if the end is reached at all,
+`good` the one that must hold after the first way to reach it.
 """
 
 
@@ -40,14 +40,14 @@ Both = tuple[int, int]
 
 @dataclass(frozen=True)
 class Residual:
-    """What remains to be read."""
+    """The rest of an expression: `piece`, and then the residual numbered `then`."""
 
     piece: Piece
     then: int  # the residual after it
     plain: bool  # nothing in it looks around, and the expression ends with it
     looks_back: bool
-    asked: bool  # it belongs to an assertion, not to what is read
-    in_order: bool  # it is in an atomic group, where only the first way counts
+    asked: bool  # part of an assertion, not of what is read
+    in_order: bool  # in an atomic group, where only the first way counts
 
 
 class Residuals:
@@ -63,7 +63,7 @@ class Residuals:
         self._looks: dict[Node, tuple[bool, bool]] = {}
 
     def number(self, piece: Piece, then: int) -> int:
-        """Return the number of: read `piece`, then residual `then`."""
+        """Return the number of the residual: `piece`, then residual `then`."""
         found = self._numbers.get((piece, then))
         if found is None:
             kind, node, *rest = piece
@@ -85,7 +85,7 @@ class Residuals:
         return found
 
     def any_way(self, number: int) -> int:
-        """Return a residual, in an atomic group as far as the group's end, reached by whatever way."""
+        """Return a residual without the order of ways: up to the end of its atomic group, any way counts."""
         residual = self.known[number]
         if not residual.in_order:
             return number
@@ -127,15 +127,14 @@ class Residuals:
 
 
 class Derivatives:
-    """What formulas over residuals say of the next character, at a place with this past.
+    """Turns formulas over residuals into formulas over atoms, at a place in a text with a given past.
 
-    They become formulas over atoms: (characters, residual), which says that one of these characters comes next
-    and the residual holds after it.
+    An atom (characters, residual) holds if one of the characters comes next and the residual holds after it.
 
-    Each method below gives two formulas: whether there is a way through a piece, and whether what must come after it
-    does. They differ in an atomic group alone, where the second is about the first way, in the order in which `re`
-    tries them. `entered` holds the repeats begun at this very place: reading such a repeat again without having read a
-    character leads nowhere new.
+    The methods below return two formulas: whether there is a way through a piece, and whether what must come after
+    the piece holds. They differ only in atomic groups, where the second is about the first way, in the order in which
+    `re` tries them. `entered` holds the repeats that began at this same place: to enter one of them again, before a
+    character was read, leads nowhere new.
     """
 
     def __init__(self, formulas: Formulas, residuals: Residuals, behind: list[Look], past: tuple):
@@ -148,7 +147,10 @@ class Derivatives:
         return self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
 
     def begun(self, index: int) -> tuple[int, ...]:
-        """Return a lookbehind begun here, and 1, 2, ... characters before, without the one that ends here."""
+        """Return the formulas of a lookbehind that begins here, and of those begun 1, 2, ... characters earlier.
+
+        The one that ends here is left out.
+        """
         look = self.behind[index]
         return (self._piece(("node", look.node), YES, frozenset())[1], *map(self.expand, self.past[index][:-1]))
 
@@ -171,7 +173,7 @@ class Derivatives:
         return found
 
     def _piece(self, piece: Piece, then: int, entered: frozenset) -> Both:
-        """Both of reading `piece`, then residual `then`."""
+        """Return both formulas for `piece`, then residual `then`."""
         match piece:
             case ("texts", texts):
                 return self._texts(texts, then, entered)

@@ -1,6 +1,6 @@
-"""First and follow sets: what a piece of grammar can begin with, and what can come behind it.
+"""First and follow sets: what a piece of a grammar can begin with, and what can follow it.
 
-What the members of a set are, a subclass says: classes of characters here, actions in `constrained.knowledge`.
+Subclasses choose the members of the sets: classes of characters here, actions in `constrained.knowledge`.
 (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.4.2.)
 """
 
@@ -19,7 +19,7 @@ S = TypeVar("S")
 
 
 class FollowSets(ABC, Generic[S]):
-    """The first and follow sets of everything that a text of `start` passes through.
+    """The first and follow sets of every part of a grammar that a text of `start` can reach.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class FollowSets(ABC, Generic[S]):
         See :func:`~constrained.grammar.traverse.units`.
     start : Node
     nothing : set
-        Without members.
+        The empty set.
     end : set
-        Of the text's end alone: in a first set, it stands for the empty text.
+        The set whose only member is the end of the text. In a first set, that member stands for the empty text.
     known : collection
-        Units whose calls `leaf` knows the first set of.
+        Units whose first sets `leaf` returns for calls of them.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class FollowSets(ABC, Generic[S]):
         open_pieces = {unit: found for unit, found in pieces.items() if unit not in known}
         self.firsts = least_fixpoint(open_pieces, self._first_of_unit, nothing)
         self.of: dict[Unit | Node, S] = {}
-        self._work: list[Unit] = []  # whose follow set has grown
+        self._work: list[Unit] = []  # units whose follow sets have grown
         self._visit(start, "", end)
-        for unit in self._work:  # which grows meanwhile
+        for unit in self._work:  # the list grows during the loop
             for rule, node in pieces[unit]:
                 self._visit(node, rule, self.of[unit])
 
@@ -58,18 +58,18 @@ class FollowSets(ABC, Generic[S]):
 
     @abstractmethod
     def leaf(self, node: Node) -> S | None:
-        """Return the first set of a node that is no sequence, alternative or repeat; None: that of its unit."""
+        """Return the first set of a node that is not a sequence, alternative or repeat; None for that of its unit."""
 
     @abstractmethod
     def union(self, sets: Iterable[S]) -> S:
-        """Return what is in any of some sets."""
+        """Return the union of `sets`."""
 
     @abstractmethod
     def split(self, found: S) -> tuple[S, bool]:
-        """Return a set without the end, and whether it has it."""
+        """Return a set without the end, and whether the end was in it."""
 
     def first(self, node: Node, rule: str, found: Mapping[Unit, S] | None = None) -> S:
-        """Return the first set of `node`, which stands in `rule`, from those `found` of units; by default, all."""
+        """Return the first set of `node`, a part of `rule`, given the first sets of units (default: the final ones)."""
         known = self.firsts if found is None else found
 
         def leaf(node: Node) -> S:
@@ -88,12 +88,12 @@ class FollowSets(ABC, Generic[S]):
         return fold(node, leaf, seq, self.union, repeat)
 
     def then(self, first: S, rest: S) -> S:
-        """Return `first`, and `rest` where `first` has the end."""
+        """Return the first set of a sequence: `first`, and also `rest` if `first` contains the end."""
         bare, ends = self.split(first)
         return self.union((bare, rest)) if ends else first
 
     def _visit(self, node: Node, rule: str, after: S) -> None:
-        """Note what can follow everything in `node`, which stands in `rule` with `after` behind it."""
+        """Add to the follow sets of all nodes in `node`, a part of `rule` that `after` can follow."""
         match node:
             case nodes.Seq():
                 for item in reversed(node.items):
@@ -119,16 +119,16 @@ def _unit(node: Node, rule: str) -> Unit | Node:
 
 
 class CharacterFollowSets(FollowSets[int]):
-    """Sets of characters: one bit for each class of them, one for the end of the text, and those of `leaves`.
+    """First and follow sets of characters, as bits: one for each class, one for the end, and those used in `leaves`.
 
     Parameters
     ----------
     rules : mapping
     start : Node
     classes : sequence of CharSet
-        Bit i of a set stands for ``classes[i]``; the next one for the end of the text.
+        Bit i of a set stands for ``classes[i]``; the bit after the last class stands for the end of the text.
     leaves : mapping
-        Node of another kind -> its first set; slots' values can begin with anything.
+        Node of another kind -> its first set. Values of slots can begin with anything.
     """
 
     def __init__(self, rules: Mapping[str, Rule], start: Node, classes: Sequence[CharSet], leaves: Mapping[Node, int]):
@@ -154,8 +154,8 @@ class CharacterFollowSets(FollowSets[int]):
 
     def union(self, sets: Iterable[int]) -> int:
         out = 0
-        for one in sets:
-            out |= one
+        for members in sets:
+            out |= members
         return out
 
     def split(self, found: int) -> tuple[int, bool]:
@@ -163,5 +163,5 @@ class CharacterFollowSets(FollowSets[int]):
 
 
 def bits(chars: CharSet, classes: Sequence[CharSet]) -> int:
-    """Return the set of those `classes` that have some of `chars`."""
-    return sum(1 << i for i, one in enumerate(classes) if one.meets(chars))
+    """Return the set of those `classes` that have a character in `chars`."""
+    return sum(1 << i for i, members in enumerate(classes) if members.meets(chars))

@@ -18,14 +18,14 @@ from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
 from constrained.grammar.state_elimination import Edges, expression, joined_edges, merge_equivalent, one_of
 
 _SHARED = 16
-"""An expression of more nodes becomes a rule, as a token is often read in many places."""
+"""Larger expressions become a rule, because a token is often used in many places."""
 
 MET, NEVER_MET = 0, 1
-"""The conditions that every text meets, and none."""
+"""The condition that every text meets, and the one that no text meets."""
 
 
 def eliminate_lookaround(node: Node, name: str, steps: Steps) -> tuple[Node, dict[str, Rule]]:
-    """Return `node`, which is the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
+    """Return `node`, which reads the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def eliminate_lookaround(node: Node, name: str, steps: Steps) -> tuple[Node, dic
 
 
 class LookingToken:
-    """An expression that looks around, as automata; their states are numbers.
+    """An expression with lookaround, as deterministic automata whose states are numbers.
 
     Parameters
     ----------
@@ -44,33 +44,33 @@ class LookingToken:
     steps : Steps
         Counts the work.
     alone : bool
-        It is the whole text.
+        Whether the expression reads the whole text.
 
     Attributes
     ----------
     edges : list of dict
-        By state: the states that follow, and the characters that lead there.
+        For each state: next state -> the characters that lead there.
     ends : list of Node or None
-        By state: what is still to be read, where nothing looks around any more; `EMPTY` where a text can end.
+        For each state: the rest to be read if nothing in it looks around; `EMPTY` if a text can end there.
     conditions : list of int
-        By state: what is asked of what follows a text that ends there.
+        For each state: the condition on the text after one that ends there.
     starts : list of int
-        By past: the state in which reading begins.
+        For each past: the state in which reading begins.
     pasts : list of dict
-        By past: the pasts that follow, and the characters that lead there.
+        For each past: next past -> the characters that lead there.
     first_past : int
         The past of the empty text.
     asks : list of dict
-        By condition: the conditions that follow, and the characters that lead there.
+        For each condition: next condition -> the characters that lead there.
     met : list of bool
-        By condition: whether it is met where the text ends.
+        For each condition: whether it is met at the end of the text.
 
     Raises
     ------
     GrammarError
-        Too much may be empty in a row.
+        Too many consecutive parts may be empty.
     LimitError
-        Telling what it reads takes too many steps.
+        Building the automata takes too many steps.
     """
 
     def __init__(self, node: Node, steps: Steps, alone: bool = False):
@@ -80,17 +80,17 @@ class LookingToken:
             self._build(AlternatingAutomaton(node, steps), alone)
         except RecursionError:
             raise GrammarError(
-                "too much may be empty in a row beside lookaround",
+                "too many consecutive parts beside lookaround may be empty",
                 hint="write it as rules, or with fewer optional parts",
             ) from None
 
     @property
     def sees_beyond(self) -> bool:
-        """Whether the text around it can matter."""
+        """Whether what it reads depends on the text around it."""
         return len(self.pasts) > 1 or any(self.conditions)
 
     def texts(self, name: str) -> tuple[Node, dict[str, Rule]]:
-        """Return what it reads where nothing stands around it, as a node, and the rules that this calls."""
+        """Return what it reads as a whole text, as a node, and the rules that the node calls."""
         return self.node_of(name, self.starts[self.first_past], self.ends, self.edges)
 
     def node_of(
@@ -117,7 +117,7 @@ class LookingToken:
         starts = [states[automaton.state(past, automaton.start)] for past in pasts]
         found: list[tuple[Node | None, int]] = []
         edges: list[Edges] = []
-        for state in states.known:  # grows on the way
+        for state in states.known:  # grows during the loop
             plain, ended = automaton.plain(state), automaton.ended(state)
             if alone:
                 condition = MET if automaton.met_at_end(ended) else NEVER_MET
@@ -132,7 +132,7 @@ class LookingToken:
             return 2 + conditions[False, then] if decided is None else decided
 
         met, asks = [True, False], [{MET: ANY}, {NEVER_MET: ANY}]
-        for just_ended, state in conditions.known:  # grows on the way
+        for just_ended, state in conditions.known:  # grows during the loop
             met.append(automaton.met_at_end(state if just_ended else automaton.ended(state)))
             ways = automaton.after_end(state) if just_ended else automaton.after(state)
             asks.append(joined_edges(ways, number))
@@ -154,7 +154,7 @@ T = TypeVar("T")
 
 
 class _Numbers(dict[T, int]):
-    """Numbers what it is asked for; `known`, in that order."""
+    """Numbers keys in the order in which they are first looked up; `known` lists them."""
 
     def __init__(self, automaton: AlternatingAutomaton):
         self.count = automaton.count
@@ -170,7 +170,7 @@ class _Numbers(dict[T, int]):
 def _row_of_rules(
     name: str, start: int, ends: Sequence[Node | None], edges: Sequence[Edges]
 ) -> tuple[Node, dict[str, Rule]]:
-    """Return an automaton as a node and rules: one for every state but those in the middle of a single path."""
+    """Return an automaton as a node and rules, one for each state that isn't in the middle of a single path."""
     users = [0] * len(edges)
     for row in edges:
         for target in row:
@@ -182,7 +182,7 @@ def _row_of_rules(
         return not edges[state] or (users[state] == 1 and single and state not in edges[state])
 
     def path(state: int) -> Node:
-        """Everything from `state` on: a row of characters, then a call or what is read at the end."""
+        """Return what is read from `state` on: a row of characters, then a call or the rest at the end."""
         items: list[Node] = []
         while inline(state) and edges[state]:
             ((state, chars),) = edges[state].items()
@@ -202,7 +202,7 @@ def _row_of_rules(
     rules = {rule_name(s): Rule(rule_name(s), body(s)) for s in own_rule if s != start}
     if inline(start):
         return path(start), rules
-    if users[start] == 1:  # nothing leads back to it
+    if users[start] == 1:  # no edge leads back to it
         return body(start), rules
     rules[rule_name(start)] = Rule(rule_name(start), body(start))
     return Call(rule_name(start)), rules

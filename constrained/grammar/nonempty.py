@@ -1,4 +1,4 @@
-"""Pieces of grammar without the empty text."""
+"""Remove the empty text from pieces of a grammar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from constrained.grammar.nodes import Call, Node, Rule, find
 
 
 def nonempty_name(rule: str) -> str:
-    """Return the name of the rule of the texts of `rule` that are not empty."""
+    """Return the name of the rule that reads the nonempty texts of `rule`."""
     return f"{rule}$text"
 
 
@@ -25,7 +25,7 @@ def without_empty(node: Node, nullable: Nullable) -> Node:
     match node:
         case nodes.Alt():
             return nodes.alt([without_empty(item, nullable) for item in node.items])
-        case nodes.Seq():  # every item is nullable: some item is the first with text, and those before it are left out
+        case nodes.Seq():  # every item is nullable; one of them is the first that isn't empty
             items = [without_empty(item, nullable) for item in node.items]
             return nodes.alt([nodes.seq([item, *node.items[i + 1 :]]) for i, item in enumerate(items)])
         case nodes.Repeat():
@@ -45,7 +45,7 @@ def without_empty(node: Node, nullable: Nullable) -> Node:
 
 
 def nonempty_rules(rules: Mapping[str, Rule], nullable: Nullable, node: Node) -> dict[str, Rule]:
-    """Return the rules without the empty text that `node` calls, directly or not, and `rules` do not have."""
+    """Return the nonempty rules that `node` calls, directly or indirectly, and that `rules` doesn't contain."""
     out: dict[str, Rule] = {}
     originals = {nonempty_name(name): rule for name, rule in rules.items() if nullable.rule(name)}
     work = [node]

@@ -1,6 +1,6 @@
-"""A deterministic automaton over characters as one regular expression, where that stays small.
+"""Turn a deterministic automaton over characters into one regular expression, if that stays small.
 
-The automaton reads a repeat of characters many times faster than rules that call each other.
+Our byte automaton reads a repeat of characters many times faster than rules that call each other.
 (Brzozowski and McCluskey, "Signal flow graph techniques for sequential circuit state diagrams", 1963.)
 """
 
@@ -14,14 +14,14 @@ from constrained.grammar.charset import CharSet
 from constrained.grammar.nodes import NEVER, Chars, Node
 
 _GROWTH = 4
-"""An expression has at most so many nodes for each state and edge of its automaton."""
+"""The most nodes of an expression, per state and edge of its automaton."""
 
 _END = -1
 
 T = TypeVar("T")
 
 Edges = Mapping[int, CharSet]
-"""State that follows -> the characters that lead there."""
+"""Next state -> the characters that lead there."""
 
 
 def merge_equivalent(ends: Sequence[object], edges: Sequence[Edges]) -> tuple[list[int], list[dict[int, CharSet]]]:
@@ -30,7 +30,7 @@ def merge_equivalent(ends: Sequence[object], edges: Sequence[Edges]) -> tuple[li
     Parameters
     ----------
     ends : sequence
-        What ending in each state means; only states with equal ones are merged.
+        For each state, what it means if a text ends there; only states with equal values are merged.
     edges : sequence of mapping
 
     Returns
@@ -56,7 +56,7 @@ def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
 
 
 def joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) -> dict[int, CharSet]:
-    """Return number -> characters from (characters, what follows)."""
+    """Merge edges: return number of a target -> characters, from (characters, target) pairs."""
     out: dict[int, CharSet] = {}
     for chars, then in ways:
         target = number(then)
@@ -65,7 +65,7 @@ def joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) 
 
 
 def expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) -> Node | None:
-    """Return the texts from state `start` to an end as one node, by eliminating the states; None if that grows large.
+    """Return the texts from state `start` to an end as one node, by state elimination; None if it grows too large.
 
     `ends` and `edges` are those of `merge_equivalent`.
     """
@@ -93,6 +93,6 @@ def expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) 
 
 
 def one_of(chars: CharSet) -> Node:
-    """Return the node of one character of a set."""
+    """Return a node that reads one character of a set."""
     low, high = chars.ranges[0]
     return nodes.literal(chr(low)) if len(chars.ranges) == 1 and low == high else Chars(chars)

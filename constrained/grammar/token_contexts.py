@@ -1,9 +1,9 @@
-"""Tokens that look around, replaced by what they read where they stand.
+"""Replace tokens with lookaround by the texts that they read in each context.
 
-What stands around a token decides what it reads, so each rule is written once for every *context* that a text can bring
-to it: what is to be known of the text before it, and what tokens before it still ask of the text to come. A rule that
-brings a text from one context to another is a new rule. (Bar-Hillel, Perles and Shamir, "On formal properties of
-simple phrase structure grammars", 1961: the intersection of a context-free language with a regular one.)
+What a token with lookaround reads depends on the text around it. So each rule is written once for every *context* in
+which it can occur: what must be known of the text before it, and the conditions of earlier tokens on the text to come.
+For each pair of contexts before and after it, a rule becomes a new rule. (Bar-Hillel, Perles and Shamir, "On formal
+properties of simple phrase structure grammars", 1961: the intersection of a context-free language with a regular one.)
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from constrained.grammar.traverse import reached, units, users
 
 @dataclass(eq=False, slots=True)
 class Token(Node):
-    """A token that looks around, at one place of a grammar, until `token_resolution`.
+    """One use of a token with lookaround in a grammar, until `token_resolution` replaces it.
 
-    ``error(message, hint=...)`` makes a GrammarError at its place. `lenient`: where a slot's values would decide
-    whether it can be read, it can be.
+    ``error(message, hint=...)`` creates a GrammarError at its place. If `lenient`, the token can be read where that
+    would depend on the values of a slot.
     """
 
     node: Node
@@ -58,14 +58,14 @@ class Token(Node):
 
 
 class Context(NamedTuple):
-    """What a text so far leaves to know, for all tokens that look beyond themselves.
+    """What must be known of the text so far, for all tokens that look beyond their own text.
 
     Attributes
     ----------
     pasts : tuple of frozenset of int
-        For each token, the pasts that the text may have left: several where a slot stands before.
+        For each token, the pasts that the text may have left; several if a slot comes before.
     asked : frozenset of (int, int)
-        (token, condition) that what follows must meet.
+        (token, condition) pairs that the text to come must meet.
     """
 
     pasts: tuple[frozenset[int], ...]
@@ -73,12 +73,12 @@ class Context(NamedTuple):
 
 
 Exits = dict[Context, Node]
-"""What is read in one context, by the context that it leads to."""
+"""Context that is reached -> what is read on the way to it."""
 
 
 @dataclass(eq=False)
 class _Unit:
-    """A node that is read in one context, as one rule for each context that it leads to."""
+    """A node read in one context; it becomes one rule for each context that it leads to."""
 
     node: Node
     context: Context
@@ -90,7 +90,7 @@ class _Unit:
 
 
 class Contexts:
-    """Writes the rules of a grammar for the contexts that its texts bring to them, into `written`."""
+    """Writes a grammar's rules for each context in which they can occur, into `written`."""
 
     def __init__(self, rules: Mapping[str, Rule], looking: list[tuple[Token, LookingToken]], steps: Steps):
         self.rules, self.steps = rules, steps
@@ -102,19 +102,19 @@ class Contexts:
         self.names = set(self.written)
         self.units: dict[tuple[Node, Context], _Unit] = {}
         self.work: deque[_Unit] = deque()
-        self.asked = 0  # how often a node was asked for as rules, which may lead to more contexts later
+        self.asked = 0  # calls of `as_rules`, whose results may grow later
         self.moves_of: dict[Context, list[tuple[CharSet, Context]]] = {}
-        self.kept: dict[tuple, Any] = {}  # so that equal nodes are one
+        self.kept: dict[tuple, Any] = {}  # interns nodes
         asked = (chars for found in self.looking for edges in (*found.asks, *found.pasts) for chars in edges.values())
         self.classes = partition([ANY, *asked])
-        self.ones = [chars.ranges[0][0] for chars in self.classes]
-        # for each token, whether one character before it says as much as all text before it
+        self.examples = [chars.ranges[0][0] for chars in self.classes]
+        # For each token, whether its past depends only on the last character.
         self.short = [
-            all(len({_next(p, one) for p in found.pasts}) == 1 for one in self.ones) for found in self.looking
+            all(len({_next(p, char) for p in found.pasts}) == 1 for char in self.examples) for found in self.looking
         ]
 
     def whole(self, start: Node) -> Node:
-        """Return the whole texts of `start`."""
+        """Return a node for the whole texts of `start`."""
         self.follow = CharacterFollowSets(self.rules, start, self.classes, self.first_sets())
         first = Context(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
         whole = _Unit(start, first, "$start", ())
@@ -135,7 +135,7 @@ class Contexts:
         return Call(whole.name)
 
     def first_sets(self) -> dict[Node, int]:
-        """Return what each token begins with, with a bit of its own."""
+        """Return the first set of each token, with an extra bit that identifies the token."""
         out: dict[Node, int] = {}
         for token in dict.fromkeys(token for rule in self.rules.values() for token in rule.find(Token)):
             number = self.number[token.node]
@@ -148,15 +148,16 @@ class Contexts:
         return out
 
     def settled(self, exits: Exits, after: int) -> Exits:
-        """Return `exits` without what the follow set `after` decides."""
+        """Return `exits`, with each context simplified by :meth:`settle`."""
         ways = ((self.settle(context, after), node) for context, node in exits.items())
         return _union({context: node} for context, node in ways if context is not None)
 
     def settle(self, context: Context, after: int) -> Context | None:
-        """Return a context without what doesn't matter where the follow set `after` comes; None: nothing fits."""
+        """Simplify a context, given the follow set `after`; None if no text that can follow meets the conditions."""
         asked = set()
         for i, condition in context.asked:
-            thens = {_next(self.looking[i].asks[condition], one) for k, one in enumerate(self.ones) if after >> k & 1}
+            ways = self.looking[i].asks[condition]
+            thens = {_next(ways, char) for k, char in enumerate(self.examples) if after >> k & 1}
             if after & self.follow.end:
                 thens.add(MET if self.looking[i].met[condition] else NEVER_MET)
             if thens <= {NEVER_MET}:
@@ -175,7 +176,7 @@ class Contexts:
         return found
 
     def read(self, node: Node, context: Context) -> Exits:
-        """Return what a node reads in one context."""
+        """Return what `node` reads in one context, by the context that it leads to."""
         self.steps(1)
         if self.stays(node, context):
             return {context: node}
@@ -206,7 +207,7 @@ class Contexts:
         return {Context(tuple(frozenset(range(len(found.pasts))) for found in self.looking), frozenset()): node}
 
     def stays(self, node: Node, context: Context) -> bool:
-        """Whether a node can stay as it is."""
+        """Whether `node` is the same in this context as in the original grammar."""
         if self.looks_back or context.asked:
             return node is EMPTY
         if ("stays", node) not in self.kept:
@@ -221,7 +222,7 @@ class Contexts:
         return self.tokens[token].error(what, hint=hint)
 
     def meeting(self, chars: CharSet, context: Context) -> list[tuple[CharSet, Context]]:
-        """Return those of `chars` that may come next, by the context that they lead to."""
+        """Return those of `chars` that may come next, as (set, context after it)."""
         moves = self.moves_of.get(context)
         if moves is None:
             rows = [found.pasts[p] for found, pasts in zip(self.looking, context.pasts) for p in pasts]
@@ -246,7 +247,7 @@ class Contexts:
         return Context(pasts, frozenset((i, condition) for i, condition in asked if condition != MET))
 
     def after(self, context: Context, text: bytes) -> Context | None:
-        """Return the context after a text, if the text may come next."""
+        """Return the context after `text`; None if the text may not come next."""
         for char in text.decode():
             if not self.looks_back and not context.asked:
                 break
@@ -271,12 +272,12 @@ class Contexts:
         return {context: nodes.seq(done)}
 
     def first(self, rest: Node) -> int:
-        """Return the first set of what stands next, if its own text decides it; else every bit."""
+        """Return the first set of `rest` if it is known and can't be empty; otherwise every bit."""
         found = -1 if find(rest, Var) else self.follow.first(rest, "")
         return -1 if found & self.follow.end else found
 
     def followed(self, before: Node, found: Exits, rest: Node) -> Exits:
-        """Return `before`, then one of `found`, then `rest`, which becomes rules as it is used several times."""
+        """Return the sequence of `before`, one of `found`, and `rest`, which becomes rules because it is used again."""
         unit = self.unit
         args = tuple(map(Var, unit.params))
         return _union(
@@ -288,7 +289,7 @@ class Contexts:
     def as_rules(
         self, node: Node, context: Context, name: str, params: tuple[str, ...], args: tuple[Node, ...]
     ) -> Exits:
-        """Return calls of the rules for a node in one context, one for each context that it is known to lead to."""
+        """Return calls of the rules for `node` in one context, one for each context it is known to lead to so far."""
         if type(node) in LEAVES or self.stays(node, context):
             return self.read(node, context)
         self.asked += 1

@@ -231,7 +231,7 @@ def test_an_automaton_that_grows_too_large_is_refused_by_name(pattern):
 
 @pytest.mark.parametrize("pattern", ["(?!c)" + "a?b?" * 450, "(?:" * 60 + "(?=a)a?" + "){2}" * 60])
 def test_too_many_optional_parts_are_refused(pattern):
-    with pytest.raises(GrammarError, match="too much may be empty in a row beside lookaround"):
+    with pytest.raises(GrammarError, match="too many consecutive parts beside lookaround may be empty"):
         Grammar.from_regex(pattern)
 
 
