@@ -9,10 +9,11 @@ thousands.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -217,6 +218,19 @@ def matching(pattern: str, flags: int = 0) -> CharSet:
         text = codes.tobytes().decode("utf-32-le")
         ranges += [(low + m.start(), low + m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags)]
     return charset(ranges)
+
+
+@lru_cache(maxsize=1)
+def categories() -> dict[str, CharSet]:
+    """Return the characters of each general category of Unicode, such as "Lu", and of each group of them, such as "L"."""
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    low = 0
+    for name, alike in groupby(map(unicodedata.category, map(chr, range(MAX_CODE_POINT + 1)))):
+        high = low + sum(1 for _ in alike) - 1
+        for group in (name, name[0], *(["LC"] if name in ("Lu", "Ll", "Lt") else [])):
+            ranges.setdefault(group, []).append((low, high))
+        low = high + 1
+    return {name: charset(found) for name, found in ranges.items()}
 
 
 @lru_cache(maxsize=1)

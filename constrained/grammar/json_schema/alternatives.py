@@ -286,7 +286,8 @@ class Alternatives:
             found = self.constraints_of([branch]) if beyond else []
             if found and all(one.listed for one in found):  # the values that no other branch has are listed, too
                 every = [v for one in found if one.listed for v in one.listed[1] if self.validator.fits(v, one)]
-                left = [v for v in every if not any(self.validator.admits(v, [other]) for other in beyond)]
+                with self.validator.widely():
+                    left = [v for v in every if not any(self.validator.admits(v, [other]) for other in beyond)]
                 out.append([*beside, branch, part.made({"enum": left}, f"oneOf only {branch.pointer}")])
             else:
                 complements = (part.made({"not": other}, f"oneOf not {other.pointer}") for other in beyond)

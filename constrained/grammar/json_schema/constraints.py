@@ -41,6 +41,8 @@ def key_of(conjunction: Conjunction) -> tuple[str, ...]:
 
 
 _NEITHER = Subschema(False, "#/false")
+_REACHED = 10**9
+"""Lengths that a text may come to; a bound above, such as 2,147,483,647, is none."""
 
 
 class Wanted(NamedTuple):
@@ -162,7 +164,7 @@ class Constraints:
     def counts(self, what: str) -> tuple[int, int | None]:
         """Return the tightest min and max of "Length", "Items" or "Properties"."""
         low = max((int(v) for _, v in self.all(f"min{what}")), default=0)
-        return low, min((int(v) for _, v in self.all(f"max{what}")), default=None)
+        return low, min((int(v) for _, v in self.all(f"max{what}") if v <= _REACHED), default=None)
 
     # arrays
 

@@ -33,7 +33,8 @@ class Disjoint:
     def _roughly(self) -> Iterator[None]:
         before, self.alternatives.roughly = self.alternatives.roughly, True
         try:
-            yield
+            with self.alternatives.validator.widely():
+                yield
         finally:
             self.alternatives.roughly = before
 

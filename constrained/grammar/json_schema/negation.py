@@ -19,7 +19,6 @@ from constrained.grammar.json_schema.keywords import (
     dependencies,
     is_known,
 )
-from constrained.grammar.json_schema.patterns import WIDEST
 
 Alternative = list[Subschema]
 """Schemas that hold together."""
@@ -100,7 +99,7 @@ class Negation:
                 return [[made({"type": _NUMBERS, NO_MULTIPLE: value})]]
             case "pattern":
                 return [[made({"type": "string", UNMATCHED: value})]]
-            case "format" if value in WIDEST:
+            case "format":
                 return [[made({"type": "string", NO_FORMAT: value})]]
             case "$ref" | "$dynamicRef" | "$recursiveRef":
                 return [[no(self.refer(part, keyword))]]

@@ -11,11 +11,12 @@ pattern says what is left out.
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.charset import charset, matching
+from constrained.grammar.charset import categories, charset, matching
 from constrained.grammar.json_schema.finite_automata import ANY, nfa
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
 from constrained.grammar.regex import regex_node
@@ -66,6 +67,8 @@ _DIGITS = "[0-9]+"
 _DURATION_TIME = rf"T(?:{_DIGITS}H(?:{_DIGITS}M(?:{_DIGITS}S)?)?|{_DIGITS}M(?:{_DIGITS}S)?|{_DIGITS}S)"
 _DURATION_DATE = rf"(?:{_DIGITS}Y(?:{_DIGITS}M(?:{_DIGITS}D)?)?|{_DIGITS}M(?:{_DIGITS}D)?|{_DIGITS}D)"
 
+_ANY_TEXT = r"[\s\S]*"
+
 PATTERNS = {
     "date": _DATE,  # RFC 3339, full-date: with the days that each month has
     "time": _TIME,  # RFC 3339, full-time; without leap seconds, to the nanosecond
@@ -90,8 +93,13 @@ WIDEST = {
     "ipv4": _ANY_IPV4,
     "ipv6": _IPV6.replace(_IPV4, _ANY_IPV4),
     **{name: PATTERNS[name] for name in ("duration", "uuid", "json-pointer")},
+    "email": rf"{_ANY_TEXT}@{_ANY_TEXT}",
+    "hostname": r"[^\s!-,/:-@[-^`{-~]*",
+    "uri": r"[A-Za-z][A-Za-z0-9+.-]*:\S*",
+    "uri-reference": r"\S*",
 }
-"""What any validator may take for one, with year 0, leap seconds and zeros before numbers, where that is known."""
+"""What any validator may take for one: with year 0, leap seconds and zeros before numbers; and all that has an @, the
+characters of a host's name (of any script), a scheme, or no white space."""
 
 
 @cache
@@ -127,11 +135,25 @@ _FEWEST = {
 _BYTE_ORDER_MARK = (0xFEFF, 0xFEFF)  # white space to ECMA-262 only
 _LINE_ENDS = r"\n\r\u2028\u2029"
 _SAME_TO_BOTH = "tnrfv"
-_ANY_TEXT = r"[\s\S]*"
 # Python's boundary of Unicode words, and ECMA-262's of ASCII ones
 _BOTH = {kind: rf"(?:\{kind}(?a:\{kind}))" for kind in "bB"}
 _EITHER = {kind: rf"(?:\{kind}|(?a:\{kind}))" for kind in "bB"}
 _LOOKING = frozenset([r"\A", r"\Z", "(?=", "(?!", "(?<=", "(?<!", *_BOTH.values(), *_EITHER.values()])
+
+
+_FLAGS = re.compile(r"\(\?([is]+)\)")
+_LOW_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_CATEGORIES = {
+    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt",
+    "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M", "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc",
+    "Enclosing_Mark": "Me", "Number": "N", "Decimal_Number": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
+    "Punctuation": "P", "Connector_Punctuation": "Pc", "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps",
+    "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi", "Final_Punctuation": "Pf", "Other_Punctuation": "Po",
+    "Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So",
+    "Separator": "Z", "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp",
+    "Other": "C", "Control": "Cc", "Format": "Cf", "Surrogate": "Cs", "Private_Use": "Co", "Unassigned": "Cn",
+}  # fmt: skip
+"""Long names of Unicode's general categories -> their short ones."""
 
 
 @lru_cache(maxsize=1024)
@@ -149,8 +171,9 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
         It does not parse, is not regular, or exists in one of the languages only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
-    alternatives = (one for every in _Translation(pattern, either).alternatives for one in _unwrapped(every))
-    return nodes.alt([_found(alternative, limits) for alternative in alternatives])
+    translation = _Translation(pattern, either)
+    alternatives = (one for every in translation.alternatives for one in _unwrapped(every))
+    return nodes.alt([_found(alternative, translation.flags, limits) for alternative in alternatives])
 
 
 def _unwrapped(tokens: list[str]) -> list[list[str]]:
@@ -170,23 +193,31 @@ def _unwrapped(tokens: list[str]) -> list[list[str]]:
     return [one for alternative in out for one in _unwrapped(alternative)]
 
 
-def _found(tokens: list[str], limits: Limits) -> Node:
+def _found(tokens: list[str], flags: int, limits: Limits) -> Node:
     """Return the texts in which one alternative, as tokens of `re`, is found."""
     begins, ends = tokens[:1] == [r"\A"], tokens[-1:] == [r"\Z"]
     inner = tokens[begins : len(tokens) - ends]
     if any(token in _LOOKING for token in inner):
         text = "".join(inner)
-        return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){'' if ends else _ANY_TEXT}", 0, limits)
+        return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){'' if ends else _ANY_TEXT}", flags, limits)
     anything = repeat(Chars(ANY), 0, None)
-    node = regex_node("".join(inner), 0, limits)
+    node = regex_node("".join(inner), flags, limits)
     return nodes.seq([EMPTY if begins else anything, node, EMPTY if ends else anything])
+
+
+def _written(ranges: tuple[tuple[int, int], ...], in_class: bool) -> str:
+    text = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+    return text if in_class else f"[{text}]"
 
 
 class _Translation:
     """A pattern as tokens of Python's `re`, one list for each alternative of its outermost level."""
 
     def __init__(self, pattern: str, either: bool):
-        self.pattern, self.at = pattern, 0
+        begun = _FLAGS.match(pattern)
+        self.pattern, self.at = pattern, len(begun[0]) if begun else 0
+        self.flags = re.IGNORECASE if begun and "i" in begun[1] else 0
+        self.any_character = bool(begun and "s" in begun[1])
         self.alternatives: list[list[str]] = [[]]
         self.either = [either]  # per open group; a negative lookaround inverts it
         while self.at < len(pattern):
@@ -217,6 +248,8 @@ class _Translation:
                 self.either.pop()
         elif first == ".":
             self.take()
+            if self.any_character:
+                return r"[\s\S]"
             return r"[^\n]" if self.either[-1] else f"[^{_LINE_ENDS}]"
         elif first in "^$":
             self.take()
@@ -238,7 +271,7 @@ class _Translation:
             self.take(rest.index(">") + 1)
             return "("
         if rest.startswith("(?"):
-            self.refuse(f"{rest[:3]!r}", "ECMA-262 has no such group: write it without flags or comments")
+            self.refuse(f"{rest[:3]!r}", "of flags there are (?i) and (?s), at the beginning of the pattern")
         return self.take()
 
     def char_class(self) -> str:
@@ -269,12 +302,16 @@ class _Translation:
             return self.category(kind, in_class, negated != self.either[-1])
         if kind and kind in "bB" and not in_class:
             return (_EITHER if self.either[-1] else _BOTH)[kind]
+        if kind and kind in "AZz" and not in_class:  # Python's alone
+            return r"\A" if kind == "A" else r"\Z"
+        if kind and kind in "pP":
+            return self.property(kind, in_class, negated != self.either[-1], start)
         if kind == "b":
             return r"\x08"
         if kind == "0" and not self.pattern[self.at : self.at + 1].isdigit():
             return r"\x00"
         if kind and kind in "xu":
-            return self.code(kind, start)
+            return self.code(kind, start, in_class)
         if kind == "c" and self.pattern[self.at : self.at + 1].isalpha():
             return f"\\x{ord(self.take()) % 32:02x}"
         if kind == "k" or kind.isdigit():
@@ -291,10 +328,25 @@ class _Translation:
         else:
             chars = charset([*matching(f"\\{name}").ranges, *([_BYTE_ORDER_MARK] if name == "s" else [])])
         ranges = (chars if positive else chars.complement()).ranges
-        text = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
-        return text if in_class else f"[{text}]"
+        return _written(ranges, in_class)
 
-    def code(self, kind: str, start: int) -> str:
+    def property(self, kind: str, in_class: bool, inverted: bool, start: int) -> str:
+        """Return the characters of a Unicode category (ECMA-262's alone).
+
+        Characters that no Unicode version of today assigns belong to any category, or none: whichever is safe.
+        """
+        name = re.match(r"\{(?:(?:gc|General_Category)=)?(\w+)\}|", self.pattern[self.at :])
+        self.take(len(name[0]))
+        short = _CATEGORIES.get(name[1], name[1])
+        if short not in categories():
+            hint = "there are the general categories, such as \\p{L}; or write the characters out as a class"
+            self.refuse(repr(self.pattern[start : self.at]), hint)
+        chars = categories()[short] if kind == "p" else categories()[short].complement()
+        unassigned = categories()["Cn"]
+        known = chars & unassigned.complement()
+        return _written((charset([*chars.ranges, *unassigned.ranges]) if inverted else known).ranges, in_class)
+
+    def code(self, kind: str, start: int, in_class: bool) -> str:
         rest = self.pattern[self.at :]
         if kind == "u" and rest.startswith("{") and "}" in rest:
             digits = self.take(rest.index("}") + 1)[1:-1]
@@ -302,11 +354,12 @@ class _Translation:
             digits = self.take(2 if kind == "x" else 4)
         try:
             value = int(digits, 16)
-            low = self.pattern[self.at :]
-            if 0xD800 <= value < 0xDC00 and low.startswith("\\u"):
-                value = 0x10000 + ((value - 0xD800) << 10) + (int(low[2:6], 16) - 0xDC00)
+            low = _LOW_SURROGATE.match(self.pattern[self.at :])
+            if 0xD800 <= value < 0xDC00 and low:
+                value = 0x10000 + ((value - 0xD800) << 10) + (int(low[1], 16) - 0xDC00)
                 self.take(6)
-            if 0xD800 <= value <= 0xDFFF or value > 0x10FFFF:
+            # in a class, half a pair stands for no character and does no harm
+            if 0xD800 <= value <= 0xDFFF and not in_class or value > 0x10FFFF:
                 raise ValueError
         except ValueError:
             self.refuse(repr(self.pattern[start : self.at]), "it is no character: write \\uXXXX with its code")

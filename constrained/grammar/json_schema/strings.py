@@ -26,7 +26,8 @@ RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
 """Characters that stand for themselves: no control characters, quote or backslash."""
 
 RANGES = 64
-"""A set of more ranges, such as no Unicode letter, has no escapes beyond ASCII: they would be thousands of rules."""
+"""A set of more ranges, such as no Unicode letter, has escapes beyond ASCII only in a table (`json_text.py`): they would
+be thousands of rules."""
 
 _CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
 _LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
@@ -219,20 +220,19 @@ def what_is_said(constraints: Constraints) -> tuple:
     return (*values, denied, *constraints.counts("Length"))
 
 
-def trees(constraints: Constraints) -> list[Node]:
-    """Return the trees of characters that every string must fit."""
-    found = [pattern_of(part, "pattern", pattern, constraints.limits) for part, pattern in constraints.all("pattern")]
+def trees(constraints: Constraints, widely: bool = False) -> list[Node]:
+    """Return the trees of characters that every string must fit; `widely`: in the reading of some validator."""
+    limits = constraints.limits
+    found = [pattern_of(part, "pattern", pattern, limits, widely) for part, pattern in constraints.all("pattern")]
     named = (name for _, name in constraints.all("format") if constraints.options.enforces(name))
-    return found + [format_node(name) for name in dict.fromkeys(named)]
+    return found + [format_node(name, widely) for name in dict.fromkeys(named)]
 
 
-def unmatched(constraints: Constraints) -> list[Node]:
-    """Return the trees of characters that no string may fit: patterns, and values left out."""
-    found = [
-        pattern_of(part, "pattern", pattern, constraints.limits, either=True)
-        for part, pattern in constraints.all(UNMATCHED)
-    ]
-    found += [format_node(name, either=True) for _, name in constraints.all(NO_FORMAT)]
+def unmatched(constraints: Constraints, widely: bool = False) -> list[Node]:
+    """Return the trees of characters that no string may fit: patterns, formats, and values left out."""
+    limits, either = constraints.limits, not widely
+    found = [pattern_of(part, "pattern", pattern, limits, either) for part, pattern in constraints.all(UNMATCHED)]
+    found += [format_node(name, either) for _, name in constraints.all(NO_FORMAT)]
     return found + any_of([value for value in constraints.denied if isinstance(value, str)])
 
 
@@ -261,7 +261,7 @@ def language(
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
     if not fitting and not without:
         return free(low, high)
-    if len(fitting) == 1 and not without and not looks(fitting[0]):
+    if len(fitting) == 1 and not without and not looks(fitting[0]) and not _has_large_sets(fitting[0]):
         node = within(fitting[0], low, high)
         if node is not None:
             return spelled(node)
@@ -278,6 +278,11 @@ def language(
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
 
 
+def _has_large_sets(tree: Node) -> bool:
+    """Whether there are sets of characters in a tree whose escapes only a table holds."""
+    return any(len(node.chars.ranges) > RANGES for node in nodes.walk(tree) if isinstance(node, nodes.Chars))
+
+
 def others(values: list[str]) -> Node | None:
     """Return the strings that are none of some, unquoted; None where a text of these has escapes.
 
@@ -292,13 +297,16 @@ def others(values: list[str]) -> Node | None:
 
 
 def some_in_both(one: Constraints, other: Constraints) -> bool:
-    """Whether some string is admitted by both."""
+    """Whether some string is admitted by one, and by some validator's reading of the other."""
     (low, high), (low2, high2) = one.counts("Length"), other.counts("Length")
     least, most = max(low, low2), min((h for h in (high, high2) if h is not None), default=None)
     if most is not None and most < least:
         return False
-    fitting, without = trees(one) + trees(other), unmatched(one) + unmatched(other)
-    return not (fitting or without) or has_text(fitting, without, least, most, one.limits)
+    for a, b in ((one, other), (other, one)):
+        fitting, without = trees(a) + trees(b, widely=True), unmatched(a) + unmatched(b, widely=True)
+        if not (fitting or without) or has_text(fitting, without, least, most, one.limits):
+            return True
+    return False
 
 
 def has_text(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, Witness, exact, identity
@@ -43,6 +45,16 @@ class Validator:
 
     def __init__(self, alternatives: Resolver):
         self.alternatives = alternatives
+        self._widely = False
+
+    @contextmanager
+    def widely(self) -> Iterator[None]:
+        """Let a string count as valid here if some validator's reading of its pattern or format takes it."""
+        before, self._widely = self._widely, True
+        try:
+            yield
+        finally:
+            self._widely = before
 
     def admits(self, value, parts: list[Subschema]) -> bool:
         """Whether `value` is valid under all `parts`."""
@@ -69,7 +81,7 @@ class Validator:
     def _string(self, value: str, constraints: Constraints) -> bool:
         return _counted(value, constraints, "Length") and all(
             nfa(tree, constraints.limits).accepts(value) == wanted
-            for found, wanted in ((trees(constraints), True), (unmatched(constraints), False))
+            for found, wanted in ((trees(constraints, self._widely), True), (unmatched(constraints, self._widely), False))
             for tree in found
         )
 

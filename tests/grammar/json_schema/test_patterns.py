@@ -1,7 +1,8 @@
-"""Formats: what is admitted, Python's own readers of each format take."""
+"""Formats, which Python's own readers of each format take; and patterns that one language alone reads."""
 
 import calendar
 import ipaddress
+import json
 import random
 import uuid
 from datetime import date, datetime, time
@@ -97,6 +98,54 @@ def test_formats_hold_together_with_lengths_and_patterns():
     assert short.matches('"abc@de.fg"') and not short.matches('"abcd@ef.gh"')
     year = grammar("date", pattern="^2024-")
     assert year.matches('"2024-02-29"') and not year.matches('"2023-02-28"')
+
+
+def test_a_text_of_two_formats_fits_no_oneof_of_them():
+    one = Grammar.from_json_schema({"type": "string", "oneOf": [{"format": "uri"}, {"format": "email"}]})
+    assert one.matches('"http://b.c/"') and one.matches('"a@b.c"') and not one.matches('"http://a@b.c/"')
+    other = Grammar.from_json_schema({"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "hostname"}]})
+    assert other.matches('"a.b.c"') and not other.matches('"1.2.3.4"')
+
+
+def test_a_text_of_one_pattern_or_of_another_language_s_reading_of_a_second_fits_no_oneof_of_them():
+    grammar = Grammar.from_json_schema({"type": "string", "oneOf": [{"pattern": "^[aé]$"}, {"pattern": r"^\w$"}]})
+    assert grammar.matches('"b"') and not grammar.matches('"a"') and not grammar.matches('"é"')
+    listed = Grammar.from_json_schema({"oneOf": [{"enum": ["x@ y", "x"]}, {"type": "string", "format": "email"}]})
+    assert listed.matches('"x"') and not listed.matches('"x@ y"')
+
+
+@pytest.mark.parametrize("name, bad", [("email", "a"), ("hostname", "a b"), ("uri", "/a"), ("uri-reference", "a b")])
+def test_what_no_validator_takes_for_a_format_can_be_asked_for(name, bad):
+    grammar = Grammar.from_json_schema({"type": "string", "not": {"format": name}})
+    assert grammar.matches(f'"{bad}"') and not any(grammar.matches(f'"{good}"') for good in GOOD[name])
+
+
+UNICODE = [
+    (r"^\p{L}+$", "aé漢", "a1"),
+    (r"^\P{L}+$", "1-", "1a"),
+    (r"^[\p{Lu}\p{General_Category=Decimal_Number}-]+$", "A-1", "a"),
+    (r"^[^\p{C}]+$", "a é", "a\n"),
+    (r"^\P{C}+$", "a é", "\u0378"),  # no character yet: one day it may be any
+    (r"^\p{C}$", "\x01", "\u0378"),
+    (r"\A[a-z]+\Z", "ab", "ab1"),
+    (r"(?i)^k.?$", "K", "K\n"),
+    (r"(?si)^a.$", "A\n", "b"),
+    (r"^[\uD800\uDBFF-\uDC00\uDFFFa-z\uE000-\uFFFD]+$", "a\uffdd", "A"),
+    (r"^[\uD83D\uDE00-\uD83D\uDE4F]$", "😀", "🚀"),
+]
+
+
+@pytest.mark.parametrize("pattern, good, bad", UNICODE)
+def test_what_one_of_the_languages_alone_knows_means_what_it_means_there(pattern, good, bad):
+    good, bad = (json.dumps(text, ensure_ascii=False) for text in (good, bad))
+    grammar = Grammar.from_json_schema({"type": "string", "pattern": pattern})
+    assert grammar.matches(good) and not grammar.matches(bad)
+    assert not Grammar.from_json_schema({"type": "string", "not": {"pattern": pattern}}).matches(good)
+
+
+def test_a_longest_length_that_no_text_comes_to_is_none():
+    grammar = Grammar.from_json_schema({"type": "string", "minLength": 1, "maxLength": 2147483647})
+    assert grammar.matches('"ab"') and not grammar.matches('""')
 
 
 def test_other_formats_only_describe():

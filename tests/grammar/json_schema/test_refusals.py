@@ -18,13 +18,12 @@ REFUSED = {
     "#/items": [{"$schema": "https://json-schema.org/draft/2020-12/schema", "items": [{}]}],
     "#/maxLength": [{"maxLength": -1}, {"maxLength": 1.5}],
     "#/multipleOf": [{"multipleOf": "2"}, {"multipleOf": 0}],
-    "#/pattern": [{"pattern": p} for p in ("(", "[a", r"(a)\1", r"\p{L}", "(?i)a", "a{,3}", r"\Z", 5, "[]")],
+    "#/pattern": [{"pattern": p} for p in ("(", "[a", r"(a)\1", r"\p{Greek}", r"\pL", "a(?i)", "a{,3}", 5, "[]")],
     "#/enum": [{"enum": 5}, {"enum": [float("nan")]}, {"enum": ["\ud800"]}],
     "#/required": [{"required": True}, {"required": [1]}],
     "#/properties": [{"properties": {"a": 5}}, {"properties": []}],
     "#/if": [{"if": 5, "then": {"minLength": 1}}],
     "#/oneOf": [{"oneOf": []}],
-    "#/not/format": [{"not": {"format": "email"}}],
     "#/not/uniqueItems": [{"not": {"uniqueItems": True}}],
     "#/uniqueItems": [{"type": "array", "uniqueItems": True}],
     "#/minProperties": [{"type": "object", "minProperties": 2}],
@@ -98,7 +97,7 @@ HOSTILE = {
     "a pattern of 2^30 states": {"type": "string", "pattern": "(a|b)*a" + "(a|b)" * 30, "maxLength": 1000},
     "a pattern of 10^6 states": {"type": "string", "pattern": "((a{1,100}){1,100}){1,100}", "minLength": 5},
     "many lookaheads": {"type": "string", "pattern": "^" + "".join(f"(?=.*{c})" for c in "abcdefghijkl") + ".*$"},
-    "long strings": {"type": "string", "maxLength": 10**12},
+    "long strings": {"type": "string", "minLength": 10**12},
     "patterns of names": {"patternProperties": {f"{c}.*{c}.*{c}.*{c}": {"minimum": 0} for c in "abcde"}},
 }  # fmt: skip
 
