@@ -79,9 +79,10 @@ class Validator:
         return above and below and (of is None or number % of == 0) and not of_any
 
     def _string(self, value: str, constraints: Constraints) -> bool:
+        fitting, without = trees(constraints, self._widely), unmatched(constraints, self._widely)
         return _counted(value, constraints, "Length") and all(
             nfa(tree, constraints.limits).accepts(value) == wanted
-            for found, wanted in ((trees(constraints, self._widely), True), (unmatched(constraints, self._widely), False))
+            for found, wanted in ((fitting, True), (without, False))
             for tree in found
         )
 
