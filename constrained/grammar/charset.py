@@ -222,7 +222,7 @@ def matching(pattern: str, flags: int = 0) -> CharSet:
 
 @lru_cache(maxsize=1)
 def categories() -> dict[str, CharSet]:
-    """Return the characters of each general category of Unicode, such as "Lu", and of each group of them, such as "L"."""
+    """Return the characters of each general category of Unicode, such as "Lu", and of each group, such as "L"."""
     ranges: dict[str, list[tuple[int, int]]] = {}
     low = 0
     for name, alike in groupby(map(unicodedata.category, map(chr, range(MAX_CODE_POINT + 1)))):

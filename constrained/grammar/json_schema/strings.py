@@ -26,8 +26,8 @@ RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
 """Characters that stand for themselves: no control characters, quote or backslash."""
 
 RANGES = 64
-"""A set of more ranges, such as no Unicode letter, has escapes beyond ASCII only in a table (`json_text.py`): they would
-be thousands of rules."""
+"""A set of more ranges, such as all letters, has escapes beyond ASCII only in a table (`json_text.py`): as rules, they
+would be thousands."""
 
 _CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
 _LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
