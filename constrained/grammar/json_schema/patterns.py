@@ -142,6 +142,7 @@ _LOOKING = frozenset([r"\A", r"\Z", "(?=", "(?!", "(?<=", "(?<!", *_BOTH.values(
 
 
 _FLAGS = re.compile(r"\(\?([is]+)\)")
+_PROPERTY = re.compile(r"\{(?:(?:gc|General_Category)=)?(\w+)\}")
 _LOW_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _CATEGORIES = {
     "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt",
@@ -335,9 +336,10 @@ class _Translation:
 
         Characters that no Unicode version of today assigns belong to any category, or none: whichever is safe.
         """
-        name = re.match(r"\{(?:(?:gc|General_Category)=)?(\w+)\}|", self.pattern[self.at :])
-        self.take(len(name[0]))
-        short = _CATEGORIES.get(name[1], name[1])
+        found = _PROPERTY.match(self.pattern, self.at)
+        name = found[1] if found else ""
+        self.take(len(found[0]) if found else 0)
+        short = _CATEGORIES.get(name, name)
         if short not in categories():
             hint = "there are the general categories, such as \\p{L}; or write the characters out as a class"
             self.refuse(repr(self.pattern[start : self.at]), hint)
