@@ -21,7 +21,7 @@ from tqdm import tqdm
 from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.data import archive_files, data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv, load_games
-from constrained.environments.household.observations import WELCOME
+from constrained.environments.household.env import WELCOME
 from constrained.errors import DataError
 from constrained.training.released import split_text
 

@@ -16,9 +16,9 @@ from constrained.environments.base import TaskEnvironment
 from constrained.errors import DataError
 
 SUITES = {
-    "alfworld": "constrained.environments.household.suites:alfworld",
+    "alfworld": "constrained.environments.household.env:alfworld",
     "alfworld-original": "constrained.environments.alfworld.env:original",
-    "household": "constrained.environments.household.suites:household",
+    "household": "constrained.environments.household.env:household",
     "hotpotqa": "constrained.environments.question.suites:hotpotqa",
     "hotpotqa_seen": "constrained.environments.question.suites:hotpotqa_seen",
     "strategyqa": "constrained.environments.question.suites:strategyqa",

@@ -14,7 +14,7 @@ from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import header, label, play
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.observations import NAME
+from constrained.environments.household.env import NAME
 from constrained.environments.suite import open_suite
 from constrained.models import load
 from tests.agents.scripted import answer_with, may

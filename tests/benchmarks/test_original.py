@@ -26,8 +26,16 @@ def test_equal_games_are_equal_at_every_moment():
     assert (found.without_effect, found.differences) == (1, [])
 
 
+class Announcing(HouseholdEnv):
+    """A household that says where one arrives."""
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        observation, reward, done = super().step(action)
+        return (f"You arrive at loc 1. {observation}" if action.startswith("go to ") else observation), reward, done
+
+
 def test_a_difference_is_kept_with_its_action():
-    found = played(HouseholdEnv(small_house(), show_arrival=True), HouseholdEnv(small_house()))
+    found = played(Announcing(small_house()), HouseholdEnv(small_house()))
     assert (found.moments, found.answers_identical, found.admissible_identical) == (5, 4, 5)
     (difference,) = found.differences
     assert (difference["action"], difference["of"]) == ("go to shelf 1", "answer")

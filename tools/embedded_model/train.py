@@ -31,7 +31,7 @@ from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import play
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
-from constrained.environments.household.suites import HELD_OUT, task_of
+from constrained.environments.household.env import HELD_OUT, task_of
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel

@@ -1,8 +1,8 @@
 """ALFWorld's original engine as a server in a child process. Its requests are:
 
-    ["open", GAME]      GAME the text of a game.tw-pddl; starts the game
-    ["reset"]           starts it again
-    ["step", COMMAND]
+    ["open", GAME]      start a game; GAME is the text of a game.tw-pddl
+    ["reset"]           start it again
+    ["step", COMMAND]   do an action
 
 The planner behind the engine is a C++ library that ends its process on an error, overwrites `sys.argv` and is under
 the GPL: in a child process it can't take the agent down, and the agent's process loads nothing of it.
@@ -20,7 +20,7 @@ from constrained.subprocesses import serve
 
 def main() -> None:
     """Serve requests; run in the child process."""
-    # alfworld makes its data folder when it is imported; as none is used, it needn't be in the user's home.
+    # alfworld makes its data folder when it is imported. It isn't used, so it should not be in the user's home.
     os.environ.setdefault("ALFWORLD_DATA", tempfile.gettempdir())
     serve(lambda request, send: send(_answer(_engine(), *request)))
 

@@ -7,9 +7,8 @@ import re
 from functools import partial
 from itertools import islice
 
-from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
+from constrained.environments.household.env import KNOWLEDGE, NAME, NOTHING_HAPPENS, HouseholdTexts
 from constrained.environments.household.game import SPLITS, game_files, read_game_file
-from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError, install_hint
 from constrained.subprocesses import ChildError, SubprocessError, Worker
@@ -21,6 +20,7 @@ ANSWER_SECONDS = 300.0
 # Games made by alfworld 0.4 say "move X to Y" for "put X in/on Y".
 _MOVE = re.compile(rf"move ({NAME}) to ({NAME})")
 _PUT = re.compile(rf"put ({NAME}) in/on ({NAME})")
+_ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
 _MOVE_ANSWER = re.compile(rf"You move the ({NAME}) to the ({NAME})\.")
 
 
@@ -38,21 +38,18 @@ def check_installed() -> None:
 class AlfworldEnv(HouseholdTexts):
     """Play one game file with the original engine, which runs in a process of its own.
 
-    The observations are those of the published transcripts and of `HouseholdEnv`: the answer to
-    a move begins without "You arrive at loc N.", and putting something down is written
-    "put X in/on Y" even where the file's own grammar says "move X to Y", as files made by
-    alfworld 0.4 do.
+    The observations are those of the published transcripts and of `HouseholdEnv`: the answer to a move begins without
+    "You arrive at loc N.", and putting something down is written "put X in/on Y" even if the file's own grammar says
+    "move X to Y", as files made by alfworld 0.4 do.
 
     Parameters
     ----------
     content : str or bytes
-        Of a ``game.tw-pddl``.
+        The content of a ``game.tw-pddl``.
     name : str, optional
-        Of the game, for messages.
-    show_arrival : bool, optional
-        Keep that first sentence, as the program itself does.
+        The game's name, for messages.
     answer_seconds : float, optional
-        An engine that takes longer over one answer is ended.
+        Time limit for one answer; an engine that takes longer is ended.
 
     Attributes
     ----------
@@ -74,13 +71,11 @@ class AlfworldEnv(HouseholdTexts):
         content: str | bytes,
         name: str = "game",
         *,
-        show_arrival: bool = False,
         answer_seconds: float = ANSWER_SECONDS,
     ):
         self.task = read_game_file(content, name).task
         self.name = name
         self._content = content if isinstance(content, str) else content.decode()
-        self._show_arrival = show_arrival
         self._answer_seconds = answer_seconds
         self._process = Worker("constrained.environments.alfworld.engine")
         self._state: dict | None = None  # the engine's last answer
@@ -114,8 +109,8 @@ class AlfworldEnv(HouseholdTexts):
         self.had_effect = answer != NOTHING_HAPPENS
         if not self.had_effect:
             return answer, 0.0, False
-        if action.startswith(GO) and not self._show_arrival:
-            answer = ARRIVAL.sub("", answer, count=1)
+        if action.startswith("go to "):
+            answer = _ARRIVAL.sub("", answer, count=1)
         self.done = self._state["won"]
         return answer, float(self.done), self.done
 
@@ -133,7 +128,7 @@ class AlfworldEnv(HouseholdTexts):
         self._process.close()
 
     def _ask(self, *request: str) -> dict:
-        """The engine's answer to a request. Raises GameError: it isn't installed, refuses, dies or takes too long."""
+        """Ask the engine. Raises GameError: it isn't installed, refuses, dies or takes too long."""
         if not self._process.running:
             check_installed()
         try:

@@ -1,6 +1,6 @@
-"""Common-sense knowledge of homes, by kinds of things: what `grammars/household_game.lark` says, and kinds of rooms.
+"""Common-sense knowledge of homes, by kinds of things: the facts of `grammars/household_game.lark`, and kinds of rooms.
 
-The rooms are written by hand, in the vocabulary of ALFWorld.
+The rooms are written by hand, in ALFWorld's vocabulary.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class Room:
     Attributes
     ----------
     furniture : dict of str to (int, int)
-        The least and most receptacles of each kind.
+        The least and the greatest number of receptacles of each kind.
     objects : dict of str to int
-        The most objects of each kind that lie about.
+        The greatest number of movable objects of each kind.
     scenery : dict of str to str
         Objects that can't be moved, with the furniture they stand on.
     """
@@ -30,15 +30,15 @@ class Room:
 
 
 def _kind(term: str) -> str:
-    """An object of ``grammars/household_game.lark`` as the name of a kind: "sinkbasintype" -> "SinkBasin"."""
+    """Return the kind that an object of ``grammars/household_game.lark`` stands for: "sinkbasintype" -> "SinkBasin"."""
     return household_world().domain.spell(term).removesuffix("Type")
 
 
 _homes = household_world().problem
-assert _homes is not None  # the file says what homes are like
-# The kinds of objects that each kind of receptacle takes.
+assert _homes is not None  # the file describes homes
+# The kinds of objects that each kind of receptacle can hold.
 HOLDS: dict[str, set[str]] = {_kind(name): set() for name, of in _homes.objects.items() if of == "rtype"}
-# What can be done with things of a kind: "openable".
+# The traits of each kind of thing, such as "openable".
 TRAITS: dict[str, list[str]] = {}
 for _predicate, _thing, *_others in _homes.init:
     if _others:
@@ -47,7 +47,7 @@ for _predicate, _thing, *_others in _homes.init:
         TRAITS.setdefault(_kind(_thing), []).append(_predicate)
 OBJECTS = frozenset(kind for held in HOLDS.values() for kind in held)
 LAMPS = tuple(kind for kind, traits in TRAITS.items() if "toggleable" in traits)
-# How much likelier an object lies there than in a drawer.
+# How much likelier an object is to lie there than in a drawer.
 CROWDED = {
     "Bed": 3, "CoffeeTable": 5, "CounterTop": 9, "Desk": 6, "DiningTable": 6, "Dresser": 5,
     "Fridge": 5, "SideTable": 4, "SinkBasin": 2, "Sofa": 4, "StoveBurner": 4, "TVStand": 4, "Toilet": 4,

@@ -1,41 +1,50 @@
-"""The household as a text environment: actions in, observations out."""
+"""The household as a text environment, and its suites: ALFWorld's games, and games generated from a seed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import Any
+from collections.abc import Iterable
+from functools import cache, partial
+from itertools import islice
 
-from constrained.environments.base import IN_ON, Binding
-from constrained.environments.household import observations
-from constrained.environments.household.game import Game
-from constrained.environments.household.generate import prior_game
-from constrained.environments.household.observations import GO
+from constrained.environments.base import IN_ON
+from constrained.environments.household.game import SPLITS, Game, game_files
+from constrained.environments.household.generate import make_game, prior_game
 from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import UNKNOWN, household
+from constrained.environments.household.task_spec import UNKNOWN, player_world
 from constrained.environments.memory import WorldMemory
-from constrained.errors import GameError
+from constrained.environments.suite import Suite, Task, check_split
+from constrained.errors import DataError, GameError
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.commands import slot_values
+from constrained.knowledge.world.pattern import listed
 from constrained.knowledge.world.world import kind_of
 
 KNOWLEDGE = "household"
 """The shipped action knowledge of these games."""
 
+GENERATED_GAMES = 60
+"""Games of the suite "household" if no limit is given."""
+HELD_OUT = 25
+"""Every 25th training game of ALFWorld is kept from training, for choosing between models."""
+
+# Texts of ALFWorld's game files: a transcript of the original game and one of this game are the same.
+NOTHING_HAPPENS = "Nothing happens."
+WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
+NAME = r"[a-z]+ \d+"
+
 
 def is_household(knowledge: ActionKnowledge) -> bool:
     """Whether a household can be played with this knowledge: it has the name, and only slots that games bind."""
-    return knowledge.name == KNOWLEDGE and knowledge.slots <= _knowledge().slots
+    return knowledge.name == KNOWLEDGE and knowledge.slots <= _shipped_slots()
 
 
 @cache
-def _knowledge() -> ActionKnowledge:
-    return ActionKnowledge.from_lark(KNOWLEDGE)
+def _shipped_slots() -> frozenset[str]:
+    return frozenset(ActionKnowledge.from_lark(KNOWLEDGE).slots)
 
 
 class HouseholdTexts:
-    """What the texts of a household game tell, whichever engine wrote them.
+    """What follows from the texts of a household game alone, whichever engine writes them.
 
     Attributes
     ----------
@@ -53,27 +62,27 @@ class HouseholdTexts:
         return {"success": float(self.done)}
 
     def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
-        """Return the household's actions at any time, with any receptacle of the room and any object shown so far."""
+        """Return knowledge of the household's actions in any order, with any receptacle and any object seen so far."""
         return ActionKnowledge.from_lark(f"{KNOWLEDGE}_form") if is_household(knowledge) else knowledge
 
     def memory(self, first_observation: str) -> WorldMemory:
         """Return a memory that begins with the first observation."""
-        return WorldMemory(household(), first_observation)
+        return WorldMemory(player_world(), first_observation)
 
     def prior(self, first_observation: str) -> HouseholdEnv:
-        """Return the room of the first observation with what the task needs wherever such things are kept."""
+        """Return the room of the first observation, with the task's objects in every place where they may be kept."""
         return HouseholdEnv(prior_game(first_observation))
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
-        """Return what an observation says: what is where ("nothing" too), and what can be opened."""
-        told = list(household().told_in(observation))
-        found = [(fact[1], IN_ON, fact[2]) for fact in told if fact[0] == "in"]
-        return found + [(fact[1], "can be", "opened") for fact in told if fact[0] == "closed"]
+        """Return where things are ("nothing" too), and what can be opened, as an observation says."""
+        facts = list(player_world().told_in(observation))
+        located = [(fact[1], IN_ON, fact[2]) for fact in facts if fact[0] == "in"]
+        return located + [(fact[1], "can be", "opened") for fact in facts if fact[0] == "closed"]
 
     def entities(self, names: Iterable[str]) -> list[str]:
-        """Return the names that the task is about: first the objects wanted, then the lamp or receptacle for them.
+        """Return the names that the task is about: first its objects, then the lamp or receptacle.
 
-        Of a task in other words than the game's own, these are all names whose kind is a word of it.
+        If the task isn't in the game's own wording, these are all names whose kind is a word of the task.
         """
         spec, names = parse_task(self.task), list(names)
         kinds = re.findall(r"[a-z]+", self.task.lower()) if spec == UNKNOWN else [spec.object_kind, spec.destination]
@@ -86,28 +95,22 @@ class HouseholdEnv(HouseholdTexts):
     Parameters
     ----------
     game : Game
-    show_arrival : bool, optional
-        Begin the answer to a move with "You arrive at loc N. ", as the original
-        program does; the published transcripts leave it out, and so does the
-        default.
 
     Attributes
     ----------
     task : str
         The task sentence.
     had_effect : bool
-        Whether the last action was possible; if not, it was answered
-        "Nothing happens." and changed nothing.
+        Whether the last action was possible; if not, it was answered "Nothing happens." and changed nothing.
     done : bool
         Whether the goal has been reached.
     truth : WorldState
-        The facts as they are now, which a player doesn't see.
+        The facts that hold now; a player doesn't see them.
     """
 
-    def __init__(self, game: Game, *, show_arrival: bool = False):
+    def __init__(self, game: Game):
         self.game = game
         self.task = game.task
-        self._show_arrival = show_arrival
         self.reset()
 
     def reset(self) -> str:
@@ -115,7 +118,8 @@ class HouseholdEnv(HouseholdTexts):
         self.truth = self.game.start
         self.had_effect = True
         self.done = False
-        return observations.introduction(self.game.receptacles, self.task)
+        room = f"You are in the middle of a room. Looking quickly around you, you see {listed(self.game.receptacles)}."
+        return f"{WELCOME}\n\n{room}\n\nYour task is to: {self.task}"
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; a command that isn't possible is answered "Nothing happens."
@@ -138,13 +142,10 @@ class HouseholdEnv(HouseholdTexts):
         action = action.strip()
         self.had_effect = action in self.truth.actions
         if not self.had_effect:
-            return observations.NOTHING_HAPPENS, 0.0, False
+            return NOTHING_HAPPENS, 0.0, False
         ground = self.truth.actions[action][0]
         self.truth = self.truth.after(action)
         answer = self.game.answers.to(ground, self.truth.state)
-        if self._show_arrival and action.startswith(GO):
-            [(_, _, place)] = self.truth.state.of("atlocation")
-            answer = f"You arrive at {place}. {answer}"
         self.done = self.truth.reached_goal
         return answer, float(self.done), self.done
 
@@ -152,19 +153,45 @@ class HouseholdEnv(HouseholdTexts):
         """Return every command that would have an effect now, and no other."""
         return sorted(self.truth.actions)
 
-    def view(self) -> dict[str, Binding]:
-        """Return what each slot of ``grammars/household.lark`` may be bound to now; an episode asks for commands alone.
 
-        Slots that depend on where the player stands have a key for each receptacle within reach: whichever of them was
-        named last, the values are the same.
-        """
-        commands = self.admissible()
-        held = [thing for _, _, thing in self.truth.state.of("holds")]
-        found: dict[str, Any] = {slot: {} for slot in _knowledge().slots}
-        for here in [name for name in self.game.receptacles if f"{GO}{name}" not in commands] or [""]:
-            path = _knowledge()
-            for action in [*([f"{GO}{here}"] if here else ()), *(f"take {thing} from {here}" for thing in held)]:
-                path = path.bind_view([action]).after(action)
-            for slot, values in slot_values(path.grammar, commands).items():
-                found[slot] = found[slot] | values if isinstance(values, Mapping) else values
-        return found
+def alfworld(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """ALFWorld's own games, sorted by name (Shridhar et al., 2021); `seed` changes nothing.
+
+    Besides ALFWorld's splits there are "held_out", every 25th training game, and "practice", the other training games.
+
+    Raises
+    ------
+    DataError
+        No such split, or its games aren't there.
+    """
+    split = check_split("alfworld", split, (*SPLITS, "held_out", "practice"))
+    games = game_files(split if split in SPLITS else "train")
+    if split == "held_out":
+        games = islice(games, 0, None, HELD_OUT)
+    elif split == "practice":
+        games = (game for number, game in enumerate(games) if number % HELD_OUT)
+    # A game takes a hundred times the memory of its file, so it is parsed only when it is played.
+    tasks = [Task(name, _task_type(name), partial(_open, content, name)) for name, content in islice(games, limit)]
+    return Suite(f"alfworld/{split}", KNOWLEDGE, tasks)
+
+
+def _open(content: bytes, name: str) -> HouseholdEnv:
+    return HouseholdEnv(Game.from_json(content, name))
+
+
+def household(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """Games generated from the seed, in rooms with other layouts than ALFWorld's."""
+    if split is not None:
+        raise DataError(f"household has no split {split!r}", "its games are generated from the seed")
+    games = (make_game(seed * 1_000_000 + i) for i in range(GENERATED_GAMES if limit is None else limit))
+    return Suite(f"household/seed {seed}", KNOWLEDGE, [task_of(game) for game in games])
+
+
+def task_of(game: Game) -> Task:
+    """Return a game as a task of a suite."""
+    return Task(game.name, _task_type(game.name), partial(HouseholdEnv, game))
+
+
+def _task_type(name: str) -> str:
+    """Return the task type in a game's name."""
+    return name.split("-", 1)[0]

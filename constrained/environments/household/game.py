@@ -1,7 +1,7 @@
-"""A game: a household at its start, a goal, and the sentence that states it.
+"""`Game`: a household at its start, a goal, and the sentence that states it; and the readers of ALFWorld's game files.
 
-Games come from ALFWorld's own files (``game.tw-pddl``: JSON with a PDDL problem
-and a text grammar), one at a time or from the archive of a whole split.
+A game file (``game.tw-pddl``) is JSON with a PDDL problem and a text grammar. Files are read one at a time, or from the
+archive of a whole split.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -16,7 +17,6 @@ from itertools import islice
 from pathlib import Path
 
 from constrained.environments.data import archive_files, data_file, data_folder, folder_files
-from constrained.environments.household.observations import name_things
 from constrained.environments.world import Answers
 from constrained.errors import DataError, GameError
 from constrained.knowledge.world import World, read_world
@@ -28,19 +28,19 @@ from constrained.planning.task import Task
 
 SPLITS = ("valid_seen", "valid_unseen", "train")
 GAME_FILE = "game.tw-pddl"
-NAMES = "names read TASK/TRIAL, as the games' folders do"
+NAMES = "names have the form TASK/TRIAL, like the games' folders"
 
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
 _UNSOLVABLE = re.compile(rb'"solvable"\s*:\s*false')
 
 
 MAX_OBJECTS = 5_000
-"""Objects that a problem may declare; the largest game file of ALFWorld has 363."""
+"""Most objects that a problem may declare; the largest game file of ALFWorld has 363."""
 
 
 @cache
 def household_world() -> World:
-    """What ``grammars/household_game.lark`` says: the household as it is."""
+    """Return the world of ``grammars/household_game.lark``: the household's true physics, as the game plays it."""
     world = read_world("household_game")
     assert world is not None  # the file that ships has `//:` lines
     return world
@@ -57,7 +57,7 @@ class Game:
     task : str
         The task sentence, as in "put a clean mug in coffeemachine."
     start : WorldState
-        What holds at the start, under the player's names, and what is wanted.
+        The facts at the start and the goal, under the player's names.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Game:
 
     @classmethod
     def from_problem(cls, name: str, task: str, problem: Problem) -> Game:
-        """Set up a game from a planning problem, under the planning domain's identifiers, and its task sentence.
+        """Set up a game from a planning problem, with the identifiers of its file, and a task sentence.
 
         Raises
         ------
@@ -85,40 +85,40 @@ class Game:
 
     @property
     def problem(self) -> Problem:
-        """What there is, what holds at the start and what is wanted, under the player's names."""
+        """The objects, the initial facts and the goal, under the player's names."""
         return self.start.task.problem
 
     @cached_property
     def receptacles(self) -> list[str]:
-        """Where one can go, in the order in which the game lists them."""
-        at_a_place = self.start.state.table("receptacleatlocation")
-        return [name for name in self.start.task.of_type("receptacle") if at_a_place.where(1, name)]
+        """The receptacles that have a location, in the order in which the game lists them."""
+        located = self.start.state.table("receptacleatlocation")
+        return [name for name in self.start.task.of_type("receptacle") if located.where(1, name)]
 
     @cached_property
     def objects(self) -> list[str]:
-        """All things that are no receptacles, in the order in which the game lists them."""
+        """All things that aren't receptacles, in the order in which the game lists them."""
         return [name for name, kind in self.problem.objects.items() if kind == "object"]
 
     def kind(self, name: str) -> str:
-        """The type of a receptacle or thing as ALFWorld spells it, "DrawerType"; "" if nothing tells it."""
+        """Return the type of a receptacle or object as ALFWorld spells it, "DrawerType"; "" if no fact gives it."""
         facts = self.start.state
-        found = facts.table("receptacletype").where(1, name) | facts.table("objecttype").where(1, name)
-        return next((self.start.task.spell(kind) for _, _, kind in found), "")
+        types = facts.table("receptacletype").where(1, name) | facts.table("objecttype").where(1, name)
+        return next((self.start.task.spell(kind) for _, _, kind in types), "")
 
     def contents(self, state: State) -> dict[str, set[str]]:
-        """What is in or on each receptacle; a few things of ALFWorld's games are in two at once."""
-        found: dict[str, set[str]] = {name: set() for name in self.receptacles}
+        """Return the objects in or on each receptacle; in ALFWorld's games a few objects are in two at once."""
+        contents: dict[str, set[str]] = {name: set() for name in self.receptacles}
         for _, thing, receptacle in state.of("inreceptacle"):
-            found.setdefault(receptacle, set()).add(thing)
-        return found
+            contents.setdefault(receptacle, set()).add(thing)
+        return contents
 
     @cached_property
     def answers(self) -> Answers:
-        """What its actions answer."""
+        """The answers to the game's actions."""
         return Answers(household_world(), self.start.task)
 
     def wanting(self, goal: Condition) -> Game:
-        """The same game with another goal."""
+        """Return the same game with another goal."""
         planned = Task(household_world().domain, replace(self.problem, condition=goal))
         return replace(self, start=WorldState(household_world(), planned, planned.initial))
 
@@ -129,7 +129,7 @@ class Game:
         Raises
         ------
         GameError
-            When the text isn't a whole game; the message says where it fails.
+            The text isn't a whole game; the message says where it fails.
         """
         file = read_game_file(text, name)
         problem = read_problem_of(household_world().domain, file.problem, name)
@@ -140,7 +140,7 @@ class Game:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Game:
-        """Read a game from a ``game.tw-pddl`` file; its name is "TASK/TRIAL" where the folders say it."""
+        """Read a game from a ``game.tw-pddl`` file; its name is "TASK/TRIAL", from the file's folders."""
         path = Path(path)
         try:
             content = path.read_bytes()
@@ -150,18 +150,41 @@ class Game:
 
 
 def _named(problem: Problem) -> Problem:
-    """A problem with the player's names, in the order in which the game lists things."""
+    """Rename a problem's objects as the player calls them, and put them in the order in which the game lists them."""
     if len(problem.objects) > MAX_OBJECTS:
         raise GameError(f"the game has {len(problem.objects):,} objects, more than {MAX_OBJECTS:,}")
     names = name_things(i for i, kind in problem.objects.items() if kind in ("object", "receptacle"))
     names |= name_things(i for i, kind in problem.objects.items() if kind == "location")
     objects = {name: problem.objects[i] for i, name in names.items()}
     objects |= {i: kind for i, kind in problem.objects.items() if i not in names}
-    known = {i.lower(): name for i, name in names.items()}
-    init = [(predicate, *(known.get(term.lower(), term) for term in terms)) for predicate, *terms in problem.init]
+    new = {i.lower(): name for i, name in names.items()}
+    init = [(predicate, *(new.get(term.lower(), term) for term in terms)) for predicate, *terms in problem.init]
     init += [("holdsAny", agent) for predicate, agent, *_ in init if predicate.lower() == "holds"]
-    goal = None if problem.condition is None else renamed(problem.condition, known)
+    goal = None if problem.condition is None else renamed(problem.condition, new)
     return Problem(objects, tuple(init), goal, problem.name)
+
+
+def name_things(identifiers: Iterable[str]) -> dict[str, str]:
+    """Give each identifier its name in the game, as ALFWorld does: its kind in small letters and a number.
+
+    Identifiers read ``Drawer_bar__plus_01_dot_63_bar_...``: the kind, then coordinates. The identifiers of one kind are
+    numbered from the last in alphabetical order to the first. A basin (``Sink_bar_..._SinkBasin``) is a kind of its
+    own, apart from the furniture that it is part of.
+
+    Returns
+    -------
+    dict of str to str
+        The name by identifier, in the order in which the game lists things: by kind and then by falling number.
+    """
+    counts: dict[str, int] = defaultdict(int)
+    names = {}
+    for identifier in sorted(identifiers, key=str.lower, reverse=True):
+        kind, _, coordinates = identifier.lower().partition("_bar_")
+        if "basin" in coordinates:
+            kind += "basin"
+        counts[kind] += 1
+        names[identifier] = f"{kind} {counts[kind]}"
+    return dict(reversed(names.items()))
 
 
 @dataclass(frozen=True)
@@ -178,7 +201,7 @@ def read_game_file(text: str | bytes, name: str) -> GameFile:
     Raises
     ------
     GameError
-        When it isn't whole; the message says where it fails.
+        The file isn't whole; the message says where it fails.
     """
     try:
         data = json.loads(text)
@@ -199,42 +222,33 @@ def read_game_file(text: str | bytes, name: str) -> GameFile:
     return GameFile(task.group(1), problem)
 
 
-def load_games(split: str = "valid_seen", *, first: int = 0, every: int = 1) -> Iterator[Game]:
+def load_games(split: str = "valid_seen", *, every: int = 1) -> Iterator[Game]:
     """Yield the games of a split of ALFWorld, one at a time, sorted by name (see `game_files`).
 
     Parameters
     ----------
     split : {"valid_seen", "valid_unseen", "train"}
-    first, every : int, optional
-        Take each `every`-th game only, beginning with number `first` (from 0): a sample
-        across all task types, since names begin with them.
+    every : int, optional
+        Yield only every so many-th game: a sample of all task types, since names begin with the type.
 
     Raises
     ------
     GameError
-        For another split.
+        There is no such split.
     DataError
-        When the games aren't there.
+        The games aren't there.
     """
-    for name, content in islice(game_files(split), first, None, every):
+    for name, content in islice(game_files(split), 0, None, every):
         yield Game.from_json(content, name)
 
 
-def load_game(name: str, split: str = "valid_seen") -> Game:
-    """Return one game of a split by its name, "TASK/TRIAL"; TASK alone gives its first trial."""
-    for found, content in game_files(split):
-        if name in (found, found.partition("/")[0]):
-            return Game.from_json(content, found)
-    raise GameError(f"no game {name!r} in {split}", hint=NAMES)
-
-
 def load_named(names: Iterable[str], split: str = "valid_seen") -> dict[str, Game]:
-    """Return the games of these names, "TASK/TRIAL"; none is read beyond the last of them.
+    """Return the games of these names, "TASK/TRIAL"; the archive is read only up to the last of them.
 
     Raises
     ------
     DataError
-        One of them is not in the split, or the games aren't there.
+        One of the games is not in the split, or there are no games.
     """
     wanted = set(names)
     games: dict[str, Game] = {}
@@ -253,8 +267,8 @@ def game_files(split: str) -> Iterator[tuple[str, bytes]]:
 
     They are read from ALFWorld's own download, ``$ALFWORLD_DATA/json_2.1.1/SPLIT/TASK/TRIAL/game.tw-pddl``, if that
     folder is there, and otherwise from an archive of it, ``alfworld/games_2.1.1_SPLIT.tar.xz`` in the data folder. As
-    ALFWorld does, it leaves out games that can't be solved, with objects that can contain others ("movable"), and
-    with slices.
+    in ALFWorld, games are left out that can't be solved, that have objects which contain others ("movable"), or that
+    have slices.
 
     Raises
     ------

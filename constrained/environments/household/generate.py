@@ -1,8 +1,8 @@
-"""Generate household games: from a seed, for a task's sentence, or as a prior for a room not seen yet.
+"""Generate household games: from a seed, for a task's sentence, or as a prior for a room that hasn't been seen yet.
 
 A generated game can be solved by construction: the room has the task's receptacle and appliance, enough objects of the
-wanted kind lie where they can be taken, and (for plain placing) none is in the wanted kind of receptacle yet, so that
-the game isn't over before it starts.
+task's kind lie where they can be taken, and (for plain placing) none lies in its destination yet, so that the game
+isn't over before it starts.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from constrained.environments.household.task_spec import (
     TWO,
     UNKNOWN,
     TaskSpec,
-    household,
+    player_world,
 )
 from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
 from constrained.knowledge.world.world import kind_of
 from constrained.planning.model import Problem
 
-# Receptacles that hold one object.
+# Receptacles that hold only one object.
 _SINGLE = ("CoffeeMachine", "HandTowelHolder", "ToiletPaperHanger", "TowelHolder")
-# Kinds of receptacles that often share a location with another of their kind, and how often.
+# Kinds of receptacles that share a location with another of their kind, with the probability of that.
 _ADJACENT = {"StoveBurner": 1.0, "Cabinet": 0.15, "Drawer": 0.2, "Shelf": 0.1}
 _SPELLING = {kind.lower(): kind for kind in (*HOLDS, *OBJECTS, *LAMPS)}
 
@@ -47,11 +47,11 @@ def make_game(seed: int, task_type: str | None = None) -> Game:
     Raises
     ------
     GameError
-        For another task type.
+        There is no such task type.
     """
     if task_type is not None and task_type not in TASK_TYPES:
         raise GameError(f"no task type {task_type!r}", hint=f"the types are {', '.join(TASK_TYPES)}")
-    # A text seeds the same numbers on every platform and in every process.
+    # A string gives the same random numbers on every platform and in every process.
     rng = random.Random(f"household game {seed} {task_type}")
     chosen = task_type or rng.choice(TASK_TYPES)
     room, spec = rng.choice(_possible(chosen))
@@ -76,21 +76,21 @@ def game_for_task(task: str, seed: int = 0) -> Game:
     Raises
     ------
     GameError
-        When the sentence, an object or a receptacle isn't understood, or the task
-        can't be done by the household's rules; the hint says what is possible.
+        The sentence, an object or a receptacle isn't understood, or the household's rules don't allow the task; the
+        hint says what is possible.
     """
     spec, wording = resolve_task(task)
-    # The seed's text must not change: it says what the room of a task looks like.
+    # This text must not change: as the seed it determines what the room of a task looks like.
     aim = f"Aim(task_type={spec.task_type!r}, thing={spec.object_kind!r}, place={spec.destination!r})"
     rng = random.Random(f"household stage {seed} {aim}")
     return build_game(spec, rng.choice(_rooms(spec)), rng, spec.sentences()[wording], f"staged_{seed}")
 
 
 def prior_game(first_observation: str) -> Game:
-    """Make a game in the room of `first_observation`, with the object its task names in every likely place at once.
+    """Make a game in the room of `first_observation`, with the task's object in every likely place at once.
 
-    For plans that are written before anything is seen: the plan chooses where to look, and finds the object there. Its
-    number is a guess too: 1, and 2 where two are wanted. Objects that the task doesn't need aren't there. Nothing here
+    It is for plans that are written before anything is seen: the plan chooses where to look, and finds the object
+    there. The object's number is a guess: 1, and 2 if the task needs two. There are no other objects. Nothing here
     knows the real game: receptacles and task come from the text, and where things are kept is common sense.
 
     Raises
@@ -98,11 +98,11 @@ def prior_game(first_observation: str) -> Game:
     GameError
         The text names no receptacle, or no task that is understood.
     """
-    seen = WorldMemory(household(), first_observation)
-    wanted = parse_task(seen.task)
-    if wanted == UNKNOWN:
+    seen = WorldMemory(player_world(), first_observation)
+    parsed = parse_task(seen.task)
+    if parsed == UNKNOWN:
         raise GameError(f"the task {seen.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
-    spec = TaskSpec(wanted.task_type, _pddl_kind(wanted.object_kind), _pddl_kind(wanted.destination))
+    spec = TaskSpec(parsed.task_type, _pddl_kind(parsed.object_kind), _pddl_kind(parsed.destination))
     kinds = [_pddl_kind(kind_of(name)) for name in seen.shown.things("receptacle")]
     furniture = {f"{kind}_bar_{number:05}": kind for number, kind in enumerate(kinds)}
     locations = {f"{spec.object_kind}_bar_{number}": _likely(spec, set(kinds)) for number in range(spec.count)}
@@ -114,13 +114,13 @@ def prior_game(first_observation: str) -> Game:
 
 
 def _likely(spec: TaskSpec, room: set[str]) -> set[str]:
-    """Return the kinds of receptacles where the object may be, without its destination; if none is known, any."""
+    """Return the kinds of receptacles that may hold the object, without its destination; if none is known, any."""
     known = {kind for kind in room if spec.object_kind in HOLDS.get(kind, ())}
     return known - {spec.destination} or room - {spec.destination} or room
 
 
 def _pddl_kind(word: str) -> str:
-    """Return a kind as PDDL spells it: "sinkbasin" -> "SinkBasin"."""
+    """Return a kind in PDDL's spelling: "sinkbasin" -> "SinkBasin"."""
     return _SPELLING.get(word, word.capitalize())
 
 
@@ -131,9 +131,9 @@ def build_game(spec: TaskSpec, room: str, rng: random.Random, sentence: str, tri
     ----------
     spec : TaskSpec
     room : str
-        A key of `commonsense.ROOMS`; what the task needs and the room lacks is added.
+        A key of `commonsense.ROOMS`; furniture that the task needs is added.
     rng : random.Random
-        Where all choices come from.
+        The source of all choices.
     sentence : str
         The task sentence.
     trial : str
@@ -146,7 +146,7 @@ def build_game(spec: TaskSpec, room: str, rng: random.Random, sentence: str, tri
 
 
 def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
-    """Return each room with each task of the type that is at home there."""
+    """Return every (room, task) of a task type that the room's furniture and objects allow."""
     treatment = TREATED.get(task_type)
     found = []
     for name, room in ROOMS.items():
@@ -165,7 +165,7 @@ def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
 
 
 def _rooms(spec: TaskSpec) -> list[str]:
-    """Return the rooms that lack least of what the task needs."""
+    """Return the rooms that lack the fewest of the things that the task needs."""
 
     def lacking(room: Room) -> int:
         absent = sum(kind not in room.furniture for kind in _needed_furniture(spec)) + (
@@ -190,13 +190,13 @@ def _needed_furniture(spec: TaskSpec) -> list[str]:
 
 
 def _furniture(spec: TaskSpec, room: Room, rng: random.Random) -> list[str]:
-    """Choose the room's receptacles: identifiers, whose kind comes before "_bar_"."""
+    """Choose the room's receptacles, as identifiers that begin with the kind and "_bar_"."""
     counts = {kind: rng.randint(least, most) for kind, (least, most) in room.furniture.items()}
     for kind in _needed_furniture(spec):
         counts[kind] = max(1, counts.get(kind, 0))
     if spec.task_type == LIGHT:
         _ensure(counts, [k for k in LAMP_STANDS if k in room.furniture] or ["SideTable"], rng)
-    # The object must be able to lie somewhere else than where it has to go.
+    # There must be a place for the object other than its destination.
     elsewhere = [k for k, held in HOLDS.items() if spec.object_kind in held and k != spec.destination]
     _ensure(counts, [k for k in elsewhere if k in room.furniture] or elsewhere, rng)
     return [f"{kind}_bar_{number:02d}" for kind, count in counts.items() for number in range(1, count + 1)]
@@ -209,7 +209,7 @@ def _ensure(counts: dict[str, int], kinds: Sequence[str], rng: random.Random) ->
 
 
 def _objects(spec: TaskSpec, room: Room, furniture: Sequence[str], rng: random.Random) -> dict[str, str]:
-    """Choose the objects, and the receptacle in or on which each one is."""
+    """Choose the objects, and the receptacle in or on which each of them is."""
     counts = {kind: rng.randint(0, most) for kind, most in room.objects.items()}
     counts[spec.object_kind] = max(spec.count, counts.get(spec.object_kind, 0))
     lying: dict[str, str] = {}
@@ -232,7 +232,7 @@ def _objects(spec: TaskSpec, room: Room, furniture: Sequence[str], rng: random.R
 
 
 def _sites(furniture: Sequence[str], rng: random.Random) -> dict[str, str]:
-    """Give each receptacle a location; two of one kind sometimes share one, as in ALFWorld."""
+    """Give each receptacle a location; as in ALFWorld, two of one kind sometimes share a location."""
     sites: dict[str, str] = {}
     last: dict[str, str] = {}
     for number, receptacle in enumerate(furniture, 1):
@@ -253,11 +253,11 @@ def state_problem(
     ----------
     spec : TaskSpec
     furniture : sequence of str
-        Identifiers, whose kind comes before "_bar_".
+        Identifiers that begin with the kind and "_bar_".
     sites : mapping of str to str
-        The location of each.
+        The location of each piece of furniture.
     lying : collection of (str, str)
-        Each object's identifier with the furniture it lies in or on; one may lie in several.
+        Each object's identifier with the furniture it lies in or on; an object may lie in several.
     """
     start = "loc_bar_00"
     object_kinds = sorted({_kind(name) for name, _ in lying})

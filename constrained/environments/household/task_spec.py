@@ -1,4 +1,4 @@
-"""What a household task asks for: six task types, each with two wordings and a goal in PDDL.
+"""Task specs of the household: six task types, each with two wordings and a goal in PDDL.
 
 The types, wordings and goals are ALFWorld's (Shridhar et al., 2021, table 1; ``alfred.pddl``).
 """
@@ -17,16 +17,16 @@ from constrained.planning.model import Condition, literals_in
 
 
 class Treatment(NamedTuple):
-    """Cleaning, heating or cooling: what ``grammars/household_game.lark`` says of an action done with an appliance.
+    """Cleaning, heating or cooling an object with an appliance, from ``grammars/household_game.lark``.
 
     Attributes
     ----------
     verb, state : str
-        "heat" makes "hot".
+        The action and the state that it leads to: "heat", "hot".
     fact, trait : str
-        The same as facts ("ishot"), and what the object must be ("heatable").
+        The predicates of that state ("ishot"), and of objects that can get it ("heatable").
     appliance : str
-        Kind of the receptacle it is done with ("Microwave").
+        The kind of receptacle that does it ("Microwave").
     """
 
     verb: str
@@ -59,16 +59,16 @@ TASK_TYPES = (SIMPLE, LIGHT, *TREATED, TWO)
 class TaskSpec:
     """What a task asks for.
 
-    Kinds are spelled as in PDDL ("CoffeeMachine") or as in the game's names ("coffeemachine"), all of them alike.
+    All kinds are spelled as in PDDL ("CoffeeMachine"), or all as in the game's names ("coffeemachine").
 
     Attributes
     ----------
     task_type : str
         One of `TASK_TYPES`; empty in `UNKNOWN`.
     object_kind : str
-        Of the object that is to be moved or examined.
+        The kind of the object to move or examine.
     destination : str
-        Kind of the receptacle it must end in; for look_at_obj_in_light the kind of lamp.
+        The kind of the receptacle to put it in; for look_at_obj_in_light the kind of lamp.
     """
 
     task_type: str
@@ -77,32 +77,32 @@ class TaskSpec:
 
     @property
     def treatment(self) -> Treatment | None:
-        """What must be done to the object first."""
+        """The treatment that the object needs, if any."""
         return TREATED.get(self.task_type)
 
     @property
     def state(self) -> str:
-        """The state the object must be in: "clean", "hot", "cool" or, where none is asked for, empty."""
+        """The state that the object must be in: "clean", "hot", "cool", or empty if the task asks for none."""
         return self.treatment.state if self.treatment else ""
 
     @property
     def count(self) -> int:
-        """How many objects must end in the receptacle."""
+        """The number of objects to put in the receptacle."""
         return 2 if self.task_type == TWO else 1
 
     def sentences(self) -> tuple[str, str]:
         """Return the two wordings of the task."""
-        goal = next(goal for goal in household().goals if type_of(goal) == self.task_type)
+        goal = next(goal for goal in player_world().goals if type_of(goal) == self.task_type)
         kind, end = self.object_kind.lower(), self.destination.lower()
         words = {"K": [kind], "P": [end], "L": [end]}
         first, second = (f"{pattern.write(words)}." for pattern in goal.patterns[:2])
         return first, second
 
     def goal(self) -> Condition:
-        """Return what is wanted, in the terms of ``grammars/household_game.lark``."""
-        asked = household_world().goal_of(self.sentences()[0])
-        assert asked is not None  # the file has each first wording
-        return filled(asked.goal.condition, {}, {hole: f"{kind}type" for hole, kind in asked.words.items()})
+        """Return the goal in the terms of ``grammars/household_game.lark``."""
+        goal = household_world().goal_of(self.sentences()[0])
+        assert goal is not None  # the file has each first wording
+        return filled(goal.goal.condition, {}, {hole: f"{kind}type" for hole, kind in goal.words.items()})
 
 
 UNKNOWN = TaskSpec("", "", "")
@@ -110,17 +110,17 @@ UNKNOWN = TaskSpec("", "", "")
 
 
 @cache
-def household() -> World:
-    """What ``grammars/household.lark`` says of things, actions, answers and tasks."""
+def player_world() -> World:
+    """Return the world of ``grammars/household.lark``: what a player knows of things, actions, answers and tasks."""
     world = read_world("household")
     assert world is not None  # the file that ships has `//:` lines
     return world
 
 
 def type_of(goal: TaskGoal) -> str:
-    """Return the task type that a goal of ``grammars/household.lark`` is of."""
-    wanted = [literal.predicate for literal in literals_in(goal.condition)]
-    if "lit" in wanted:
+    """Return the task type of a goal of ``grammars/household.lark``."""
+    predicates = [literal.predicate for literal in literals_in(goal.condition)]
+    if "lit" in predicates:
         return LIGHT
-    treated = (kind for kind, treatment in TREATED.items() if treatment.state in wanted)
-    return TWO if wanted.count("in") == 2 else next(treated, SIMPLE)
+    treated = (kind for kind, treatment in TREATED.items() if treatment.state in predicates)
+    return TWO if predicates.count("in") == 2 else next(treated, SIMPLE)

@@ -10,6 +10,7 @@ import outlines
 import pytest
 import torch
 import transformers
+from constrained.environments.household.task_spec import player_world
 from packaging.version import Version
 from pydantic import BaseModel
 
@@ -24,7 +25,6 @@ from constrained.decoding.hosts.outlines_backend import (
     read_vocabulary,
 )
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.task_spec import household
 from constrained.environments.memory import WorldMemory
 from constrained.models import load
 from tests.decoding.gguf_file import write_gguf
@@ -280,7 +280,7 @@ def test_the_embedded_model_says_the_next_action_of_a_game():
     game = HouseholdEnv(make_game(7))
     opening = game.reset()
     knowledge = ActionKnowledge.from_lark("household").bind_view(game.admissible())
-    prompt = step_prompt(WorldMemory(household(), opening).text(), "act", 1)
+    prompt = step_prompt(WorldMemory(player_world(), opening).text(), "act", 1)
     model = outlines.from_transformers(loaded.model, loaded.tokenizer)
     action = generator(model, knowledge, **LIMIT)(prompt, do_sample=False, **LIMIT)
     assert knowledge.judge(action)

@@ -53,7 +53,7 @@ def test_slots_bound_to_the_view_admit_exactly_the_admissible_commands():
     env.reset()
     rng = random.Random(0)
     for _ in range(30):
-        bound = knowledge.bind(**env.view())
+        bound = knowledge.bind_view(env.admissible())
         assert bound.next_actions() == sorted(env.admissible())
         action = rng.choice(env.admissible())
         env.step(action)

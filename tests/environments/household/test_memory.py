@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec, household
+from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec, player_world
 from constrained.environments.memory import WorldMemory
 
 KITCHEN = (
@@ -18,7 +18,7 @@ def lines(memory):
 
 
 def after(*moves, start=KITCHEN):
-    memory = WorldMemory(household(), start)
+    memory = WorldMemory(player_world(), start)
     for action, answer in moves:
         memory.update(action, answer)
     return memory

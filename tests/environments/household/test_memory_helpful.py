@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from constrained.environments.household.task_spec import player_world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,6 @@ from constrained.agents.levels import looking_useful
 from constrained.agents.world import World
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import household
 from constrained.environments.memory import WorldMemory
 from tests.data import shared
 from tests.environments.household.small_house import small_house
@@ -22,7 +22,7 @@ OTHERS = ["look", "inventory", "examine cabinet 1"]
 def memory(*moves, task="clean some mug and put it in sinkbasin"):
     """Of the small house, after some actions and the answers to them."""
     room = HouseholdEnv(small_house()).reset().partition("Your task")[0]
-    found = WorldMemory(household(), f"{room}Your task is to: {task}.")
+    found = WorldMemory(player_world(), f"{room}Your task is to: {task}.")
     for action, answer in moves:
         found.update(action, answer)
     return found
@@ -87,7 +87,7 @@ def test_the_second_of_two_is_looked_for_when_the_first_is_in_its_place():
 
 def test_of_several_tools_any_will_do():
     room = "Looking quickly around you, you see a desk 1, a sinkbasin 10, and a sinkbasin 1.\n\nYour task is to: "
-    found = WorldMemory(household(), f"{room}clean some mug and put it in desk.")
+    found = WorldMemory(player_world(), f"{room}clean some mug and put it in desk.")
     found.update("go to desk 1", "On the desk 1, you see a mug 1.")
     found.update("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
     basins = ["go to sinkbasin 1", "go to sinkbasin 10"]

@@ -186,11 +186,6 @@ def test_looking_is_silent_about_an_object_put_back():
     assert play(*actions) == "You are facing the cabinet 2, and cabinet 1. Next to it, you see nothing."
 
 
-def test_the_arrival_sentence_is_an_option():
-    env = HouseholdEnv(small_house(), show_arrival=True)
-    assert env.step("go to cabinet 1")[0] == "You arrive at loc 6. The cabinet 1 is closed."
-
-
 def test_the_goal_ends_the_game_with_a_reward():
     env = HouseholdEnv(small_house())
     for action in ["go to shelf 1", "take mug 1 from shelf 1", "go to sinkbasin 1", "clean mug 1 with sinkbasin 1"]:
