@@ -12,7 +12,7 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class VariationFinder:
-    """Finds the questions that another one is a variation of: the same words with other numbers.
+    """Finds the questions that another question is a variation of: the same words with other numbers.
 
     Two questions are variations of each other if they share half of their words (Jaccard similarity of at least 1/2).
     Only questions that share one of their rarest words are compared: two sets with half in common must have such a
@@ -53,13 +53,13 @@ def families(questions: Sequence[str]) -> list[int]:
     return [first.get(i, i) for i in range(len(questions))]
 
 
-def token_set_ratio(one: str, other: str) -> int:
+def token_set_ratio(left: str, right: str) -> int:
     """Return the similarity of two texts' sets of words, in percent.
 
-    The words that both have are compared with all words of either text, and these with each
-    other; the best of the three counts. It is 100 where one text's words are all in the other.
+    The common words are compared with all words of either text, and those with each other; the best of the three
+    counts. It is 100 if all words of one text are in the other.
     """
-    first, second = word_set(one), word_set(other)
+    first, second = word_set(left), word_set(right)
     if not first or not second:
         return 0
     common = first & second
@@ -75,20 +75,20 @@ def word_set(text: str) -> set[str]:
     return {word.lower() for word in cut_words(text)}
 
 
-def ratio(one: str, other: str) -> float:
+def ratio(left: str, right: str) -> float:
     """Return twice the length of the longest common subsequence over the length of both texts together."""
-    length = len(one) + len(other)
-    return 2 * _common_subsequence(one, other) / length if length else 1.0
+    length = len(left) + len(right)
+    return 2 * _common_subsequence(left, right) / length if length else 1.0
 
 
-def _common_subsequence(one: str, other: str) -> int:
+def _common_subsequence(left: str, right: str) -> int:
     """Return the length of the longest common subsequence, with the table's rows as bits of a number (Hyyrö, 2004)."""
-    full = (1 << len(one)) - 1
+    full = (1 << len(left)) - 1
     positions: dict[str, int] = {}
-    for index, character in enumerate(one):
+    for index, character in enumerate(left):
         positions[character] = positions.get(character, 0) | 1 << index
     row = full
-    for character in other:
+    for character in right:
         matched = row & positions.get(character, 0)
         row = (row + matched | row - matched) & full
-    return len(one) - row.bit_count()
+    return len(left) - row.bit_count()

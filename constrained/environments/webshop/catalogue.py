@@ -1,4 +1,4 @@
-"""Products, goals and the shop over them, read from WebShop's own files, which its ``setup.sh`` downloads.
+"""Products, goals and the shop, read from WebShop's own files, which its ``setup.sh`` downloads.
 
 ``items_shuffle.json``    a list of products
 ``items_ins_v2.json``     by product number: the attributes mined from its texts
@@ -29,9 +29,9 @@ from constrained.errors import DataError
 NO_PRICE = 100.0
 """Dollars that a product without a price costs."""
 NO_LIMIT = 1_000_000.0
-"""`Goal.price_upper` where there is no limit."""
+"""`Goal.price_upper` if there is no limit."""
 PRICE_STEPS = [10.0 * tens for tens in range(1, 100)]
-"""What a price limit may be: a multiple of ten dollars under 1,000."""
+"""The possible price limits: multiples of ten dollars under 1,000."""
 SPLITS = {"test": slice(0, 500), "eval": slice(500, 1500), "train": slice(1500, None)}
 """Slices of the published order of instructions (Yao et al., 2022, section 5.1: 500, 1,000 and 10,587)."""
 
@@ -44,7 +44,7 @@ INSTRUCTIONS = ("items_human_ins.json",)
 class Product:
     """One product."""
 
-    number: str  # amazon's ASIN, in capitals
+    number: str  # Amazon's ASIN, in capitals
     name: str  # the title
     category: str  # the coarse category ("beauty"); `path` is the fine one ("Beauty › Hair Care › ...")
     path: str
@@ -54,25 +54,24 @@ class Product:
     # the values of each option, in small letters: {"color": ("red", "blue")}
     options: Mapping[str, tuple[str, ...]]
     price: float  # dollars
-    price_shown: str  # as the shop writes it, which may be a range
-    attributes: tuple[str, ...]  # hidden: what the reward looks for
+    price_shown: str  # as the shop shows it; may be a range
+    attributes: tuple[str, ...]  # hidden from the agent; only the reward looks at them
 
     def text(self) -> str:
-        """Return the text that a search looks into: title, description, the first feature, the options."""
+        """Return the text that is searched: title, description, the first feature, the options."""
         options = (f"{name}: {', '.join(values)}" for name, values in self.options.items())
         return " ".join([self.name, self.description, *self.features[:1], ", and ".join(options)])
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be bought."""
+    """An instruction to buy something."""
 
     instruction: str  # with the price limit, as the agent reads it
-    product: Product  # the one that the instruction was written for
-    # What the instruction asks for:
-    attributes: tuple[str, ...]
+    product: Product  # the product that the instruction was written for
+    attributes: tuple[str, ...]  # asked for, like the next two
     options: tuple[str, ...]
-    price_upper: float  # dollars; `NO_LIMIT` where the instruction names none
+    price_upper: float  # dollars; `NO_LIMIT` if the instruction names none
 
 
 @dataclass(frozen=True)
@@ -91,15 +90,15 @@ class Shop:
 
 @lru_cache(maxsize=2)
 def open_shop(folder: str | Path | None = None, seed: int = 0) -> Shop:
-    """Open the shop whose files lie in a folder; opened once in a process.
+    """Open the shop in a folder; it is opened once in a process.
 
     Parameters
     ----------
     folder : path-like, optional
-        With the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default:
-        ``webshop`` in the data folder.
+        Holds the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default: ``webshop`` in the
+        data folder.
     seed : int, optional
-        Of the price limits, and of the order of the goals.
+        For the price limits and the order of the goals.
 
     Raises
     ------
@@ -126,27 +125,27 @@ def _find(folder: Path, names: tuple[str, ...]) -> Path:
 
 
 def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product]:
-    """Read products by their numbers; of two with one number the first counts.
+    """Read products by their numbers; of products with the same number the first is kept.
 
     Parameters
     ----------
     path : path-like
-        ``items_shuffle.json``, or the same a product a line (``.jsonl``), compressed or not.
+        ``items_shuffle.json``, or the same as ``.jsonl``, one product a line; compressed or not.
     attributes : path-like
         ``items_ins_v2.json``.
 
     Raises
     ------
     DataError
-        A file is missing, cut short or of another form; it says at which row.
+        A file is missing, cut short or of another form; the message names the row.
     """
-    known = _by_number(attributes)
+    mined_by_number = _by_number(attributes)
     products: dict[str, Product] = {}
     for where, row in read_rows(path):
         (number,) = fields(where, row, asin=str)
         if number in products or number == "nan" or len(number) > 10:  # the original program leaves these out, too
             continue
-        entry = known.get(number, {})
+        entry = mined_by_number.get(number, {})
         mined = entry.get("attributes", []) if isinstance(entry, dict) else None
         if not is_text_list(mined):
             raise DataError(f"{attributes}, {number}: no list of texts under 'attributes'")
@@ -157,11 +156,10 @@ def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product
 def read_goals(path: str | Path, products: Mapping[str, Product], seed: int = 0) -> Iterator[Goal]:
     """Yield a goal for each instruction that people wrote for one of these products.
 
-    Price limits are drawn as the original program draws them: the larger of two of the four
-    multiples of ten dollars above the price. Here the draw follows from the seed and the
-    instruction, so that every run asks for the same.
+    Price limits are drawn as in the original program: the larger of two of the four multiples of ten dollars above the
+    price. Here the draw follows from the seed and the instruction, so it is the same in every run.
 
-    Raises DataError: the file is missing, cut short or of another form; it says at which product.
+    Raises DataError: the file is missing, cut short or of another form; the message names the product.
     """
     written = _by_number(path)
     for number, product in products.items():
@@ -175,7 +173,7 @@ def read_goals(path: str | Path, products: Mapping[str, Product], seed: int = 0)
             options = list(options.values()) if isinstance(options, dict) else options
             if not is_text_list(attributes) or not is_text_list(options):
                 raise DataError(f"{where}: attributes and options must be texts")
-            if attributes:  # the original program leaves out those without
+            if attributes:  # the original program leaves out instructions without attributes
                 upper, words = _price_limit(product.price, f"{seed} {number} {text}")
                 yield Goal(text.strip().strip(".") + words, product, tuple(attributes), tuple(options), upper)
 
@@ -192,7 +190,7 @@ def _product(where: str, row: dict, attributes: tuple[str, ...]) -> Product:
     prices = _prices(where, row.get("pricing"))
     low, high = prices[0], prices[min(1, len(prices) - 1)]
     shown = f"${low}" if len(prices) == 1 else f"${low} to ${high}"
-    # For a range of prices: one within it, the same in every run.
+    # A range of prices: draw a price within it, the same in every run.
     price = low if low == high else random.Random(f"price {number}").uniform(low, high)
     options = _options(where, row.get("customization_options"))
     return Product(
@@ -242,7 +240,7 @@ def _by_number(path: str | Path) -> dict:
 
 
 def read_instructions() -> list[str]:
-    """Read WebShop's 12,087 instructions in their published order, which says the split of each.
+    """Read WebShop's 12,087 instructions in their published order, which determines their splits.
 
     They are in small letters and without the price limit, which a shop adds. Raises DataError: the file is missing, cut
     short or of another form.

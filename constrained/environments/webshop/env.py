@@ -17,14 +17,14 @@ from constrained.environments.webshop.catalogue import (
     published_positions,
     read_instructions,
 )
-from constrained.environments.webshop.reward import Nouns, Reward, reward, title_words
+from constrained.environments.webshop.reward import Reward, reward
 from constrained.errors import GameError
 
 MAX_STEPS = 100
-"""As the paper's agents (Yao et al., 2022, section 5.1)."""
+"""Limit on the steps, as in the paper (Yao et al., 2022, section 5.1)."""
 
 RESULTS = 50
-"""Products that a search finds at most (Yao et al., 2022, section 3.2)."""
+"""Most products that a search returns (Yao et al., 2022, section 3.2)."""
 PAGE = 10
 """Products on a page of results."""
 BACK_TO_SEARCH, NEXT, PREVIOUS, BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
@@ -49,15 +49,9 @@ class PageState:
 class WebshopEnv:
     """Shop for one goal.
 
-    A page is written as WebShop's simple text mode writes it, and what can be clicked is named as
-    its list of available actions names it, in small letters; case doesn't matter in an action. A
-    search is possible on the search page alone (the paper's Table 1; the released program takes
-    it anywhere).
-
-    Parameters
-    ----------
-    nouns : callable, optional
-        See `reward`.
+    Pages have the form of WebShop's simple text mode, and buttons and links have the names in its list of available
+    actions, in small letters; case doesn't matter in an action. A search is possible only on the search page (the
+    paper's Table 1; the released program allows it anywhere).
 
     Attributes
     ----------
@@ -66,12 +60,12 @@ class WebshopEnv:
     had_effect : bool
         Whether the last action was possible; if not, the page stayed as it was.
     reward : Reward or None
-        What the purchase was worth, once something is bought.
+        The reward of the purchase, once something is bought.
     """
 
-    def __init__(self, shop: Shop, goal: Goal, *, nouns: Nouns = title_words):
+    def __init__(self, shop: Shop, goal: Goal):
         self.task = goal.instruction
-        self._shop, self._goal, self._nouns = shop, goal, nouns
+        self._shop, self._goal = shop, goal
         self.reset()
 
     def reset(self) -> str:
@@ -87,16 +81,16 @@ class WebshopEnv:
         Returns
         -------
         observation : str
-            The page that it leads to.
+            The page that the action leads to.
         reward : float
-            What the purchase is worth, 0 to 1; 0.0 before.
+            The reward of the purchase, 0 to 1; 0.0 until then.
         done : bool
             Whether something was bought.
 
         Raises
         ------
         GameError
-            When something was bought already.
+            Something was bought before.
         """
         if self.reward is not None:
             raise GameError("the shopping is over: something was bought", hint="call reset() to shop again")
@@ -126,7 +120,7 @@ class WebshopEnv:
         return slots
 
     def outcome(self) -> dict[str, float]:
-        """Return success (a reward of 1), the reward as "score", and its parts; zeros while nothing is bought."""
+        """Return success (a reward of 1), the reward as "score", and its parts; all 0 while nothing is bought."""
         parts = (self.reward or Reward(0.0, 0.0, 0.0, 0.0, 0.0)).parts()
         return {"success": float(parts["score"] == 1.0), **parts}
 
@@ -146,7 +140,7 @@ class WebshopEnv:
             self._state = PageState()
         elif what == BUY.lower():
             assert state.product is not None  # only a product's page has the button
-            self.reward = reward(state.product, state.chosen, self._goal, self._nouns)
+            self.reward = reward(state.product, state.chosen, self._goal)
         elif what == NEXT.lower():
             state.page += 1
         elif what == PREVIOUS.lower():
@@ -171,7 +165,7 @@ class WebshopEnv:
     # -- the page ------------------------------------------------------------
 
     def clickable(self) -> list[str]:
-        """Return what can be clicked now; on the search page nothing can, but any words be searched for."""
+        """Return what can be clicked now; nothing on the search page."""
         if self.reward is not None or self._state.results is None:
             return []
         named = [name for names in self.view().values() for name in names] + [BACK_TO_SEARCH.lower()]
@@ -189,7 +183,7 @@ class WebshopEnv:
         return (self._state.page + 1) * PAGE < len(self._state.results or [])
 
     def _options(self) -> dict[str, str]:
-        """Return the option of each value: the last one of several, as in the original; no button is an option."""
+        """Return value -> its option; if several options have it, the last, as in the original. Buttons are no values."""
         product = self._state.product
         options = product.options if product else {}
         return {value: name for name, values in options.items() for value in values if value not in _BUTTONS}
@@ -213,13 +207,13 @@ class WebshopEnv:
         if self._state.part == "Features":
             return list(product.features)
         if self._state.part == "Reviews":
-            return []  # the catalogue's three files have none
+            return []  # the catalogue's three files hold no reviews
         options = [text for name, values in product.options.items() for text in (name, *values)]
         return [*options, product.name, f"Price: {product.price_shown}", "Rating: N.A.", *PARTS, BUY]
 
 
 def webshop(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """The instructions of a split whose products the catalogue holds, in the published order; `seed`: price limits.
+    """The instructions of a split whose products are in the catalogue, in the published order; `seed`: price limits.
 
     Raises DataError: no such split, or no catalogue; it says which file is needed.
     """
@@ -241,5 +235,5 @@ def webshop(*, split: str | None = None, limit: int | None = None, seed: int = 0
 
 
 def _open(goal: int, seed: int) -> WebshopEnv:
-    shop = open_shop(seed=seed)  # a worker opens it once, for all tasks that it plays
+    shop = open_shop(seed=seed)  # cached: a worker opens it once for all of its tasks
     return WebshopEnv(shop, shop.goals[goal])

@@ -2,23 +2,19 @@
 
     r = r_type · (|U_att ∩ Y_att| + |U_opt ∩ Y_opt| + [y_price ≤ u_price]) / (|U_att| + |U_opt| + 1)
 
-U are the attributes, options and price that the instruction asks for, Y those of the product
-bought. An attribute counts where the product has one like it or names it in its texts; an option
-where one chosen is like it (a size must be the same).
+U are the attributes, options and price that the instruction asks for, Y those of the product bought. An attribute
+counts if the product has a similar one or names it in its texts; an option counts if a chosen one is similar (a size
+must be the same).
 
-Two things differ from the released program. It counts an option that was chosen and occurs in
-the product's texts whether asked for or not, so that its reward can exceed 1; here only options
-asked for count, as in the formula. And it finds the nouns of two titles with a tagger of a
-hundred megabytes; here `title_words` takes all words but function words, unless another function
-is given. With spaCy installed, this one is the paper's:
-
-    tagger = spacy.load("en_core_web_lg")
-    nouns = lambda title: {t.text.lower() for t in tagger(title) if t.pos_ in ("NOUN", "PROPN")}
+Two things differ from the released program. It also counts options that were chosen but not asked for if they occur in
+the product's texts, so that its reward can exceed 1; here only options that were asked for count, as in the formula.
+And it compares the nouns of two titles, found by a tagger of half a gigabyte; here `title_words` takes all words
+except function words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from constrained.environments.similarity import token_set_ratio, word_set
@@ -26,10 +22,7 @@ from constrained.environments.text_search import STOP_WORDS
 from constrained.environments.webshop.catalogue import Goal, Product
 
 SAME_PERCENT = 85
-"""Percent of `token_set_ratio` above which two texts count as the same (WebShop's own threshold)."""
-
-Nouns = Callable[[str], set[str]]
-"""Finds the nouns of a title, in small letters."""
+"""`token_set_ratio` in percent above which two texts count as the same: WebShop's own threshold."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +30,11 @@ class Reward:
     """A reward and its parts, all from 0 to 1."""
 
     score: float  # the reward
-    type: float  # 1: the kind of product asked for; 0.5, 0.1 and 0: less and less so
-    # the share of those asked for that the purchase has; 1 where none is asked for
+    type: float  # 1 for the kind of product asked for; 0.5, 0.1 and 0 for less and less similar kinds
+    # the share of those asked for that the purchase has; 1 if none is asked for
     attributes: float
     options: float
-    price: float  # 1 where the price is within the limit
+    price: float  # 1 if the price is within the limit
 
     def parts(self) -> dict[str, float]:
         """Return all five by name."""
@@ -49,19 +42,16 @@ class Reward:
 
 
 def title_words(title: str) -> set[str]:
-    """Return the words of a title, numbers and function words left out."""
+    """Return the words of a title, without numbers and function words."""
     return {word for word in word_set(title) - STOP_WORDS if any(map(str.isalpha, word))}
 
 
-def reward(product: Product, chosen: Mapping[str, str], goal: Goal, nouns: Nouns = title_words) -> Reward:
-    """Return the reward of buying a product with the options chosen.
-
-    `chosen`: the value chosen of each option. `nouns`: finds a title's nouns.
-    """
+def reward(product: Product, chosen: Mapping[str, str], goal: Goal) -> Reward:
+    """Return the reward of buying a product; `chosen` is the value chosen for each option."""
     attributes = sum(_has_attribute(product, attribute) for attribute in goal.attributes)
     options = sum(any(_same_option(*pair, wanted) for pair in chosen.items()) for wanted in goal.options)
     price = product.price <= goal.price_upper
-    kind = _type(product, goal.product, nouns)
+    kind = _type(product, goal.product)
     asked = len(goal.attributes) + len(goal.options) + 1
     return Reward(
         score=kind * (attributes + options + price) / asked,
@@ -72,13 +62,13 @@ def reward(product: Product, chosen: Mapping[str, str], goal: Goal, nouns: Nouns
     )
 
 
-def same_text(one: str, other: str) -> bool:
+def same_text(left: str, right: str) -> bool:
     """Whether two texts count as the same attribute or option."""
-    return token_set_ratio(one, other) > SAME_PERCENT
+    return token_set_ratio(left, right) > SAME_PERCENT
 
 
 def _has_attribute(product: Product, attribute: str) -> bool:
-    if any(same_text(own, attribute) for own in product.attributes):
+    if any(same_text(known, attribute) for known in product.attributes):
         return True
     texts = (product.name, " ".join(product.features), product.description)
     return any(attribute.lower() in text.lower() for text in texts)
@@ -88,12 +78,12 @@ def _same_option(name: str, value: str, wanted: str) -> bool:
     return value == wanted.lower() if name == "size" else same_text(value, wanted)
 
 
-def _type(product: Product, wanted: Product, nouns: Nouns) -> float:
-    """Return to what degree a product is of the kind wanted, by its title, its query and its category."""
+def _type(product: Product, wanted: Product) -> float:
+    """Return how similar a product's kind is to the one asked for, by title, query and category."""
     if product.number == wanted.number:
         return 1.0
-    own, asked = nouns(product.name), nouns(wanted.name)
-    match = len(own & asked) / len(asked) if asked else 0.2
+    words, asked = title_words(product.name), title_words(wanted.name)
+    match = len(words & asked) / len(asked) if asked else 0.2
     if match == 0.0:
         return 0.0
     if match < 0.1:

@@ -10,7 +10,6 @@ import outlines
 import pytest
 import torch
 import transformers
-from constrained.environments.household.task_spec import player_world
 from packaging.version import Version
 from pydantic import BaseModel
 
@@ -25,6 +24,7 @@ from constrained.decoding.hosts.outlines_backend import (
     read_vocabulary,
 )
 from constrained.environments.household import HouseholdEnv, make_game
+from constrained.environments.household.task_spec import player_world
 from constrained.environments.memory import WorldMemory
 from constrained.models import load
 from tests.decoding.gguf_file import write_gguf
