@@ -183,7 +183,7 @@ class WebshopEnv:
         return (self._state.page + 1) * PAGE < len(self._state.results or [])
 
     def _options(self) -> dict[str, str]:
-        """Return value -> its option; if several options have it, the last, as in the original. Buttons are no values."""
+        """Return value -> its option (of several, the last, as in the original). Buttons are no values."""
         product = self._state.product
         options = product.options if product else {}
         return {value: name for name, values in options.items() for value in values if value not in _BUTTONS}
