@@ -78,8 +78,71 @@ def scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
 
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
-    """Return the rules from which some finite text can be derived (slots taken as bound)."""
+    """Return the rules from which some finite text can be derived (slots taken as bound, parameters as having one)."""
+    if any(rule.params for rule in rules.values()):
+        return TextlessArguments(rules).productive
     return rules.keys() - unproductive({name: rule.body for name, rule in rules.items()})
+
+
+class TextlessArguments:
+    """Which rules have a text, where a template may be given arguments that have none.
+
+    A call has a text if the template has one without those arguments that have none: with ``t{p}: "y" | p "!"``, there
+    is one in ``r: t{r}``. So each template is examined once for every set of arguments without text that a call gives.
+
+    Attributes
+    ----------
+    productive : set of str
+        The rules that have a text, parameters taken as having one.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule]):
+        self._rules = rules
+        self._known = {(name, _NONE): False for name in rules}  # (rule, parameters without text) -> whether it has one
+        self._users: dict[tuple[str, frozenset[str]], set[tuple[str, frozenset[str]]]] = {}
+        self._work = list(self._known)
+        self._solve()
+        self.productive = {name for name in rules if self._known[name, _NONE]}
+
+    def has_text(self, node: Node) -> bool:
+        """Whether `node` has a text, parameters taken as having one."""
+        found = self._has_text(node, None)
+        while self._work:  # a template with arguments that were not examined so far
+            self._solve()
+            found = self._has_text(node, None)
+        return found
+
+    def _solve(self) -> None:
+        while self._work:
+            unit = self._work.pop()
+            if not self._known[unit] and self._has_text(self._rules[unit[0]].body, unit):
+                self._known[unit] = True
+                self._work += self._users.get(unit, ())
+
+    def _has_text(self, node: Node, unit: tuple[str, frozenset[str]] | None) -> bool:
+        """Whether `node` has a text by what is known; it stands in the body of `unit`, if any."""
+
+        def leaf(node: Node) -> bool:
+            match node:
+                case nodes.Call():
+                    given = zip(self._rules[node.rule].params, node.args)
+                    called = node.rule, frozenset(param for param, arg in given if not self._has_text(arg, unit))
+                    if unit is not None:
+                        self._users.setdefault(called, set()).add(unit)
+                    if called not in self._known:
+                        self._known[called] = False
+                        self._work.append(called)
+                    return self._known[called]
+                case nodes.Var():
+                    return unit is None or node.name not in unit[1]
+                case nodes.Related():
+                    return all(leaf(part) for part in (node.values, node.to) if part)
+            return is_productive(node, self._rules.__contains__)
+
+        return fold(node, leaf, all, any, optional_repeat)
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def unproductive(bodies: Mapping[str, Node]) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.analysis import is_productive, trim, unproductive
+from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.assertions import Atomic, one_stretch
 from constrained.grammar.lark_definitions import Body, Definition, Faults, load, nearest, some, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
@@ -112,7 +112,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     try:
         rules_of_chars, whole, asking = resolve_tokens(rules, whole, limits)
         prepared = _without_left_recursion(rules_of_chars, limits)
-        productive = prepared.keys() - unproductive({name: rule.body for name, rule in prepared.items()})
+        productive = productive_rules(prepared)
         prepared = trim(prepared, productive)
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None

@@ -1,8 +1,7 @@
-"""Templates with arguments that can't be finished by themselves: each such call becomes a rule of its own, as in lark.
+"""Calls of templates that become rules of their own, as in lark: the arguments are written into the template's body.
 
-A template is otherwise entered with its arguments, and a call counts as finishable only if all of them are. An argument
-that only leads back to the call (``r: t{r}``), or has no text, breaks that: the template may not need it. With the
-argument written into the template's body, every analysis sees what is needed.
+A template is otherwise entered with its arguments, and a call counts as finishable only if all of them are. Where an
+argument has no text, the template may not need it: its rule has `NEVER` in the parameter's place.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import compress
 
-from constrained.grammar.analysis import productive_rules
-from constrained.grammar.nodes import Call, Literal, Node, Related, Rule, Seq, Var, find, shape
+from constrained.grammar.analysis import TextlessArguments
+from constrained.grammar.nodes import LEAVES, NEVER, Call, Literal, Node, Related, Rule, Seq, Var, find, shape
 from constrained.grammar.traverse import reachable, rebuild
 
 MOST = 1_000
@@ -19,14 +18,15 @@ MOST = 1_000
 
 
 def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[str, Rule]:
-    """Return `rules` with a rule for each call that has such arguments; with `every`, for all that can have one."""
-    if not any(rule.params for rule in rules.values()):
-        return dict(rules)
-    calls = (call for rule in rules.values() for call in rule.find(Call))
-    if not every and not any(find(arg, Call) for call in calls for arg in call.args):
-        return dict(rules)
-    productive = productive_rules(rules)
+    """Return `rules` with a rule for each call that has arguments without text; with `every`, for all that can be."""
     out = dict(rules)
+    calls = (call for rule in rules.values() for call in rule.find(Call))
+    given = [arg for call in calls for arg in call.args if type(arg) not in LEAVES]
+    if not any(rule.params for rule in rules.values()) or not (given or every):
+        return out
+    textless = TextlessArguments(out)  # which is asked about the rules made here, too
+    if not every and all(map(textless.has_text, given)):
+        return out
     made: dict[tuple, str] = {}
     work = list(rules)
 
@@ -35,13 +35,16 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
             return node
         template = out[node.rule]
         texts = every and not template.find(Related)
-        values = {
+        values: dict[str, Node] = {
             param: arg
             for param, arg in zip(template.params, node.args)
-            if (find(arg, Call) and _is_closed(arg)) or (texts and isinstance(arg, Literal))
+            if every and ((find(arg, Call) and _is_closed(arg)) or (texts and isinstance(arg, Literal)))
         }
-        called = {call.rule for arg in values.values() for call in find(arg, Call)}
-        if not values or (called <= productive and not every) or len(made) >= MOST:
+        if len(made) >= MOST:
+            values.clear()
+        given = zip(template.params, node.args)
+        values.update((param, NEVER) for param, arg in given if not textless.has_text(arg))
+        if not values:
             return node
         key = (node.rule, *((param, shape(arg)) for param, arg in values.items()))
         left = [param not in values for param in template.params]
@@ -70,4 +73,10 @@ def _is_closed(arg: Node) -> bool:
 
 def with_values(node: Node, values: Mapping[str, Node]) -> Node:
     """Return a node with its parameters replaced."""
-    return rebuild(node, lambda leaf: values.get(leaf.name, leaf) if isinstance(leaf, Var) else leaf)
+
+    def written(leaf: Node) -> Node:
+        if isinstance(leaf, Related):  # no value is related to one that there can't be
+            return NEVER if any(values.get(var.name) is NEVER for var in find(leaf, Var)) else leaf
+        return values.get(leaf.name, leaf) if isinstance(leaf, Var) else leaf
+
+    return rebuild(node, written)

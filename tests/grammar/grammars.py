@@ -48,6 +48,10 @@ GRAMMARS = {
     "a unit cycle": ('start: a\na: b | "x"\nb: a | "(" a ")"', "x()", 6, ()),
     "a left recursive list of anything": ('start: list{i}\nlist{x}: list{x} "," x | x\ni: "1" | "(" list{i} ")"', "1,()", 6, ("(1,(1,1)),1",)),
     "a template over itself": ('start: wrap{start} | "x"\nwrap{y}: "(" y ")"', "()x", 6, ("(((x)))",)),
+    "an argument without text": ('start: "c" t{/a\\Za/, o}\nt{p, q}: p "a" | q q | p? "d"\no: "b"?', "abcd", 4, ()),
+    "in an argument, an argument without text": ('start: "c" t{u{/a\\Za/}}\nt{p}: p "a" | "b"\nu{q}: q | "d"', "abcd", 4, ()),
+    "an argument without text, whatever it is given": ('start: "c" t{o}\nt{p}: u{e{p}} | p\nu{q}: q | "b"\ne{p}: p e{p}\no: "a"', "abc", 4, ()),
+    "an argument that leads back, whatever it is given": ('start: t{o}\nt{p}: u{e{p}} | p\nu{q}: q | "b"\ne{p}: p u{e{p}}\no: "a"', "ab", 5, ()),
     "a template used both ways": ('start: t{"1"}\nt{x}: x | "(" t{x} ")" | t{x} "+" x', "1+()", 6, ("((1)+1)+1",)),
     "json": (
         'start: v\nv: o | a | S | "1"\no: "{" [p ("," p)*] "}"\np: S ":" v\na: "[" [v ("," v)*] "]"\nS: /"[ab]*"/',
@@ -144,7 +148,7 @@ def templated(draw):
 @st.composite
 def circular(draw):
     """Templates that are given the rules they stand in, or rules without any text, and may not read them."""
-    argument = st.sampled_from(["start", "one", "two", "never", "A", "t{one}"])
+    argument = st.sampled_from(["start", "one", "two", "never", r"/a\Za/", "A", "t{one}"])
     piece = st.one_of(
         token, st.sampled_from(["one", "two"]), argument.map("t{{{}}}".format), argument.map("u{{{}}}".format)
     )
