@@ -42,19 +42,6 @@ class Masks:
         """Bytes of the cached masks."""
         return sum(a.nbytes for kept in (self._ids, self._rows) for a in kept.values())
 
-    def known(self) -> list[tuple[Position, np.ndarray]]:
-        """Return the masks computed so far: positions (with capped counts) and their allowed ids, ascending."""
-        if self.engine is not None:
-            return [(q, self.token_ids(self.automaton.state((q,)))) for q in self.engine.known()]
-        return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (Accept, StepEnd))]
-
-    def restore(self, position: Position, ids: np.ndarray) -> None:
-        """Store the mask of `position`, as returned by :meth:`known`."""
-        if self.engine is not None:
-            self.engine.restore(describe(position), np.ascontiguousarray(ids, np.int32))
-        else:
-            self._ids[self._capped(position)] = ids
-
     def precompute(self, most: int) -> int:
         """Compute the mask of every reachable position; return their number, or -1 if there are more than `most`."""
         seen = set(self.automaton.start.positions)

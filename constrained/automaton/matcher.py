@@ -105,23 +105,25 @@ class CompiledGrammar:
         return newest
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the grammar and the masks computed so far to `path`, atomically.
+        """Write the grammar to `path`, whole or not at all. Masks aren't saved: computing them is faster than reading.
 
         Raises
         ------
         OSError
             The file can't be written.
+        DataError
+            Some of the grammar's rules are made during generation (a tool policy's).
         """
-        persist.save(path, self.grammar, self.masks)
+        persist.save(path, self.grammar, self.vocabulary)
 
     @staticmethod
     def load(path: str | os.PathLike, vocabulary: Vocabulary, *, limits: Limits = DEFAULT) -> CompiledGrammar:
-        """Load what :meth:`save` wrote, for the same vocabulary. The saved masks are not computed again.
+        """Load a grammar that :meth:`save` wrote, compiled over the same vocabulary.
 
         Raises
         ------
         DataError
-            There is no such file, or it is damaged or of another version.
+            The file doesn't exist, is damaged, or has another version.
         VocabularyError
             It was compiled for another vocabulary.
         LimitError

@@ -218,12 +218,6 @@ class Frames:
         """Intern a list of texts, since positions compare lists by identity."""
         return self._lists.setdefault(values, values)
 
-    def derived_nodes(self) -> dict[int, n.Node]:
-        """Return id of a node created here -> its origin: the sequence, for a tail; the node itself, for a repeat."""
-        out: dict[int, n.Node] = {id(repeat): repeat for repeat in self.repeats.values()}
-        out.update((id(tail), node) for node, tail in self.tails.values())
-        return out
-
 
 def _is_loop(node: n.Node, env: Env, other: Env) -> bool:
     """Whether `node` is an unbounded repeat that reads the same in both environments."""

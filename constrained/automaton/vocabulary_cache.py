@@ -17,14 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from constrained.automaton import arrays_file
 from constrained.automaton.tokenizers import backend
 from constrained.errors import ConstrainedError, DataError
-from constrained.files import cache_folder
+from constrained.files import cache_folder, write_whole
 
-KIND = "vocabulary"
-VERSION = 1
-"""Of the file's form and of the reading of tokenizers: raise it when either changes."""
+VERSION = 2
+"""Raised when the format of the file or the reading of tokenizers changes."""
 
 SAMPLES = 512
 """Tokens looked at to tell a tokenizer changed in memory from the file it names."""
@@ -89,16 +87,19 @@ def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | No
 
 
 def load(key: str, folder: str | os.PathLike[str]) -> Arrays | None:
-    """The arrays of the vocabulary with that key; None if it isn't there, or is damaged (with a warning)."""
+    """Return the arrays of the vocabulary with that key; None if there are none, or (with a warning) damaged ones."""
+    from safetensors import SafetensorError, safe_open  # only where a cache is used: start-up time
+
     path = _path(key, folder)
     if not path.exists():
         return None
     try:
-        facts, arrays = arrays_file.read(path, KIND, VERSION)
-        if facts.get("key") != key:
-            raise DataError(f"{path} is of another key")
+        with safe_open(path, framework="numpy") as file:
+            facts, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if facts != _facts(key, arrays):
+            raise DataError(f"{path} has another key or version, or is damaged")
         _check(arrays)
-    except (ConstrainedError, KeyError, ValueError, IndexError, OverflowError) as error:
+    except (SafetensorError, OSError, ConstrainedError, LookupError, TypeError, ValueError, OverflowError) as error:
         _warn(f"a cached vocabulary is not used: {error}")
         return None
     return arrays
@@ -106,20 +107,29 @@ def load(key: str, folder: str | os.PathLike[str]) -> Arrays | None:
 
 def store(arrays: Arrays, key: str, folder: str | os.PathLike[str]) -> bool:
     """Keep a vocabulary's arrays under `key`; False, with a warning, if the folder can't be written."""
-    path = _path(key, folder)
+    from safetensors.numpy import save
+
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        arrays_file.write(path, KIND, VERSION, {"key": key}, arrays)
+        write_whole(_path(key, folder), save(arrays, _facts(key, arrays)))
     except OSError as error:
         _warn(f"the vocabulary is not cached: {error}")
         return False
     return True
 
 
+def _facts(key: str, arrays: Arrays) -> dict[str, str]:
+    """Return what a file says of itself."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return {"version": str(VERSION), "key": key, "sha256": digest.hexdigest()}
+
+
 def _path(key: str, folder) -> Path:
     if not re.fullmatch(r"[0-9a-f]{64}", key):
         raise ValueError(f"{key!r} is no key")
-    return Path(folder) / f"vocabulary-{key}.arrays"
+    return Path(folder) / f"vocabulary-{key}.safetensors"
 
 
 def _read(path, ending: str = "") -> bytes | None:

@@ -67,14 +67,6 @@ class Table:
         """Whether one of at most `left` characters (None: any number) may come."""
         return any(self._leads(to, left) for to in self.after[state])
 
-    def has_place(self, state: int, left: int | None, inside: int) -> bool:
-        """Whether there is such a place, from which an end can be reached."""
-        if not (0 <= state < len(self.after) and 0 <= inside >> 28 <= _PAIR_DIGITS):
-            return False
-        if (inside >> 24 & 15) > 3 or (inside >> 28 == _CHARACTER and not inside >> 24 & 15) or 0 < inside < 1 << 28:
-            return False
-        return any(self._leads(to, left) for to in self._ahead(state, inside))
-
     def check(self) -> None:
         """Raise ValueError unless it can be an automaton's: read from a file, it may be anything."""
         states, width = len(self.after), max(self.classes) + 2

@@ -130,18 +130,6 @@ class Names:
             self._made[key] = alt(ways)
         return self._made[key]
 
-    def made(self) -> list[tuple[Node, list]]:
-        """Return what was made so far, each with the arguments that :meth:`again` makes it of."""
-        every = ((key, node) for key, node in self._made.items() if len(key) > 2 and node is not NEVER)
-        return [(node, ["rest" if len(key) > 3 else "members", *key[:3]]) for key, node in every]
-
-    def again(self, what: str, written, others, shown) -> Node:
-        """Return "members" or the "rest" after them; raise ValueError where there can be none."""
-        good = all(type(count) is int and count >= 0 for count in (written, others, shown))
-        if not good or written >> len(self.values) or not self.lives(written, others, shown):
-            raise ValueError("no such members")
-        return (self.rest if what == "rest" else self.at)(written, others, shown)
-
     def then(self, member: Node, written: int, others: int, shown: int) -> list[Node]:
         """Return a member and what may follow it then, as a list of at most one."""
         rest = self.rest(written, others, shown)

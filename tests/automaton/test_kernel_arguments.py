@@ -151,7 +151,6 @@ def test_wrong_positions_are_refused(engine, wrong):
     for call in (
         lambda: engine.row([wrong]),
         lambda: engine.row([positions()[0], wrong]),
-        lambda: engine.restore(wrong, np.array([97], np.int32)),
     ):
         with pytest.raises(REFUSED):
             call()
@@ -314,10 +313,8 @@ def test_an_engine_is_made_once_and_from_what_fits(engine):
         engine.__init__(bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 9, 9, 9)
     blank = KERNEL.Engine.__new__(KERNEL.Engine)
     for call in (
-        blank.known,
         lambda: blank.row([]),
         lambda: blank.precompute(3),
-        lambda: blank.restore(positions()[0], b""),
         lambda: KERNEL.Core()._begin(None, blank, b"", (), False),
     ):
         with pytest.raises(ValueError):
@@ -325,10 +322,7 @@ def test_an_engine_is_made_once_and_from_what_fits(engine):
     assert blank.nbytes > 0 and blank.rows == 0
 
 
-def test_masks_that_are_restored_are_checked(engine):
-    for ids in (np.array([-1], np.int32), np.array([260], np.int32), np.array([259], np.int32), b"abc", b"abcde"):
-        with pytest.raises(ValueError):
-            engine.restore(positions()[0], ids)
+def test_the_most_positions_to_visit_is_checked(engine):
     for most in ("x", None, 2**70):
         with pytest.raises(REFUSED):
             engine.precompute(most)

@@ -168,48 +168,6 @@ static PyObject *engine_row(Engine *e, PyObject *positions) {
     return out;
 }
 
-/* known() -> the positions whose masks are kept */
-static PyObject *engine_known(Engine *e, PyObject *Py_UNUSED(none)) {
-    if (!engine_ready(e)) return NULL;
-    Vec keys = {NULL, 0, 0}; /* first: Python runs below */
-    int failed = 0;
-    for (size_t i = 0; i < e->rows.room && !failed; i++)
-        if (e->rows.slots[i].key.kind) failed = vec_push(&keys, &e->rows.slots[i].key) < 0;
-    PyObject *out = failed ? NULL : PyList_New(0);
-    for (int i = 0; out && i < keys.n; i++) {
-        PyObject *position = position_of(e, &keys.at[i]);
-        if (!position || PyList_Append(out, position) < 0) Py_CLEAR(out);
-        Py_XDECREF(position);
-    }
-    free(keys.at);
-    return out;
-}
-
-/* restore(described position, ids): ids as int32, each one of a token that stands for text */
-static PyObject *engine_restore(Engine *e, PyObject *args) {
-    PyObject *described;
-    Py_buffer ids;
-    Config config;
-    if (!engine_ready(e) || !PyArg_ParseTuple(args, "Oy*", &described, &ids)) return NULL;
-    const int32_t *at = ids.buf;
-    Py_ssize_t count = ids.len / (Py_ssize_t)sizeof(int32_t);
-    int failed = ids.len % sizeof(int32_t) || (uintptr_t)ids.buf % sizeof(int32_t);
-    if (failed) PyErr_SetString(PyExc_ValueError, "the ids are not int32");
-    failed = failed || config_of(e, described, &config) < 0 || config.kind <= STEP_END;
-    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a position without a mask of its own");
-    for (Py_ssize_t i = 0; i < count && !failed; i++) {
-        if (at[i] >= 0 && at[i] < e->tokens->size && e->tokens->ranks[at[i]] >= 0) continue;
-        PyErr_SetString(PyExc_ValueError, "an id that stands for no text");
-        failed = 1;
-    }
-    if (!failed) failed = restore_mask(e, &config, at, count) < 0;
-    PyBuffer_Release(&ids);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
-}
-
-GUARDED(engine_known, (Engine *e, PyObject *none), (e, none))
-GUARDED(engine_restore, (Engine *e, PyObject *args), (e, args))
 GUARDED(engine_row, (Engine *e, PyObject *positions), (e, positions))
 GUARDED(engine_precompute, (Engine *e, PyObject *most), (e, most))
 
@@ -226,8 +184,6 @@ static PyObject *engine_half_full(Engine *e, void *closure) {
 }
 
 static PyMethodDef engine_methods[] = {
-    {"known", (PyCFunction)engine_known_guarded, METH_NOARGS, "The positions whose masks are kept."},
-    {"restore", (PyCFunction)engine_restore_guarded, METH_VARARGS, "Take the mask of a described position for known."},
     {"row", (PyCFunction)engine_row_guarded, METH_O, "The packed mask of some positions, as bytearray."},
     {"precompute", (PyCFunction)engine_precompute_guarded, METH_O,
      "Visit every position, at most so many; how many there are, -1 if more."},

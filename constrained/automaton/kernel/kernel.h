@@ -426,7 +426,6 @@ int walk_json(Walk *walk, const Config *config);
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);
 Py_ssize_t precompute(Engine *engine, Py_ssize_t most);
-int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ssize_t count);
 
 #define MAX_EOS 8 /* ids that may end a text */
 

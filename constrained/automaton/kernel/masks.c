@@ -312,33 +312,6 @@ done:
     return result;
 }
 
-/* Take the mask of `c` for known: all the ids it allows. */
-int restore_mask(Engine *e, const Config *c, const int32_t *ids, Py_ssize_t count) {
-    Tokens *t = e->tokens;
-    Target found = {.touched_count = -1};
-    Config key = *c;
-    const uint32_t *base = NULL;
-    int32_t most = HEAVY;
-    if ((c->kind == TEXT || c->kind == LOOP) && c->depth == 0) {
-        TextSet *set = t->sets[set_of(e, c)];
-        if (text_index(t, set) < 0) return -1;
-        int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
-        if (open < 0 || canonical(e, c, set, open, &key) < 0) return -1;
-        if (set->permissive) {
-            if (!(base = text_base(e, &key))) return -1;
-            most = LISTED;
-        }
-    }
-    int failed = 0;
-    for (Py_ssize_t i = 0; i < count && !failed; i++)
-        if (!base || !(base[ids[i] >> 5] >> (ids[i] & 31) & 1)) failed = list_id(&found, ids[i]) < 0;
-    size_t made = e->rows_made;
-    if (!failed) failed = !keep(e, &key, &found, most, base);
-    e->rows_made = made;
-    free(found.list);
-    return failed ? -1 : 0;
-}
-
 /* everything ahead ------------------------------------------------------------------------------- */
 
 static int discover(Vec *work, Map *seen, const Config *configs, int n) {

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
 from constrained.automaton import Vocabulary
-from constrained.automaton.persist import GrammarWriter
+from constrained.automaton.persist import grammar_entries
 from constrained.decoding.device.explore import RUN
 from constrained.errors import DataError, VocabularyError
 from constrained.files import write_whole
@@ -117,6 +117,4 @@ def digest(tensors: Mapping[str, torch.Tensor]) -> str:
 
 def grammar_digest(grammar: ContextFreeGrammar) -> str:
     """SHA-256 over a grammar's rules and bindings: equal for grammars written and bound alike."""
-    writer = GrammarWriter()
-    root = writer.grammar(grammar)
-    return hashlib.sha256(json.dumps([root, writer.facts()], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(grammar_entries(grammar)).encode()).hexdigest()
