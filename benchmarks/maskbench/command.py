@@ -7,7 +7,7 @@ computed. TBM is the time of one mask and of taking in its token. Both are CPU t
 schema is left out of Python's garbage collection (`gc.freeze`), so that they are those of a machine with nothing else
 to do. A schema passes if every instance is judged right. A second table has the times of the schemas that every engine
 loads: who refuses what is hard has no time for it in the first.
-"ours, in order" admits properties in the schema's order alone (`any_order=False`). Every finished schema is a line of a
+"ours-ordered" admits properties in the schema's order alone (`any_order=False`). Every finished schema is a line of a
 file in `--output`; an interrupted run goes on with what is missing.
 
     constrained bench maskbench --exact           our verdicts and masks beside benchmarks/results/maskbench_exact.json
@@ -38,7 +38,7 @@ from constrained.environments.data import data_file
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
-ENGINES = ("ours", "ours, in order", "llguidance", "xgrammar")
+ENGINES = ("ours", "ours-ordered", "llguidance", "xgrammar")
 RECORD = RESULTS / "maskbench_exact.json"
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
 Text = tuple[Callable[[], object], Callable[[int], bool]]
@@ -102,7 +102,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _command(options: argparse.Namespace) -> str:
     limit = f" --limit {options.limit}" if options.limit else ""
-    engines = "".join(f" --engine {name!r}" if " " in name else f" --engine {name}" for name in options.engine or ())
+    engines = "".join(f" --engine {name}" for name in options.engine or ())
     return f"constrained bench maskbench{limit}{engines} --seconds {options.seconds}"
 
 

@@ -1,4 +1,4 @@
-"""The HTTP side: OpenAI's paths and forms, on Starlette."""
+"""The HTTP server: the paths and messages of OpenAI's API, on Starlette."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_app(
     key: str | None = None,
     hosts: list[str] | None = None,
 ) -> Starlette:
-    """The server as an ASGI application.
+    """Make the server as an ASGI application.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def make_app(
     call_format : str, optional
         How the model writes calls: a name of `constrained.server.conversation.MARKERS`; default: as its template does.
     key : str, optional
-        What requests must carry as ``Authorization: Bearer …``.
+        The key that requests must send as ``Authorization: Bearer …``.
     hosts : list of str, optional
-        Names under which it may be asked; default: any. A page of another site, open in a browser on this machine, can
-        ask for a name of its own that points here.
+        Host names that requests may be sent to; default: any. Without a list, a web page of another site can reach a
+        local server through a host name of its own that points to this machine.
     """
     batches = Batches(loaded, policy, call_format or usual_format(loaded))
     model = loaded.name
@@ -109,7 +109,7 @@ def make_app(
 
 
 async def _next(told: asyncio.Queue, request: Request) -> Any:
-    """What is told next; ClientDisconnect once nobody waits for it."""
+    """Return the next event; raise ClientDisconnect when the client is gone."""
     while True:
         try:
             return await asyncio.wait_for(told.get(), 1.0)
@@ -120,12 +120,12 @@ async def _next(told: asyncio.Queue, request: Request) -> Any:
 
 async def _error(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        error = RequestError(error.detail, status=error.status_code)
-    elif isinstance(error, ConstrainedError) and not isinstance(error, RequestError):
-        error = RequestError(error.message, error.hint)
-    elif not isinstance(error, RequestError):
-        error = RequestError(f"the server failed: {type(error).__name__}", status=500)
-    return JSONResponse(error.body(), status_code=error.status)
+        refused = RequestError(error.detail, status=error.status_code)
+    elif isinstance(error, ConstrainedError):
+        refused = RequestError.of(error)
+    else:
+        refused = RequestError(f"the server failed: {type(error).__name__}", status=500)
+    return JSONResponse(refused.body(), status_code=refused.status)
 
 
 def _completion(answer: Answer, model: str) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _completion(answer: Answer, model: str) -> dict[str, Any]:
 
 
 async def _events(first: str | Answer, told: asyncio.Queue, job: Job, model: str) -> AsyncIterator[str]:
-    """The answer as server-sent events; a call comes in one piece."""
+    """Yield the answer as server-sent events; each call is sent in one piece."""
     head = _head(model, "chat.completion.chunk")
 
     def event(delta: dict[str, Any], finish: str | None = None) -> str:
@@ -151,8 +151,7 @@ async def _events(first: str | Answer, told: asyncio.Queue, job: Job, model: str
             yield event({"content": now})
             now = await told.get()
         if isinstance(now, ConstrainedError):
-            wrong = now if isinstance(now, RequestError) else RequestError(now.message, now.hint, status=500)
-            yield f"data: {json.dumps(wrong.body())}\n\n"
+            yield f"data: {json.dumps(RequestError.of(now, 500).body())}\n\n"
             return
         for i, call in enumerate(now.calls):
             yield event({"tool_calls": [{"index": i, **_tool_call(call)}]})
@@ -187,7 +186,7 @@ def is_loopback(host: str) -> bool:
 
 
 def serve(app: Starlette, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl+C; `ready` gets the address, when it listens.
+    """Serve until Ctrl+C; `ready` is called with the address once the server listens.
 
     Raises
     ------

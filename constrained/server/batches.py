@@ -1,7 +1,7 @@
 """One thread that writes all answers, side by side.
 
-A request joins those that are being written at their next token, and leaves as soon as its answer is whole. Whatever
-needs the knowledge is done in this thread, too.
+A request joins the batch at its next token, and leaves it when its answer is complete. The knowledge is also read and
+followed in this thread.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer that is finished.
+    """A finished answer.
 
     Attributes
     ----------
     said : str
+        The text beside the calls.
     calls : tuple of (str, str)
-        Tools, and their arguments as JSON.
+        The name of a tool and its arguments as JSON.
     finish : str
         "stop", "length" or "tool_calls".
     prompt_tokens, completion_tokens : int
@@ -55,15 +56,15 @@ class Answer:
 
 @dataclass(eq=False)
 class Job:
-    """A request on its way.
+    """A request that is being answered.
 
     Attributes
     ----------
     request : ChatRequest
     tell : callable
-        Gets each piece of what is said, then the Answer or the error; in the writing thread.
+        Called in the writing thread with each piece of text, then with the Answer or the error.
     over : threading.Event
-        Set when nobody waits for the answer any more.
+        Set when the client is gone.
     """
 
     request: ChatRequest
@@ -80,7 +81,7 @@ class Job:
 
 
 class Batches:
-    """Answers requests with one model, in a thread of its own.
+    """Answers requests with one model, in its own thread.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class Batches:
         threading.Thread(target=self._work, name="constrained-serve", daemon=True).start()
 
     def submit(self, job: Job) -> None:
-        """Let a request be answered.
+        """Queue a request.
 
         Raises
         ------
@@ -107,7 +108,7 @@ class Batches:
         """
         with self._lock:
             if self._open >= bounds.WAITING:
-                raise RequestError(f"{self._open} requests are waiting", "come again later", status=429)
+                raise RequestError(f"{self._open} requests are waiting", "try again later", status=429)
             self._open += 1
         self._jobs.put(job)
 
@@ -116,7 +117,7 @@ class Batches:
             self._write_from([self._jobs.get()])
 
     def _write_from(self, first: list[Job]) -> None:
-        """Answer requests, `first` and those that join, until none is left."""
+        """Answer `first` and the requests that join them, until none is left."""
         writing: dict[Writing, Job] = {}
 
         def arrive(room: int) -> Iterator[Writing]:
@@ -140,10 +141,10 @@ class Batches:
                 self._end(job, _failed(error))
 
     def _guarded(self, job: Job, do: Callable[[Job], Any]) -> Any:
-        """What `do` returns; None after an error, which is told."""
+        """Return ``do(job)``; report an error to the client and return None."""
         try:
             if job.late:
-                raise RequestError(f"it took longer than {bounds.SECONDS:.0f} s", status=504)
+                raise RequestError(f"the answer took longer than {bounds.SECONDS:.0f} s", status=504)
             return do(job)
         except ConstrainedError as error:
             self._end(job, error)
@@ -182,12 +183,12 @@ class Batches:
         return not job.late
 
     def _parts(self, job: Job, final: bool) -> tuple[str, str]:
-        """(what is said, calls) of the text so far; what may be the beginning of a call is held back."""
+        """Split the text so far into (what is said, calls); the possible beginning of a call is held back."""
         assert job.writable is not None
         text, marker, form = job.text, self.conversations.marker, job.writable.form
         if form is None:
             return text, ""
-        if job.request.schema is not None:  # JSON, too: only the whole tells
+        if job.request.schema is not None:  # both are JSON: only the whole text decides which
             called = text.startswith(marker) and (marker != "{" or form.read(text))
             return ("", "") if not final else ("", text) if called else (text, "")
         if marker == "{":
@@ -209,14 +210,14 @@ class Batches:
             job.tell(said[job.sent :])
         grammar, form = job.writable.grammar, job.writable.form
         calls = () if form is None else tuple(_calls(form, text, self.conversations.marker))
-        # the masks end a text within its limit: what did not end by itself ended there
+        # the masks finish a text within its limit: without an end-of-text token, the limit ended it
         ended = written.complete if grammar is None else job.request.schema is not None or written.end is not None
         finish = "tool_calls" if calls else "stop" if ended else "length"
         return Answer(said, calls, finish, written.prompt_tokens, written.completion_tokens)
 
 
 def _calls(form: CallForm, text: str, marker: str) -> Iterator[tuple[str, str]]:
-    """Each call in a text: its tool, and its arguments as they are written."""
+    """Yield the tool of each call in a text, and its arguments as they are written."""
     for one in re.split(rf"\n(?={re.escape(marker)})", text) if text else ():
         call = form.read(one)
         assert call is not None, "the masks wrote it"

@@ -1,4 +1,4 @@
-"""A request for a chat completion, as OpenAI's API takes it: read, and refused with the reason."""
+"""Read a request for a chat completion in the form of OpenAI's API; refuse what isn't served, with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "function_call": (None,),
     "modalities": (None, ["text"]),
 }
-"""Fields that would change the answer in a way that isn't served, and the values that ask for nothing."""
+"""Fields that aren't supported, with the values that have no effect."""
 
 
 class RequestError(ConstrainedError):
@@ -32,7 +32,7 @@ class RequestError(ConstrainedError):
     Attributes
     ----------
     status : int
-        Of HTTP.
+        The HTTP status.
     param : str or None
         The field that is wrong.
     """
@@ -41,25 +41,32 @@ class RequestError(ConstrainedError):
         self.status, self.param = status, param
         super().__init__(message, hint)
 
+    @classmethod
+    def of(cls, error: ConstrainedError, status: int = 400) -> RequestError:
+        """Return an error of the library as one of the request's, in the names that a request has for things."""
+        if isinstance(error, RequestError):
+            return error
+        return cls(error.message, error.hint and error.hint.replace("max_new_tokens", "max_tokens"), status=status)
+
     def body(self) -> dict[str, Any]:
-        """As OpenAI's API tells an error."""
+        """Return the body of the answer, in the form of OpenAI's API."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": None}}
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """What is asked for.
+    """A request for a chat completion.
 
     Attributes
     ----------
     messages : list of dict
-        Their contents are texts.
+        Each content is one text.
     tools : list of dict
     choice : str
         "none", "auto" or "required".
     named : str
-        The one tool that is to be called; "" for any.
+        The tool that must be called; "" for any.
     schema : object
         Of `response_format`; None: any text.
     max_tokens : int
@@ -98,7 +105,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
     Raises
     ------
     RequestError
-        A field is missing or wrong, or asks for what isn't served.
+        A field is missing, wrong, or not supported.
     """
     if not isinstance(body, dict):
         raise RequestError(f"a request is a JSON object, not {_kind(body)}")
@@ -142,7 +149,9 @@ def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _message(given: Any, where: str) -> dict[str, Any]:
     if not isinstance(given, dict) or given.get("role") not in ROLES:
-        raise RequestError(f"{where} has no role", f"one of: {', '.join(ROLES)}", param=where)
+        role = given.get("role") if isinstance(given, dict) else None
+        what = f"{where} has the role {role!r:.80}" if role is not None else f"{where} has no role"
+        raise RequestError(what, f"roles are: {', '.join(ROLES)}", param=where)
     message = {"role": given["role"], "content": _content(given.get("content"), where)}
     if given["role"] == "assistant" and given.get("tool_calls"):
         calls = given["tool_calls"]
@@ -155,18 +164,18 @@ def _message(given: Any, where: str) -> dict[str, Any]:
 
 
 def _content(content: Any, where: str) -> str:
-    """A message's text; parts of text are joined."""
+    """Return a message's text, with parts joined."""
     if isinstance(content, list):
         parts = [
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
         ]
         if not all(isinstance(part, str) for part in parts):
-            raise RequestError(f"{where}: its content has parts that are no text", "only text is read", param=where)
+            raise RequestError(f"{where}: the content has parts that are no text", "only text is read", param=where)
         content = "".join(map(str, parts))
     if content is None:
         return ""
     if not isinstance(content, str) or any("\ud800" <= character <= "\udfff" for character in content):
-        raise RequestError(f"{where}: its content is no text", param=where)
+        raise RequestError(f"{where}: the content is no text", param=where)
     return content
 
 

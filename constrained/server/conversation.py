@@ -1,7 +1,7 @@
-"""From a request to what the model reads and may write.
+"""From a request to the model's prompt and the grammar of its answer.
 
-The conversation is the path: calls and their results, what was said and what the user answered. Where it stands decides
-which calls the knowledge admits next.
+The conversation is the path: calls and their results, the assistant's texts and the user's answers. The knowledge
+follows it, and admits the calls that may come next.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from constrained.server.chat_request import ChatRequest, RequestError
 Value = TypeVar("Value")
 
 MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
-"""Form of calls -> what a call begins with; "{" only where it begins the answer."""
+"""Form of calls -> the text that a call begins with; "{" counts only at the beginning of the answer."""
 
 
 def _without(marker: str) -> str:
-    """A regular expression for texts that don't hold `marker`, whose first character is like none of its others."""
+    """Return a regular expression for texts without `marker`, whose first character occurs in it only once."""
     first, rest = marker[0], marker[1:]
     broken = "|".join(f"{marker[: i + 1]}(?:[^{first}{one}][^{first}]*)?" for i, one in enumerate(rest))
     return f"(?:[^{first}]+(?:{broken})*|(?:{broken})+)"
@@ -41,16 +41,16 @@ _BESIDE = {
     "<tool_call>": Grammar.from_lark(f"%declare CALL\nstart: CALL | text [CALL]\ntext: /{_without('<tool_call>')}/\n"),
     "{": Grammar.from_lark("%declare CALL\nstart: CALL | /\\s*[^\\s{][\\s\\S]*/\n"),
 }
-"""A call, or what is said, of which neither can be taken for the other."""
+"""Marker -> a call or a text, neither of which can be taken for the other."""
 
 _SEVERAL = Grammar.from_lark(f'%declare CALL\nstart: CALL ("\\n" CALL)~0..{bounds.CALLS - 1}\n')
-"""Calls in Hermes's form, one below the other."""
+"""One or more calls in Hermes's form, each on its own line."""
 
 
 class Writable(NamedTuple):
-    """What the model may write, and how it is read.
+    """What the model may write, and how its calls are read.
 
-    `grammar` is None where everything may be said, `form` where no call may be written.
+    `grammar` is None for any text, `form` is None where no call is allowed.
     """
 
     grammar: Grammar | None
@@ -58,7 +58,7 @@ class Writable(NamedTuple):
 
 
 class Conversations:
-    """What the knowledge admits in conversations, which may be many at a time.
+    """Follows conversations with the knowledge, to find what may come next in each.
 
     Parameters
     ----------
@@ -70,16 +70,16 @@ class Conversations:
 
     def __init__(self, policy: Source | None, call_format: str):
         self.policy, self.call_format, self.marker = policy, call_format, MARKERS[call_format]
-        self._knowledge = _Kept[ActionKnowledge](bounds.TOOL_LISTS)
-        self._points = _Kept[_Point](bounds.CONVERSATIONS)
+        self._knowledge = _Recent[ActionKnowledge](bounds.TOOL_LISTS)
+        self._points = _Recent[_Point](bounds.CONVERSATIONS)
 
     def knowledge(self, tools: list[dict[str, Any]], follow: dict[str, list[str]] | None = None) -> ActionKnowledge:
-        """The tools of a request, under the policy; without one, `follow` is as in `ActionKnowledge.from_tools`.
+        """Return the knowledge of a request's tools and the policy, or, without a policy, `follow` (see `from_tools`).
 
         Raises
         ------
         RequestError
-            They can't be read, or the policy doesn't fit them.
+            The tools can't be read, or the policy doesn't fit them.
         """
 
         def read() -> ActionKnowledge:
@@ -98,12 +98,12 @@ class Conversations:
         return self._knowledge.get(_digest([tools, follow]), read)
 
     def writable(self, request: ChatRequest) -> Writable:
-        """What the model may write next.
+        """Return what the model may write next.
 
         Raises
         ------
         RequestError
-            A call in the conversation was not admitted, or nothing that is asked for is admitted now.
+            A call in the conversation was not admitted, or nothing that the request asks for is admitted now.
         """
         said = None if request.schema is None else _schema_grammar(request.schema)
         if not request.tools:
@@ -140,19 +140,19 @@ class Conversations:
         return _BESIDE[self.marker].bind(CALL=calls)
 
     def _bound(self, point: _Point, named: str) -> tuple[ActionKnowledge, bool]:
-        """The knowledge with the calls that are admitted now, and whether something may be said."""
+        """Return the knowledge bound to the calls that are admitted now, and whether a text is admitted."""
         tools = point.knowledge.tools
         assert tools is not None
         view, message = tools.view(point.memory), _speaks(point.knowledge)
         may_say = not message or slot_of(message) in map(slot_of, point.knowledge.bind_view(view).may_follow)
         if message:
-            view.pop(slot_of(message), None)  # it is said as it is, not written as a call
+            view.pop(slot_of(message), None)  # it is written as plain text, not as a call
         if named:
             view = {slot_of(named): view.get(slot_of(named), [])}
         return point.knowledge.bind_view(view), may_say
 
     def _follow(self, knowledge: ActionKnowledge, request: ChatRequest) -> _Point:
-        """Where a conversation stands; what was followed before is not followed again."""
+        """Return the point that a conversation has reached; points that were reached before are kept."""
         assert knowledge.tools is not None
         point = _Point(knowledge, knowledge.tools.policy.initial, {}, "")
         key = _digest(request.tools)
@@ -164,7 +164,7 @@ class Conversations:
 
 
 class _Point(NamedTuple):
-    """A point of a conversation: what may follow, what is known, calls without a result (by id), what was said last."""
+    """A point of a conversation: the knowledge there, the memory, calls without a result by id, and the last text."""
 
     knowledge: ActionKnowledge
     memory: Memory
@@ -181,7 +181,7 @@ def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
         memory = tools.policy.told(memory, speaks, {"content": said}, message["content"])
     elif role == "tool":
         if message["tool_call_id"] not in waiting:
-            raise RequestError(f"{where} is the result of no call before it", param=where)
+            raise RequestError(f"{where} is the result of a call that isn't in the conversation", param=where)
         memory = tools.policy.told(memory, *waiting[message["tool_call_id"]], message["content"])
     elif role == "assistant":
         calls = [
@@ -202,7 +202,7 @@ def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
 
 
 def _speaks(knowledge: ActionKnowledge) -> str:
-    """The action that says something to the user, if the policy has one and the request no tool for it."""
+    """Return the policy's action for a message to the user; "" if it has none."""
     assert knowledge.tools is not None
     return knowledge.tools.policy.message
 
@@ -218,8 +218,8 @@ def _name(tool: Any) -> Any:
     return tool.get("function", tool).get("name")
 
 
-class _Kept(OrderedDict[str, Value]):
-    """The values that were used last, `most` of them."""
+class _Recent(OrderedDict[str, Value]):
+    """A cache of the `most` values that were used last."""
 
     def __init__(self, most: int):
         super().__init__()
@@ -238,20 +238,20 @@ def _digest(value: Any) -> str:
 
 
 def usual_format(loaded: LanguageModel) -> str:
-    """The form of calls that the model's chat template shows; JSON, if it shows none."""
+    """Return the form of calls in the model's chat template; "json" if it has none."""
     template = str(getattr(loaded.tokenizer, "chat_template", None))
     return "hermes" if "<tool_call>" in template else "llama" if '"parameters"' in template else "json"
 
 
 def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowledge | None, explain: bool) -> str:
-    """What the model reads: the conversation in its chat template; as plain lines if it has none.
+    """Return the model's prompt: the conversation in its chat template, or as plain lines if it has none.
 
     Parameters
     ----------
     loaded : LoadedModel
     request : ChatRequest
     knowledge : ActionKnowledge or None
-        Of the request's tools.
+        The knowledge of the request's tools.
     explain : bool
         Put the knowledge's text into the system message even where the template describes tools.
 
