@@ -203,7 +203,7 @@ class Alternatives:
             case "anyOf":
                 branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
                 if not self._evaluated(part):
-                    return [[[branch] for branch in branches]]
+                    return [[[branch] for branch in self._with_one_list(part, branches)]]
                 sets = (s for size in range(1, len(branches) + 1) for s in combinations(branches, size))
                 self.limits.check("schema", 1 << len(branches), _TOO_MANY, "leave unevaluated… out")
                 return [[list(chosen) for chosen in sets]]  # what each branch that holds has evaluated counts
@@ -226,6 +226,21 @@ class Alternatives:
                     out.append([[without], [having, *([schema] if schema else [])]])
                 return out
         return []
+
+    def _with_one_list(self, part: Subschema, branches: list[Subschema]) -> list[Subschema]:
+        """Return the branches of an anyOf, those that only list values as one: a choice of many is costly."""
+        for branch in branches:
+            self.check(branch)
+        lists = [branch for branch in branches if _only_lists(branch) and listed_by(branch) is not None]
+        if len(lists) < 2:
+            return branches
+        every = {}
+        for branch in lists:
+            kept = listed_by(branch) or set()
+            values = branch["enum"] if "enum" in branch else [branch["const"]]
+            every.update((identity(value), value) for value in values if identity(value) in kept)
+        others = [branch for branch in branches if branch not in lists]
+        return [part.made({"enum": list(every.values())}, "anyOf lists"), *others]
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
         """Return a keyword as a condition on the names of an object, if it is one, and names are nowhere counted."""

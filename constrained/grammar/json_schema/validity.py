@@ -8,7 +8,7 @@ from typing import Protocol
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, Witness, exact, identity
 from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.finite_automata import nfa
+from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.strings import trees, unmatched
 from constrained.limits import Limits
@@ -46,6 +46,7 @@ class Validator:
     def __init__(self, alternatives: Resolver):
         self.alternatives = alternatives
         self._widely = False
+        self._texts: dict[tuple[Constraints, bool], list[tuple[Nfa, bool]]] = {}
 
     @contextmanager
     def widely(self) -> Iterator[None]:
@@ -79,11 +80,13 @@ class Validator:
         return above and below and (of is None or number % of == 0) and not of_any
 
     def _string(self, value: str, constraints: Constraints) -> bool:
-        fitting, without = trees(constraints, self._widely), unmatched(constraints, self._widely)
+        key = constraints, self._widely
+        if key not in self._texts:
+            fitting, without = trees(constraints, self._widely), unmatched(constraints, self._widely)
+            every = [(tree, True) for tree in fitting] + [(tree, False) for tree in without]
+            self._texts[key] = [(nfa(tree, constraints.limits), wanted) for tree, wanted in every]
         return _counted(value, constraints, "Length") and all(
-            nfa(tree, constraints.limits).accepts(value) == wanted
-            for found, wanted in ((fitting, True), (without, False))
-            for tree in found
+            automaton.accepts(value) == wanted for automaton, wanted in self._texts[key]
         )
 
     def _array(self, value: list, constraints: Constraints) -> bool:

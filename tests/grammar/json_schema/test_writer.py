@@ -417,3 +417,16 @@ def test_members_that_must_be_there_and_their_greatest_number_hold_in_any_order(
     assert not grammar.is_prefix('{"a": "x"') and not grammar.matches('{"b": 0}')
     with pytest.raises(GrammarError, match="no value is valid"):
         Grammar.from_json_schema({**schema, "maxProperties": 1})
+
+
+def test_branches_of_an_anyof_that_list_values_are_one_list():
+    lists = [{"enum": [1, "a"]}, {"const": True}, {"enum": ["b", {"k": 1}], "type": "string"}, {"pattern": "^x$"}]
+    grammar = Grammar.from_json_schema({"anyOf": [*lists, {"type": "null"}], "not": {"const": "a"}})
+    assert all(grammar.matches(text) for text in ("1", "true", '"b"', '"x"', "null", "2.5"))  # a number has no pattern
+    assert not any(grammar.matches(text) for text in ('"a"', '"c"'))
+    many = [{"enum": [f"t{i}"]} for i in range(300)]
+    patterns = [{"properties": {"a": {"pattern": f"^t{i}$"}}} for i in range(30)]
+    tasks = Grammar.from_json_schema({"type": "object", "properties": {"a": {"anyOf": many}}, "anyOf": patterns})
+    assert tasks.matches('{"a": "t7"}') and not tasks.matches('{"a": "t31"}')
+    with pytest.raises(GrammarError, match="#/anyOf/0/enum: '5' is not a list of JSON values"):
+        Grammar.from_json_schema({"anyOf": [{"enum": 5}, {"enum": [5]}]})
