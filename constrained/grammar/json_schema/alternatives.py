@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import combinations
 from operator import itemgetter
+from typing import Any
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
@@ -234,7 +235,7 @@ class Alternatives:
         lists = [branch for branch in branches if _only_lists(branch) and listed_by(branch) is not None]
         if len(lists) < 2:
             return branches
-        every = {}
+        every: dict[Any, Any] = {}
         for branch in lists:
             kept = listed_by(branch) or set()
             values = branch["enum"] if "enum" in branch else [branch["const"]]
