@@ -60,14 +60,14 @@ def _scoped(node: Node, env: positions.Env) -> Node:
     return nodes.Scoped(node, values)
 
 
-def either(one: Grammar, other: Grammar | str) -> Grammar:
-    """The texts of two grammars, or of one and a text."""
-    return _two().bind(ONE=one, OTHER=other)
-
-
 @cache
-def _two() -> Grammar:
-    return Grammar.from_lark("%declare ONE OTHER\nstart: ONE | OTHER\n")
+def _either() -> Grammar:
+    return Grammar.from_lark("%declare FIRST SECOND\nstart: FIRST | SECOND\n")
+
+
+def either(first: Grammar, second: Grammar | str) -> Grammar:
+    """The texts of two grammars, or of a grammar and one more text."""
+    return _either().bind(FIRST=first, SECOND=second)
 
 
 def nonempty(grammar: Grammar) -> Grammar:

@@ -307,7 +307,7 @@ def _similar(text: str, openings: Iterable[State]) -> list[str]:
         if beginning and not text.startswith(beginning):
             matcher = SequenceMatcher(None, text[: len(beginning) + 1].casefold(), beginning.casefold())
             found.append((matcher.ratio(), beginning))
-    return [beginning for ratio, beginning in sorted(found, key=lambda one: -one[0])[:2] if ratio >= _SIMILAR]
+    return [beginning for ratio, beginning in sorted(found, key=lambda pair: -pair[0])[:2] if ratio >= _SIMILAR]
 
 
 def _expected(trace: Trace, source_map: SourceMap) -> list[Expected]:

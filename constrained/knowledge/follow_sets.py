@@ -36,7 +36,7 @@ class ActionFollowSets(FollowSets[Actions]):
         return None if isinstance(node, (Call, nodes.Var)) else self.end if is_step(node) else {}
 
     def union(self, sets: Iterable[Actions]) -> Actions:
-        return {action: None for one in sets for action in one}
+        return {action: None for actions in sets for action in actions}
 
     def split(self, found: Actions) -> tuple[Actions, bool]:
         return {action: None for action in found if action != END}, END in found

@@ -198,7 +198,7 @@ class _Writer:
         """Variable -> its name in the file, which no object, no rule and no other variable has."""
         every = [p.name for p in action.parameters]
         conditions = [action.precondition, *(effect.condition for effect in action.effects)]
-        quantified = (part for one in conditions for part in parts_in(one) if isinstance(part, Quantified))
+        quantified = (part for condition in conditions for part in parts_in(condition) if isinstance(part, Quantified))
         every += [v.name for part in quantified for v in part.variables]
         every += [v.name for effect in action.effects for v in effect.variables]
         taken = {*self.domain.constants, *self.domain.undeclared, *self.rules.values(), "start", *_TAKEN}

@@ -56,7 +56,7 @@ def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a type; what it refers to is added to `defs`."""
     origin, given = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        words = [one if isinstance(one, str) else getattr(one, "description", None) for one in given[1:]]
+        words = [note if isinstance(note, str) else getattr(note, "description", None) for note in given[1:]]
         found = _schema(given[0], where, defs)
         return {**found, "description": text} if (text := next(filter(None, words), None)) else found
     if kind is Any:
@@ -66,16 +66,16 @@ def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
     if origin is typing.Literal:
         return {"enum": list(given)}
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [_schema(one, where, defs) for one in given]}
+        return {"anyOf": [_schema(member, where, defs) for member in given]}
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [one.value for one in kind]}
+        return {"enum": [member.value for member in kind]}
     if hasattr(kind, "model_json_schema"):
         schema = kind.model_json_schema()
         defs.update(schema.pop("$defs", {}))
         return schema
     if typing.is_typeddict(kind):
         hints = typing.get_type_hints(kind, include_extras=True)
-        properties = {name: _schema(one, where, defs) for name, one in hints.items()}
+        properties = {name: _schema(hint, where, defs) for name, hint in hints.items()}
         return {"type": "object", "properties": properties, "required": sorted(kind.__required_keys__)}
     if (origin or kind) in (list, set, Sequence):
         return {"type": "array", "items": _schema(given[0] if given else Any, where, defs)}
@@ -90,8 +90,8 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     summary, described = " ".join(text.split("\n\n")[0].split()), {}
     heading = next((i for i, line in enumerate(lines) if _HEADING.match(line)), None)
     if heading is None:
-        found = (re.match(r"\s*:param\s+(?:[^:]*\s)?(\w+):\s*(.*)", line) for line in lines)
-        described = {one[1]: one[2].strip() for one in found if one}
+        matches = (re.match(r"\s*:param\s+(?:[^:]*\s)?(\w+):\s*(.*)", line) for line in lines)
+        described = {match[1]: match[2].strip() for match in matches if match}
         return summary.partition(" :param")[0], described
     below = lines[heading + 1 :]
     name = ""

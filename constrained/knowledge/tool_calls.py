@@ -44,9 +44,9 @@ class CallForm:
             raise KnowledgeError(f"there is no tool {name!r}", f"the tools are: {', '.join(self.schemas)}")
         schema = self.schemas[name]
         listed = self.order.get(name) or list(schema.get("properties", {}))
-        names = dict.fromkeys([*(one for one in listed if one in arguments), *arguments])
+        names = dict.fromkeys([*(name for name in listed if name in arguments), *arguments])
         inner = schema.get("properties", {})
-        ordered = {one: _in_order(arguments[one], inner.get(one), schema) for one in names}
+        ordered = {name: _in_order(arguments[name], inner.get(name), schema) for name in names}
         text = json.dumps(ordered, ensure_ascii=False, separators=self._separators)
         return text.join(call_around(self.template, name))
 
@@ -115,16 +115,16 @@ def plain(value: Any) -> Any:
 
 def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
     """Every action among actions, calls and messages (OpenAI's and Anthropic's); only the assistant's hold calls."""
-    for one in map(plain, actions):
-        if not isinstance(one, Mapping) or "role" not in one:
-            if not isinstance(one, Mapping) or one.get("type") not in _NO_CALLS:
-                yield one
-        elif one["role"] == "assistant":
-            asked = one.get("tool_calls") or ()
+    for action in map(plain, actions):
+        if not isinstance(action, Mapping) or "role" not in action:
+            if not isinstance(action, Mapping) or action.get("type") not in _NO_CALLS:
+                yield action
+        elif action["role"] == "assistant":
+            asked = action.get("tool_calls") or ()
             if not isinstance(asked, (list, tuple)):
                 raise KnowledgeError(f"tool_calls are {asked!r:.80}", "give a list of calls")
             yield from asked
-            content = one.get("content")
+            content = action.get("content")
             blocks = content if isinstance(content, list) else ()
             yield from (block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use")
 
@@ -145,8 +145,8 @@ def _in_order(value: Any, schema: Any, root: Any) -> Any:
         return value
     properties = schema.get("properties")
     if isinstance(value, dict) and isinstance(properties, dict):
-        names = dict.fromkeys([*(one for one in properties if one in value), *value])
+        names = dict.fromkeys([*(name for name in properties if name in value), *value])
         return {name: _in_order(value[name], properties.get(name), root) for name in names}
     if isinstance(value, list):
-        return [_in_order(one, schema.get("items"), root) for one in value]
+        return [_in_order(item, schema.get("items"), root) for item in value]
     return value

@@ -57,7 +57,7 @@ def read_tools(tools: Any, limits: Limits) -> list[Tool]:
     """
     if callable(tools) or isinstance(tools, (list, tuple)):
         listed = tools if isinstance(tools, (list, tuple)) else [tools]
-        tools = [python_tool(one) if callable(one) else one for one in listed]
+        tools = [python_tool(tool) if callable(tool) else tool for tool in listed]
     given = read_schema(tools, limits, "a list of tools")
     if isinstance(given, Mapping) and "tools" in given:
         given = given["tools"]
@@ -65,7 +65,7 @@ def read_tools(tools: Any, limits: Limits) -> list[Tool]:
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
-    found = [_tool(one, i) for i, one in enumerate(given)]
+    found = [_tool(tool, i) for i, tool in enumerate(given)]
     names = [tool.name for tool in found]
     for name in names:
         if names.count(name) > 1:
@@ -174,12 +174,12 @@ def _has_slot(schema: Any) -> bool:
     """Whether the keyword "x-slot" stands anywhere in a schema."""
     found, seen = [schema], set()
     while found:
-        one = found.pop()
-        if id(one) not in seen and isinstance(one, (dict, list)):
-            seen.add(id(one))
-            if isinstance(one, dict) and not isinstance(one.get("x-slot", {}), dict):
+        part = found.pop()
+        if id(part) not in seen and isinstance(part, (dict, list)):
+            seen.add(id(part))
+            if isinstance(part, dict) and not isinstance(part.get("x-slot", {}), dict):
                 return True
-            found += one.values() if isinstance(one, dict) else one
+            found += part.values() if isinstance(part, dict) else part
     return False
 
 
@@ -318,7 +318,7 @@ def _type(schema: Any, depth: int) -> str:
         return " | ".join([json.dumps(v, ensure_ascii=False) for v in values[:_VALUES]] + more)
     for keyword in ("anyOf", "oneOf"):
         if isinstance(schema.get(keyword), list):
-            return " | ".join(dict.fromkeys(_type(one, depth) for one in schema[keyword]))
+            return " | ".join(dict.fromkeys(_type(option, depth) for option in schema[keyword]))
     if isinstance(schema.get("$ref"), str):
         return schema["$ref"].rsplit("/", 1)[-1].lstrip("#") or "the same again"
     kind = schema.get("type", "any")

@@ -96,7 +96,7 @@ class UnorderedActions:
         """The grammars that a slot is bound to, as nodes: of the slot itself, or of each key."""
         value = self._grammar.bindings.get(slot.name, ())
         if isinstance(value, dict):
-            keys = [key for key, one in value.items() if isinstance(one, Grammar)]
+            keys = [key for key, values in value.items() if isinstance(values, Grammar)]
             return [nodes.Related(nodes.AT, slot, nodes.Literal(key)) for key in keys]
         return [slot] if isinstance(value, Grammar) else []
 

@@ -96,13 +96,13 @@ class Block:
     @classmethod
     def of(cls, needs: Sequence[Sequence[int]], adds: Sequence[Sequence[int]], facts: int) -> Block:
         """The arrays of some operators' preconditions and effects, where there are so many facts."""
-        lengths = np.array([len(one) for one in needs], dtype=np.intp)
-        adders = np.repeat(np.arange(len(adds)), [len(one) for one in adds]) if adds else np.zeros(0, np.intp)
-        flat = np.array([fact for one in adds for fact in one], dtype=np.intp)
+        lengths = np.array([len(facts) for facts in needs], dtype=np.intp)
+        adders = np.repeat(np.arange(len(adds)), [len(facts) for facts in adds]) if adds else np.zeros(0, np.intp)
+        flat = np.array([fact for facts in adds for fact in facts], dtype=np.intp)
         order = np.argsort(flat, kind="stable")
         supporters = np.split(adders[order], np.searchsorted(flat[order], np.arange(1, facts)))
         return cls(
-            np.array([fact for one in needs for fact in one], dtype=np.intp),
+            np.array([fact for facts in needs for fact in facts], dtype=np.intp),
             np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp) if len(needs) else lengths,
             flat, adders, supporters,
         )  # fmt: skip
@@ -277,7 +277,7 @@ class Grounding:
             else:
                 known = self._number(condition)
                 self.derived.add(known)
-                self.axioms += [(tuple(found), known)] if every else [((one,), known) for one in found]
+                self.axioms += [(tuple(found), known)] if every else [((part,), known) for part in found]
                 self._check_size()
         return known
 

@@ -121,8 +121,8 @@ class _Order:
         """What must still be made true for an action, or for what makes that true, and so on."""
         found: set[Term] = set()
         work = [action]
-        for one in work:
-            for term in self.open[one] - found:
+        for maker in work:
+            for term in self.open[maker] - found:
                 found.add(term)
                 work += self.makers.get(term, ())
         return found

@@ -77,7 +77,7 @@ class PackedTask:
         for operator, (mask, flip) in enumerate(self._needs):
             rarest = sorted(places(mask & ~flip), key=common.__getitem__)[:2]
             for fact in places(mask):
-                other = next((one for one in rarest if one != fact), TRUE)
+                other = next((candidate for candidate in rarest if candidate != fact), TRUE)
                 (self._denying if flip >> fact & 1 else self._needing)[fact].add(operator, other)
         self.changing = 0
         for changed in (*self.adds, *self.deletes):

@@ -291,7 +291,7 @@ class _Run:
         for fact in candidates:
             if several and any(fact[position] != value for position, value in known):
                 continue
-            if step.equal and any(fact[one] != fact[other] for one, other in step.equal):
+            if step.equal and any(fact[first] != fact[second] for first, second in step.equal):
                 continue
             for position, slot, members in new:
                 value = fact[position]

@@ -158,7 +158,9 @@ class _WidthSearch:
         for place in places(kept):
             barred |= self.undoing[place]
         operators = self.relaxed.operators(self.packed.unpacked(state), barred)
-        return None if operators is None else reduce(or_, (self.packed.adds[one] for one in operators), 0) & ~state
+        if operators is None:
+            return None
+        return reduce(or_, (self.packed.adds[operator] for operator in operators), 0) & ~state
 
     def _novelty(self, node: _Node, before: int) -> int:
         """1: with a fact that no such state had before; 2: with such a pair of facts; 3: neither."""

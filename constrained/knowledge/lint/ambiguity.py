@@ -113,13 +113,13 @@ def _compare_all(
 ) -> Iterator[Finding]:
     heads = {name: _head(opening) for name, opening in openings.items()}
     where = "at the start" if state.last == START else f"after '{state.last}'"
-    for one, other in combinations(openings, 2):
-        length = min(len(heads[one]), len(heads[other]))
-        if heads[one][:length] != heads[other][:length] or (one, other) in told:
+    for earlier, later in combinations(openings, 2):
+        length = min(len(heads[earlier]), len(heads[later]))
+        if heads[earlier][:length] != heads[later][:length] or (earlier, later) in told:
             continue  # most actions are told apart at once
-        if all(_same_everywhere(state.grammar.rules[name]) for name in (one, other)):
-            told.add((one, other))
-        for kind, first, second, text in _compare(one, openings[one], other, openings[other], work):
+        if all(_same_everywhere(state.grammar.rules[name]) for name in (earlier, later)):
+            told.add((earlier, later))
+        for kind, first, second, text in _compare(earlier, openings[earlier], later, openings[later], work):
             if (kind, first, second) not in told:
                 told.add((kind, first, second))
                 yield (_same if kind == SAME else _prefix)(where, first, second, text, outline)
@@ -130,7 +130,7 @@ def _same_everywhere(rule: Rule) -> bool:
     return not rule.params and ends_step(rule.body)
 
 
-def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
+def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
     """(kind, action, action, a shortest text): both admit the text, or the second action begins with it."""
     found: dict[tuple[str, str, str], str] = {}
     queue = deque([(b"", a, b)])
@@ -138,12 +138,12 @@ def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tupl
     while queue:
         text, a, b = queue.popleft()
         if text and a.accepting and b.accepting:
-            found.setdefault((SAME, one, other), _decoded(text))
+            found.setdefault((SAME, first, second), _decoded(text))
             break  # nothing new comes after it
         if text and a.accepting:
-            found.setdefault((PREFIX, one, other), _decoded(text))
+            found.setdefault((PREFIX, first, second), _decoded(text))
         elif text and b.accepting:
-            found.setdefault((PREFIX, other, one), _decoded(text))
+            found.setdefault((PREFIX, second, first), _decoded(text))
         for byte in distinct_bytes(a, b):
             work.count(a, b)
             after_a, after_b = a.step(byte), b.step(byte)

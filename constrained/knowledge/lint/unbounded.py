@@ -118,19 +118,19 @@ def bounded_pattern(pattern: str) -> str:
 
 
 def _imported(imported: OutlineEntry, definition: Definition | None) -> Iterator[Finding]:
-    def parts(one: Definition) -> Iterator[Definition]:
-        names = ((body, item) for body in one.bodies for item in walk(body.options) if isinstance(item, Name))
+    def parts(owner: Definition) -> Iterator[Definition]:
+        names = ((body, item) for body in owner.bodies for item in walk(body.options) if isinstance(item, Name))
         return (part for body, item in names if (part := body.scope.definition(item.text)) is not None)
 
-    def name(one: Definition) -> str:
-        return word_at(one.scope.source.text, one.at)
+    def name(terminal: Definition) -> str:
+        return word_at(terminal.scope.source.text, terminal.at)
 
-    terminals = [one for one in reached([definition] if definition else [], parts) if one.terminal]
-    for one in sorted(terminals, key=name):
-        for shown in (shown for body in one.bodies for _, shown in _unbounded(body.options)):
+    terminals = [terminal for terminal in reached([definition] if definition else [], parts) if terminal.terminal]
+    for terminal in sorted(terminals, key=name):
+        for shown in (shown for body in terminal.bodies for _, shown in _unbounded(body.options)):
             yield Finding(
                 "endless-text",
-                f"the imported {imported.name} may match without end: {name(one)} is {shown}",
+                f"the imported {imported.name} may match without end: {name(terminal)} is {shown}",
                 f"define a bounded one here, such as `{imported.name}: /.../` with {{1,{_BOUND}}} in place of * and +",
                 imported.span,
             )

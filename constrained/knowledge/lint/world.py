@@ -70,7 +70,7 @@ class _Uses:
         own = any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
         own = own or (bool(self.initial) and not world.goals)
         self.elsewhere = not own  # what holds at the start is said by problems in other files
-        self.asked = {literal.predicate for one in conditions for literal in literals_in(one)}
+        self.asked = {literal.predicate for condition in conditions for literal in literals_in(condition)}
 
     def never_true(self) -> Iterator[Finding]:
         """Conditions that can never hold."""

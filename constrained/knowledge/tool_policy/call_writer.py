@@ -1,7 +1,7 @@
-"""Write the calls of one tool in one memory, argument by argument.
+"""The calls of one tool that are admitted now, as a grammar that is expanded lazily, argument by argument.
 
-What may be written next depends on what was written before, on what is known, and on whether the rest of the call can
-still meet every condition; it is worked out when the text gets there.
+What may be written next depends on the arguments so far, on what is known, and on whether the rest of the call can
+still meet every condition. It is worked out when the text gets there.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from constrained.knowledge.tool_policy.narrowing import schema_of
 
 
 class _Free:
-    """Stands for a value of a tool's call that may be anything: no condition may look at it."""
+    """A value in a call that may be anything, so no condition can look at it."""
 
     def __init__(self, tool: str):
         self.tool = tool
 
     def _looked_at(self, *_: Any) -> NoReturn:
-        what = f"tool {self.tool!r}: a condition looks at a value that may be anything when it is asked"
+        what = f"tool {self.tool!r}: a condition looks at a value that may still be anything"
         raise KnowledgeError(what, "say which values it may have, such as `x[i].name in [...]`")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = __getitem__ = _looked_at
@@ -39,49 +39,49 @@ class _Free:
 
 
 MAX_ITEMS = 12
-"""Elements of a list whose elements conditions choose, or whose length they ask for."""
+"""Elements of a list, where conditions look at its elements or its length."""
 
 MAX_CASES = 20_000
-"""Values that are tried in looking for one way to complete a call."""
+"""Values tried to find one way to complete a call."""
 
 MAX_RANGE = 2_000
-"""Numbers between two bounds that are offered."""
+"""Whole numbers offered between two bounds."""
 
-_KEPT = 10_000
-"""Values of one argument of which it is kept whether they are valid."""
+_CACHED_VALUES = 10_000
+"""Values of one argument whose validity is cached."""
 
 _LONGEST = 4_000
-"""Bytes that the rest of a call may take, as a bound for token budgets."""
+"""An upper bound, for token budgets, on the bytes of the rest of a call."""
 
 
 def call_grammar(calls: Calls, memory: Memory) -> Grammar | None:
     """The calls that are admitted now; None if there are none.
 
-    They are worked out anew where something that the conditions look at has changed since.
+    Cached in the memory until something changes that the conditions look at.
     """
-    if not all(one.holds(memory, memory.scope(calls.functions)) for one in calls.static):
+    if not all(condition.holds(memory, memory.scope(calls.functions)) for condition in calls.static):
         return None
-    return memory.kept(calls, calls.looks_at, lambda now: _call_grammar(calls, now))
 
+    def build(memory: Memory) -> Grammar | None:
+        writer = CallWriter(calls, memory)
+        if not writer.can_finish(calls.agenda, {}):
+            return None
+        return Grammar(writer.rules, writer.write(calls.agenda, {}), limits=calls.options.limits, name=calls.name)
 
-def _call_grammar(calls: Calls, memory: Memory) -> Grammar | None:
-    writer = CallWriter(calls, memory)
-    if not writer.can(calls.agenda, {}):
-        return None
-    return Grammar(writer.rules, writer.write(calls.agenda, {}), limits=calls.options.limits, name=calls.name)
+    return memory.cached(calls, calls.looks_at, build)
 
 
 class Way(NamedTuple):
-    """One of the ways to go on at a choice: what is written, and what is still to be written then."""
+    """One alternative at a choice: its text, and what is still to be written after it."""
 
-    key: tuple  # the same for all ways that go on alike
+    key: tuple  # ways with the same key continue in the same way
     text: str
     agenda: Agenda
     args: dict
 
 
 class CallWriter:
-    """The calls of one tool in one memory: what was found out about them is kept."""
+    """Writes the calls of one tool in one memory, and caches which ways lead to a whole call."""
 
     def __init__(self, calls: Calls, memory: Memory):
         self.calls, self.scope = calls, memory.scope(calls.functions)
@@ -91,13 +91,17 @@ class CallWriter:
         self._found: dict[tuple, Any] = {}
 
     def _place(self, item: tuple, args: dict) -> tuple:
-        """What the rest of a call depends on: where it is, and the arguments before that are still looked at."""
+        """What the rest of a call depends on: the position, and the earlier arguments that conditions still use."""
         kind, path, _, *count = item
         given = [args[name] for name in self.calls.relevant(path) if name in args]
         return kind, path, *count, json.dumps(given, default=lambda free: None)
 
     def _options(self, item: tuple, args: dict) -> tuple[str, Any]:
-        """What a value can be: ("values", list), ("free", None), ("into", agenda items), ("items", None)."""
+        """How a value is written.
+
+        ("values", list): one of these; ("free", None): by its schema; ("members", agenda items): an object, member by
+        member; ("items", None): a list, item by item.
+        """
         _, path, schema = item
         calls = self.calls
         if path[0] not in calls.governed:
@@ -114,60 +118,61 @@ class CallWriter:
         if kind_of(schema) == "array":
             return "items", None
         required, members = schema.get("required", ()), schema.get("properties", {})
-        inner = [("member", (*path, name), one, name in required) for name, one in members.items()]
-        return "into", [*inner, ("text", "}")]
+        inner = [("member", (*path, name), member, name in required) for name, member in members.items()]
+        return "members", [*inner, ("text", "}")]
 
     def _candidates(self, path: Path, schema: Any, args: dict) -> list[Any] | None:
-        """The values that the conditions on a path and its schema leave; None if they may be anything else."""
+        """The values that the conditions on a path and its schema leave; None if they can't be listed."""
         index = next((part for part in path if isinstance(part, int)), None)
         found: list[Any] | None = listed(schema) or None
-        for sign, value in self.calls.domains.get(pattern_of(path), ()):
-            if sign:
+        for condition in self.calls.domains.get(pattern_of(path), ()):
+            if condition.sign:
                 try:
-                    given = value.value(self._names(value, args, index), self.scope)
-                    values = [given] if sign == "==" else [] if isinstance(given, str) else list(given)
+                    values = condition.listed(self._names(condition.values, args, index), self.scope)
                 except (Unknown, TypeError):
                     return []
-                found = values if found is None else [one for one in found if one in values]
+                found = values if found is None else [choice for choice in found if choice in values]
         narrowed = self._narrowed(path, schema, args)
         if found is None and self.calls.matters(path) and kind_of(schema) == "integer":
             found = self._between(path, narrowed["allOf"])
         if found is None:
             return None
-        texts = {_dumped(one): one for one in (_shaped(one, schema) for one in found)}
+        texts = {_dumped(choice): choice for choice in (_shaped(choice, schema) for choice in found)}
         key = "valid", self._key(path, narrowed)
         if key not in self._texts:
             valid = validator(narrowed, self.calls.options)
-            self._texts[key] = lru_cache(_KEPT)(lambda text: valid(json.loads(text)))
-        return [one for text, one in texts.items() if self._texts[key](text)]
+            self._texts[key] = lru_cache(_CACHED_VALUES)(lambda text: valid(json.loads(text)))
+        return [choice for text, choice in texts.items() if self._texts[key](text)]
 
     def _between(self, path: Path, parts: list[Any]) -> list[int]:
-        """The whole numbers between the bounds that schemas give."""
+        """The whole numbers between the bounds of some schemas."""
         kept = [part for part in parts if isinstance(part, dict)]
-        low = [math.ceil(one[key]) for one in kept for key in ("minimum", "exclusiveMinimum") if key in one]
-        high = [math.floor(one[key]) for one in kept for key in ("maximum", "exclusiveMaximum") if key in one]
+        low = [math.ceil(part[key]) for part in kept for key in ("minimum", "exclusiveMinimum") if key in part]
+        high = [math.floor(part[key]) for part in kept for key in ("maximum", "exclusiveMaximum") if key in part]
         if False in parts:
             return []
         if not low or not high or min(high) - max(low) > MAX_RANGE:
-            what = f"tool {self.calls.name!r}: conditions look at {'.'.join(map(str, path))}, which may be any of more "
-            raise KnowledgeError(f"{what}than {MAX_RANGE:,} numbers", "give closer bounds, or a list: `x in [...]`")
+            name = ".".join(map(str, path))
+            what = f"tool {self.calls.name!r}: conditions look at {name}, which has more than {MAX_RANGE:,} values"
+            raise KnowledgeError(what, "give closer bounds, or a list: `x in [...]`")
         return list(range(max(low), min(high) + 1))
 
     def _narrowed(self, path: Path, schema: Any, args: dict) -> dict[str, Any]:
-        """The schema of a value with what conditions say of it."""
+        """The schema of a value, narrowed by the conditions on it."""
         index = next((part for part in path if isinstance(part, int)), None)
-        pattern, found = pattern_of(path), [schema]
-        for sign, one in self.calls.domains.get(pattern, ()):
-            if not sign:
-                found.append(schema_of(one.tree, pattern, kind_of(schema), self._names(one, args, index), self.scope))
+        pattern, parts = pattern_of(path), [schema]
+        for condition in self.calls.domains.get(pattern, ()):
+            if not condition.sign:
+                names = self._names(condition.expression, args, index)
+                parts.append(schema_of(condition.expression.tree, pattern, kind_of(schema), names, self.scope))
         whole = self.calls.schema
-        return {"allOf": found, **{key: whole[key] for key in ("$defs", "definitions") if key in whole}}
+        return {"allOf": parts, **{key: whole[key] for key in ("$defs", "definitions") if key in whole}}
 
     def _key(self, path: Path, narrowed: dict[str, Any]) -> Any:
         return json.dumps(narrowed) if self.calls.narrows else pattern_of(path)
 
     def _text(self, path: Path, schema: Any, args: dict) -> Node:
-        """Whatever a schema and the conditions on a path admit."""
+        """All values that a schema and the conditions on a path admit."""
         narrowed = self._narrowed(path, schema, args)
         key = self._key(path, narrowed)
         if key not in self._texts:
@@ -176,18 +181,19 @@ class CallWriter:
         return self._texts[key]
 
     def _checked(self, name: str, args: dict) -> bool:
-        return all(one.holds(self._names(one, args), self.scope) for one in self.calls.checks.get(name, ()))
+        conditions = self.calls.checks.get(name, ())
+        return all(condition.holds(self._names(condition, args), self.scope) for condition in conditions)
 
     def _names(self, expression: Expression, args: dict, index: int | None = None) -> dict[str, Any]:
-        """What an expression's names stand for."""
+        """The values of an expression's names."""
         names = {name: self.known[name] for name in expression.names if name in self.known}
         names.update((name, args[name]) for name in expression.names if name in args)
         return names if index is None else {**names, "i": index}
 
     def _ways(self, agenda: Agenda, args: dict, parts: list[Node] | None = None) -> Iterable[Way] | None:
-        """How a call can go on from the next choice; () where none is left, None where it can't.
+        """The alternatives at the next choice; () where no choice is left, None where the call can't be completed.
 
-        Where `parts` are given, what is written before that choice is added to them.
+        With `parts`, the text up to that choice is added to them.
         """
         sure = [] if parts is None else parts
         while agenda is not None:
@@ -225,7 +231,7 @@ class CallWriter:
                     if what == "values" and self.calls.matters(path):
                         return self._numbered(item, args, ((_dumped(v), agenda, _with(args, path, v)) for v in found))
                     if what == "values":
-                        sure.append(nodes.choices([_dumped(one).encode() for one in found]))
+                        sure.append(nodes.choices([_dumped(choice).encode() for choice in found]))
                         args = _with(args, path, found[0])
                     elif what == "free":
                         if parts is not None or pattern_of(path) in self.calls.domains:
@@ -233,7 +239,7 @@ class CallWriter:
                             if sure[-1] is nodes.NEVER:
                                 return None
                         args = _with(args, path, self.free)
-                    elif what == "into":
+                    elif what == "members":
                         sure.append(nodes.literal("{"))
                         args, agenda = _with(args, path, {}), onto(found, agenda)
                     else:
@@ -252,36 +258,34 @@ class CallWriter:
         place = self._place(item, args)
         return (Way((place, number), *way) for number, way in enumerate(ways))
 
-    def can(self, agenda: Agenda, args: dict) -> bool:
-        """Whether what is on the agenda can be written so that every condition holds."""
+    def can_finish(self, agenda: Agenda, args: dict) -> bool:
+        """Whether the agenda can be written so that every condition holds."""
         ways = self._ways(agenda, args)
-        return ways == () or (ways is not None and any(map(self._leads_on, ways)))
+        return ways == () or (ways is not None and any(map(self._leads_to_end, ways)))
 
-    def _leads_on(self, way: Way) -> bool:
+    def _leads_to_end(self, way: Way) -> bool:
         if way.key not in self._found:
             self._cases += 1
             if self._cases > MAX_CASES:
                 what = f"tool {self.calls.name!r}: more than {MAX_CASES:,} ways were tried to find a call of it"
                 raise KnowledgeError(what, "bound its lists, or let conditions choose earlier arguments first")
-            self._found[way.key] = self.can(way.agenda, way.args)
+            self._found[way.key] = self.can_finish(way.agenda, way.args)
         return self._found[way.key]
 
     def write(self, agenda: Agenda, args: dict) -> Node:
-        """The texts of what is on the agenda; the caller has made sure that there are some."""
+        """The texts of the agenda; the caller has made sure that there are some."""
         parts: list[Node] = []
-        ways, going = self._ways(agenda, args, parts), []
+        ways, open_ways = self._ways(agenda, args, parts), []
         for way in ways or ():
             self._cases = 0
-            if self._leads_on(way):
-                going.append(nodes.seq([nodes.literal(way.text), self._later(way.agenda, way.args)]))
-        return nodes.seq([*parts, nodes.alt(going)] if ways else parts)
-
-    def _later(self, agenda: Agenda, args: dict) -> Node:
-        return nodes.EMPTY if agenda is None else Lazy(partial(self.write, agenda, args), _LONGEST)
+            if self._leads_to_end(way):
+                rest = Lazy(partial(self.write, way.agenda, way.args), _LONGEST) if way.agenda else nodes.EMPTY
+                open_ways.append(nodes.seq([nodes.literal(way.text), rest]))
+        return nodes.seq([*parts, nodes.alt(open_ways)] if ways else parts)
 
 
 def _with(args: dict, path: Path, value: Any) -> dict:
-    """`args` with another value at a path; the lists and objects on the way are copied."""
+    """A copy of `args` with a value set at a path."""
 
     def put(at: Any, rest: Path) -> Any:
         if not rest:
@@ -294,7 +298,7 @@ def _with(args: dict, path: Path, value: Any) -> dict:
 
 
 def _shaped(value: Any, schema: Any) -> Any:
-    """A value with the members that its schema has, in its order."""
+    """An object with the members that its schema declares, in the schema's order; other values as they are."""
     if isinstance(value, dict) and kind_of(schema) == "object" and schema.get("properties"):
         return {name: value[name] for name in schema["properties"] if name in value}
     return value

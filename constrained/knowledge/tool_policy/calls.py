@@ -1,18 +1,18 @@
-"""The calls of one tool that a policy admits now, as a grammar.
+"""The calls of one tool under a policy: what its conditions say of which argument.
 
 A call is written argument by argument (see `call_writer`). Conditions of the forms ``x in ...`` and ``x == ...`` list
-the values of an argument, an element ``x[i]`` or a member ``x[i].m``. Others that compare or search it become a part of
-its schema (see `narrowing`). Every other condition is checked as soon as its arguments are known, which must be among
-few. An argument that no condition mentions is free: whatever its schema admits.
+the values of an argument, an element ``x[i]`` or a member ``x[i].m``. Conditions that compare or search an argument
+become a part of its schema (see `narrowing`). All others are checked as soon as their arguments are written, which must
+have few possible values. An argument that no condition mentions may be whatever its schema admits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, KnowledgeError
-from constrained.grammar.json_schema import Layout, Options, write_schema
+from constrained.grammar.json_schema import Options, layout, write_schema
 from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
 from constrained.grammar.traverse import reached
@@ -20,115 +20,166 @@ from constrained.knowledge.tool_calls import call_around
 from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import narrowed_path, path_of
+from constrained.knowledge.tool_policy.policy import Policy
 from constrained.knowledge.world.syntax import ParseTree
 
 Path = tuple[str | int, ...]
 Agenda = tuple | None
-"""What is still to be written: (item, the rest); None: nothing."""
+"""What is still to be written, as a linked list: (item, rest); None at the end."""
+
+
+class Condition(NamedTuple):
+    """A condition of a policy on a call's arguments, with what it says of the value at one path.
+
+    Attributes
+    ----------
+    expression : Expression
+    path : tuple of str
+        The path that it restricts; empty if it only can be checked.
+    sign : str
+        "in" or "==" where it lists the values at the path; else empty.
+    values : Expression
+        The values that it lists; the whole condition if it lists none.
+    """
+
+    expression: Expression
+    path: tuple[str, ...]
+    sign: str
+    values: Expression
+
+    def listed(self, names: Mapping[str, Any], scope: Scope) -> list[Any]:
+        """The values that it lists. Raises Unknown or TypeError: there is no such list."""
+        value = self.values.value(names, scope)
+        return [value] if self.sign == "==" else [] if isinstance(value, str) else list(value)
+
+    def holds(self, names: dict[str, Any], scope: Scope) -> bool:
+        """Whether it holds; for a path through ``x[i]``, of every element, with only the elements before it known."""
+        if not self.sign and "[i]" not in self.path:
+            return self.expression.holds(names, scope)
+        root = self.path[0]
+        try:
+            for i, value in _places(names[root], self.path[1:]):
+                if not self.sign:
+                    held = self.expression.holds({**names, "i": i}, scope)
+                else:
+                    before = names[root]
+                    if self.path[1:2] == ("[i]",) and i is not None:
+                        before = before[: i if self.path[-1] == "[i]" else i + 1]
+                    candidates = self.listed({**names, "i": i, root: before}, scope)
+                    held = any(_matches(value, candidate) for candidate in candidates)
+                if not held:
+                    return False
+        except KeyError:
+            return self.expression.if_given
+        except (Unknown, TypeError):
+            return False
+        return True
 
 
 class Calls:
-    """What may ever be written as a call of one tool.
+    """The calls of one tool that a policy can ever admit.
 
     Parameters
     ----------
     name : str
     schema : dict
-        Of the arguments, an object's.
-    conditions : list of Expression
-    functions : mapping of str to Definition
-    order : list of str
-        Arguments in the order in which they are written.
+        The JSON Schema of the arguments, an object's.
+    policy : Policy
     template : str
         How a call is written, with ARGUMENTS in it.
-    style : Layout
     options : Options
+
+    Raises
+    ------
+    KnowledgeError
+        A condition can't be enforced, or the policy names an argument that the tool doesn't have.
     """
 
-    def __init__(
-        self,
-        name: str,
-        schema: dict,
-        conditions: list[Expression],
-        functions: Mapping[str, Definition],
-        order: Iterable[str],
-        template: str,
-        style: Layout,
-        options: Options,
-    ):
-        self.name, self.functions = name, functions
+    def __init__(self, name: str, schema: dict, policy: Policy, template: str, options: Options):
+        self.name, self.functions, self.options = name, policy.functions, options
+        self.style = layout("dumps")
         properties = {**schema.get("properties", {})}
-        properties |= {one: {} for one in schema.get("required", ()) if one not in properties}
+        properties |= {argument: {} for argument in schema.get("required", ()) if argument not in properties}
         self.schema = {**schema, "properties": properties}
-        first = list(order)
-        self.order = [*first, *(one for one in properties if one not in first)]
-        if unknown := [one for one in first if one not in properties]:
+        self.order = list(dict.fromkeys([*policy.order.get(name, ()), *properties]))
+        if unknown := [argument for argument in self.order if argument not in properties]:
             raise KnowledgeError(f"tool {name!r} has no argument {unknown[0]!r}", f"it has: {', '.join(properties)}")
         self.required = set(schema.get("required", ()))
         self.rules: dict[str, Rule] = {}
         self.texts: dict[Any, Any] = {}
-        self.style, self.options = style, options
         self._relevant: dict[str | int, list[str]] = {}
         self.before, self.after = call_around(template, name)
         self.static: list[Expression] = []  # conditions that mention no argument
-        self.domains: dict[tuple[str, ...], list[tuple[str, Expression]]] = {}
+        self.domains: dict[tuple[str, ...], list[Condition]] = {}
         self.checks: dict[str, list[Expression]] = {}
-        self.conditions: list[tuple[Expression, tuple[str, ...], str, ParseTree]] = []
-        self.mentioned: dict[str, int] = {}  # argument -> the last one whose conditions look at it
-        for condition in conditions:
-            if used := [one for one in self.order if one in condition.names]:
-                self._sort_in(condition, used)
+        self.conditions: list[Condition] = []
+        self.mentioned: dict[str, int] = {}  # argument -> the position of the last argument whose conditions use it
+        expressions = policy.needs.get(name, [])
+        for expression in expressions:
+            if used := [argument for argument in self.order if argument in expression.names]:
+                self._add(expression, used)
             else:
-                self.static.append(condition)
-                self.conditions.append((condition, (), "", condition.tree))
-        self.narrows = any(not sign for given in self.domains.values() for sign, _ in given)
+                self.static.append(expression)
+                self.conditions.append(Condition(expression, (), "", expression))
+        self.narrows = any(not condition.sign for given in self.domains.values() for condition in given)
         self.governed = {path[0] for path in self.domains} | set(self.mentioned)
         if self.governed:
             self.check_keywords((), schema)
-        for one in self.mentioned:
-            few = any(sign for sign, _ in self.domains.get((one,), ())) or listed(properties[one])
-            if not few and _kind_at(self.schema, (one,)) not in (*NESTED, "integer"):
-                [text, *_] = [c.text for c, path, *_ in self.conditions if one in c.names and path != (one,)]
-                what = f"tool {name!r}: {one} may be anything where `needs {text}` looks at it"
-                raise KnowledgeError(what, f"say which values it may have in a condition of its own: `{one} in [...]`")
-        self.looks_at = frozenset().union(*(_seen_by(one, functions) for one in conditions if one not in self.static))
+        for argument in self.mentioned:
+            self._check_few(argument)
+        self.looks_at = frozenset().union(
+            *(_names_used(e, self.functions) for e in expressions if e not in self.static)
+        )
         self.agenda = self._agenda()
 
-    def _sort_in(self, condition: Expression, used: list[str]) -> None:
-        """Find out what a condition about some arguments says."""
-        sign, other, last = "", condition.tree, used[-1]
-        if (domain := _domain(condition, self.order)) is not None:
-            path, sign, other = domain
+    def _add(self, expression: Expression, used: list[str]) -> None:
+        """Note a condition on the arguments `used`: as the domain of a path, or as a check after the last of them."""
+        sign, values, last = "", expression.tree, used[-1]
+        if (domain := _domain(expression, self.order)) is not None:
+            path, sign, values = domain
         else:
-            path = narrowed_path(condition.tree, last) or ()
+            path = narrowed_path(expression.tree, last) or ()
             path = () if _kind_at(self.schema, path) in NESTED else path
+        condition = Condition(expression, path, sign, expression.part(values))
+        self.conditions.append(condition)
         if path:
-            self.domains.setdefault(path, []).append((sign, condition.part(other)))
-        elif "i" in condition.names and "i" not in self.order:
-            what = f"tool {self.name!r}: `needs {condition.text}` says of elements what can't be asked of each"
+            self.domains.setdefault(path, []).append(condition)
+        elif "i" in expression.names and "i" not in self.order:
+            what = f"tool {self.name!r}: `needs {expression.text}` says something of elements that can't be enforced"
             raise KnowledgeError(what, "list what each may be: `x[i] in [...]`")
         else:
-            self.checks.setdefault(last, []).append(condition)
-        for part in condition.tree.parts() if path and not sign else ():
-            self._check_pattern(part, condition)
-        self.conditions.append((condition, path, sign, other))
+            self.checks.setdefault(last, []).append(expression)
+        for part in expression.tree.parts() if path and not sign else ():
+            self._check_pattern(part, expression)
         at = self.order.index(path[0] if path else last)
-        looked = {one: at for one in used if not path or one != path[0]}
-        if len(path) > 1 and sign and path[0] in Expression(other).names:
-            looked[path[0]] = at + 1
-        self.mentioned.update({one: max(self.mentioned.get(one, -1), place) for one, place in looked.items()})
+        for argument in used:
+            if not path or argument != path[0]:
+                self.mentioned[argument] = max(self.mentioned.get(argument, -1), at)
+        if len(path) > 1 and sign and path[0] in Expression(values).names:
+            self.mentioned[path[0]] = max(self.mentioned.get(path[0], -1), at + 1)
 
-    def _check_pattern(self, part: ParseTree, condition: Expression) -> None:
+    def _check_few(self, argument: str) -> None:
+        """Raise KnowledgeError if conditions use an argument whose values can't be enumerated."""
+        few = any(c.sign for c in self.domains.get((argument,), ())) or listed(self.schema["properties"][argument])
+        if not few and _kind_at(self.schema, (argument,)) not in (*NESTED, "integer"):
+            expressions = (c.expression for c in self.conditions if c.path != (argument,))
+            text = next(expression.text for expression in expressions if argument in expression.names)
+            raise KnowledgeError(
+                f"tool {self.name!r}: {argument} may be anything where `needs {text}` looks at it",
+                f"say which values it may have in a condition of its own: `{argument} in [...]`",
+            )
+
+    def _check_pattern(self, part: ParseTree, expression: Expression) -> None:
         match part:
             case ParseTree("call", ["search", ParseTree("constant", [pattern]), _]):
                 try:
                     write_schema({"type": "string", "pattern": pattern}, {}, "", self.style, self.options)
                 except GrammarError as error:
                     _, _, why = error.message.partition(": ")
-                    raise KnowledgeError(f"tool {self.name!r}: `needs {condition.text}`: {why}", error.hint) from None
+                    raise KnowledgeError(f"tool {self.name!r}: `needs {expression.text}`: {why}", error.hint) from None
 
     def check_keywords(self, path: Path, schema: Mapping[str, Any]) -> None:
-        """Raise KnowledgeError if an object or a list that is written part by part has a keyword that isn't kept."""
+        """Raise KnowledgeError if an object or a list that is written part by part has a keyword that would be lost."""
         for keyword in schema:
             if keyword not in _KEPT:
                 where = ".".join(map(str, path)) or "its arguments"
@@ -144,83 +195,48 @@ class Calls:
         return onto([*items, ("text", f"}}{self.after}")], None)
 
     def unmet(self, memory: Memory, arguments: Mapping[str, Any]) -> list[str]:
-        """The conditions of a call that don't hold: in the words behind them, else as they are written."""
+        """The conditions of a call that don't hold: by the comment behind them, else as they are written."""
         names, scope = {**memory, **arguments}, memory.scope(self.functions)
-        return [
-            one.words or one.text
-            for one, path, sign, other in self.conditions
-            if not self._holds(one, path, sign, other, names, scope)
-        ]
-
-    def _holds(
-        self,
-        condition: Expression,
-        path: tuple[str, ...],
-        sign: str,
-        other: ParseTree,
-        names: dict[str, Any],
-        scope: Scope,
-    ) -> bool:
-        """Whether a condition holds; one about ``x[i]`` holds if it does for every element, those before it known."""
-        if not sign and "[i]" not in path:
-            return condition.holds(names, scope)
-        root, right = path[0], condition.part(other)
-        try:
-            for i, value in _places(names[root], path[1:]):
-                if not sign:
-                    held = condition.holds({**names, "i": i}, scope)
-                else:
-                    before = names[root]
-                    if path[1:2] == ("[i]",) and i is not None:
-                        before = before[: i if path[-1] == "[i]" else i + 1]
-                    given = right.value({**names, "i": i, root: before}, scope)
-                    among = [given] if sign == "==" else [] if isinstance(given, str) else given
-                    held = any(_like(value, one) for one in among)
-                if not held:
-                    return False
-        except KeyError:
-            return condition.if_given
-        except (Unknown, TypeError):
-            return False
-        return True
+        failed = (condition.expression for condition in self.conditions if not condition.holds(names, scope))
+        return [expression.words or expression.text for expression in failed]
 
     def asked(self, path: Path) -> str:
-        """Whether conditions ask for a value at a path, or in it: "always", "if given", or "never"."""
+        """Whether conditions need a value at a path, or inside it: "always", "if given", or "never"."""
         pattern = pattern_of(path)
-        below = [one for at, given in self.domains.items() if at[: len(pattern)] == pattern for _, one in given]
-        if path[0] in self.mentioned and len(path) == 1 or not all(one.if_given for one in below):
+        below = [c.expression for at, given in self.domains.items() if at[: len(pattern)] == pattern for c in given]
+        if (path[0] in self.mentioned and len(path) == 1) or not all(expression.if_given for expression in below):
             return "always"
         return "if given" if below else "never"
 
     def opens(self, path: Path) -> bool:
         """Whether conditions look inside the value at a path."""
         pattern = pattern_of(path)
-        return any(found[: len(pattern)] == pattern and len(found) > len(pattern) for found in self.domains)
+        return any(domain[: len(pattern)] == pattern and len(domain) > len(pattern) for domain in self.domains)
 
     def matters(self, path: Path) -> bool:
-        """Whether something still to be decided looks at the value at a path."""
+        """Whether a later decision looks at the value at a path."""
         root = str(path[0])
-        last, own = self.mentioned.get(root, -1), self.order.index(root)
-        return last > own or (last == own and (len(path) > 1 or bool(self.checks.get(root))))
+        last, position = self.mentioned.get(root, -1), self.order.index(root)
+        return last > position or (last == position and (len(path) > 1 or bool(self.checks.get(root))))
 
     def relevant(self, path: Path) -> list[str]:
-        """The arguments that are written before a place and that something from there on looks at."""
+        """The arguments written before a path that the conditions from there on look at, and the path's own."""
         if path[0] not in self._relevant:
-            own = self.order.index(str(path[0]))
-            names = [name for name in self.order[:own] if self.mentioned.get(name, -1) >= own]
+            position = self.order.index(str(path[0]))
+            names = [name for name in self.order[:position] if self.mentioned.get(name, -1) >= position]
             self._relevant[path[0]] = [*names, str(path[0])]
         return self._relevant[path[0]]
 
 
-def _seen_by(condition: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
-    """What a condition looks at, itself or in the functions that it calls."""
-    called = reached(condition.calls & functions.keys(), lambda name: functions[name].body.calls & functions.keys())
-    return condition.names.union(*(functions[name].looks_at for name in called))
+def _names_used(expression: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
+    """The names in an expression, and in the functions that it calls."""
+    called = reached(expression.calls & functions.keys(), lambda name: functions[name].body.calls & functions.keys())
+    return expression.names.union(*(functions[name].looks_at for name in called))
 
 
-def _domain(condition: Expression, order: list[str]) -> tuple[tuple[str, ...], str, ParseTree] | None:
-    """(path, comparison, the other side) of a condition that says which values an argument may have."""
-    match condition.tree:
+def _domain(expression: Expression, order: list[str]) -> tuple[tuple[str, ...], str, ParseTree] | None:
+    """(path, comparison, other side) of a condition that lists the values at a path."""
+    match expression.tree:
         case ParseTree("compare", [left, "in" | "==" as sign, right]):
             path = path_of(left)
             if path is None or path[0] not in order:
@@ -235,7 +251,7 @@ _KEPT = DESCRIBING | {"type", "properties", "required", "additionalProperties", 
 
 
 def _kind_at(schema: Any, path: tuple[str, ...]) -> Any:
-    """The type of what stands at a path, by its schema; empty if that doesn't say one."""
+    """The type of the values at a path, by the schema; empty if the schema doesn't say."""
     for step in path:
         below = schema if isinstance(schema, dict) else {}
         schema = below.get("items") if step == "[i]" else (below.get("properties") or {}).get(step)
@@ -255,20 +271,20 @@ def listed(schema: Any) -> list[Any]:
 
 
 def _places(value: Any, path: tuple[str, ...]) -> list[tuple[int | None, Any]]:
-    """(index of the list's element, value) at each place of a path; KeyError: there is no such place."""
+    """(index of the list's element, value) for each value at a path. Raises KeyError: there is none."""
     found: list[tuple[int | None, Any]] = [(None, value)]
     for step in path:
         if step == "[i]":
-            found = [(i if at is None else at, one) for at, top in found for i, one in enumerate(top)]
+            found = [(i if at is None else at, item) for at, top in found for i, item in enumerate(top)]
         else:
             found = [(at, top[step]) for at, top in found]
     return found
 
 
-def _like(value: Any, candidate: Any) -> bool:
-    """Whether a value is a candidate, of which it may have some members only."""
+def _matches(value: Any, candidate: Any) -> bool:
+    """Whether a value equals a candidate; of an object, the members that it has."""
     if isinstance(value, dict) and isinstance(candidate, dict):
-        return all(name in candidate and candidate[name] == one for name, one in value.items())
+        return all(name in candidate and candidate[name] == member for name, member in value.items())
     return bool(value == candidate)
 
 

@@ -1,15 +1,15 @@
-"""Conditions and values of a policy, worked out over JSON values.
+"""Conditions and values of a policy, evaluated over JSON values.
 
-They are read by the grammar of the `//:` lines (`constrained.knowledge.world.syntax`); `reader` brings their trees into
-these forms:
+They are parsed by the grammar of the `//:` lines (`constrained.knowledge.world.syntax`); `reader` turns their parse
+trees into these forms:
 
 - ``constant [value]``, ``name [name]``, ``member [tree, name]``, ``item [tree, key, ...]``, ``call [name, tree, ...]``
 - ``compare [tree, sign, tree]``, ``calculate [tree, sign, tree]``, ``minus [tree]``, ``negation [tree]``, ``both`` and
   ``either [tree, ...]``, ``choice [value, condition, other]``
-- ``list [tree, ...]``, ``mapping [key, value, ...]``, ``listing [tree, names, values, condition or None]``: a value for
-  each of some others, and ``listed [listing]``: a list of these
+- ``list [tree, ...]``, ``mapping [key, value, ...]``, ``listing [tree, names, values, condition or None]``: a
+  comprehension, and ``listed [listing]``: a list of its values
 
-What isn't known, such as a result that was never seen, makes a condition false.
+A condition that depends on something unknown, such as a result that was never seen, is false.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from constrained.errors import KnowledgeError
 from constrained.knowledge.world.syntax import ParseTree
 
 MAX_STEPS = 2_000_000
-"""Rounds of listings in working out what one memory admits, and the length of one list or text."""
+"""Loop steps of all comprehensions evaluated in one memory; also the length of one list or text."""
 
 MAX_DEPTH = 50
-"""Calls within calls of a policy's functions."""
+"""Nested calls of a policy's functions."""
 
 MAX_SECONDS = 1.0
-"""That a regular expression may take on one text."""
+"""Time that a regular expression may take on one text."""
 
 
 class Unknown(Exception):
-    """Something that an expression names is not known."""
+    """A name or a member in an expression has no value."""
 
 
-def _short(value: Any) -> Any:
+def _limited(value: Any) -> Any:
     if isinstance(value, (str, list, range)) and len(value) > MAX_STEPS:
         raise KnowledgeError(f"a condition makes a value of more than {MAX_STEPS:,} parts", "make it simpler")
     return value
 
 
 def _times(left: Any, right: Any) -> Any:
-    if not all(isinstance(one, (int, float)) for one in (left, right)):
+    if not all(isinstance(factor, (int, float)) for factor in (left, right)):
         raise Unknown("only numbers are multiplied")  # a text times a number may be as long as memory
     return left * right
 
@@ -57,7 +57,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
 _CALCULATE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: _short(a + b), "-": operator.sub, "*": _times, "/": operator.truediv, "%": operator.mod,
+    "+": lambda a, b: _limited(a + b), "-": operator.sub, "*": _times, "/": operator.truediv, "%": operator.mod,
 }  # fmt: skip
 
 
@@ -73,11 +73,11 @@ def _search(how: str, pattern: str, text: str) -> Any:
 
 @lru_cache(maxsize=256)
 def read_regex(pattern: str) -> regex.Pattern:
-    """A regular expression of a policy. Raises regex.error if it is none."""
+    """A regular expression of a policy. Raises regex.error: it isn't one."""
     return regex.compile(pattern)
 
 
-def _known(value: Any) -> list:
+def _values(value: Any) -> list:
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
@@ -85,23 +85,24 @@ def _unique(values: Any) -> list:
     try:
         return list(dict.fromkeys(values))
     except TypeError:  # lists and objects have no hash
-        return [one for i, one in enumerate(values) if one not in values[:i]]
+        return [value for i, value in enumerate(values) if value not in values[:i]]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len, "sum": sum, "min": min, "max": max, "all": all, "any": any, "sorted": sorted, "round": round,
-    "abs": abs, "range": lambda *given: _short(range(*given)), "zip": zip, "keys": list, "values": _known,
+    "abs": abs, "range": lambda *bounds: _limited(range(*bounds)), "zip": zip, "keys": list, "values": _values,
     "lower": str.lower, "search": lambda pattern, text: _search("search", pattern, text) is not None,
     "find_all": partial(_search, "findall"), "unique": _unique,
-    "count": lambda values, one: list(values).count(one),
+    "count": lambda values, value: list(values).count(value),
 }  # fmt: skip
-"""What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
+"""The functions that an expression may call; `search(pattern, text)` and `find_all(pattern, text)` take regular
+expressions."""
 
 ARGUMENTS = {
     "min": (1, 99), "max": (1, 99), "range": (1, 3), "round": (1, 2), "zip": (2, 99), "search": (2, 2),
     "find_all": (2, 2), "count": (2, 2),
 }  # fmt: skip
-"""How many arguments they take, at least and at most; those that aren't named here take one."""
+"""How many arguments they take, at least and at most; functions not named here take one."""
 
 
 class Expression:
@@ -113,15 +114,15 @@ class Expression:
     text : str
         As it is written, in one line.
     words : str
-        Why a condition fails, where it does.
+        The reason to give if the condition fails.
     at : tuple of (int, int) or None
         The line and the column where it begins.
     names : frozenset of str
-        The names in it that it doesn't bind itself, functions aside.
+        Its free names, without those of functions.
     calls : frozenset of str
         The functions that it calls.
     if_given : bool
-        A condition only of calls that have the argument.
+        The condition holds for calls without the argument.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Expression:
         self.calls = frozenset(str(part.children[0]) for part in tree.parts() if part.data == "call")
 
     def part(self, tree: ParseTree) -> Expression:
-        """A part of it, as an expression of its own."""
+        """A part of it as an expression, with the names of the whole."""
         part = copy(self)
         part.tree = tree
         part.__dict__.pop("_run", None)
@@ -148,17 +149,11 @@ class Expression:
         return compiled(self.tree)
 
     def value(self, names: Mapping[str, Any], scope: Scope) -> Any:
-        """Its value.
-
-        Raises
-        ------
-        Unknown
-            A name or a member isn't there.
-        """
+        """Evaluate it. Raises Unknown: a name or a member has no value."""
         return self._run(names, scope)
 
     def holds(self, names: Mapping[str, Any], scope: Scope) -> bool:
-        """Whether it is true; false where something in it isn't known."""
+        """Whether it is true; False if it depends on something unknown."""
         try:
             return bool(self.value(names, scope))
         except Unknown:
@@ -166,11 +161,11 @@ class Expression:
 
 
 def _free(tree: ParseTree) -> set[str]:
-    """The names in a tree that it doesn't bind."""
+    """The free names in a tree."""
     if tree.data == "name":
         return {tree.children[0]}
-    found = set().union(*(_free(part) for part in tree.children if isinstance(part, ParseTree)))
-    return found - set(tree.children[1]) if tree.data == "listing" else found
+    names = set().union(*(_free(part) for part in tree.children if isinstance(part, ParseTree)))
+    return names - set(tree.children[1]) if tree.data == "listing" else names
 
 
 class Definition:
@@ -182,7 +177,7 @@ class Definition:
 
 
 class Scope:
-    """What a policy's functions see: the memory and each other; what they gave for some arguments is kept.
+    """The scope of a policy's functions: the memory and each other. Results are cached by function and arguments.
 
     Parameters
     ----------
@@ -194,29 +189,29 @@ class Scope:
         self.functions, self.memory = functions, memory
         self.steps = 0
         self.depth = 0
-        self._known: dict[tuple, Any] = {}
+        self._results: dict[tuple, tuple[Any, list[Any]]] = {}
 
-    def call(self, name: str, given: list[Any]) -> Any:
-        own = self.functions[name]
-        key = (name, *[one if type(one) is str else _identity(one) for one in given])
-        if key in self._known:
-            found = self._known[key][0]
+    def call(self, name: str, arguments: list[Any]) -> Any:
+        definition = self.functions[name]
+        key = (name, *[argument if type(argument) is str else _identity(argument) for argument in arguments])
+        if key in self._results:
+            result = self._results[key][0]
         else:
             self.depth += 1
             if self.depth > MAX_DEPTH:
                 raise KnowledgeError(f"{name} calls itself without end", "functions don't recurse")
             try:
-                names = {name: self.memory[name] for name in own.looks_at if name in self.memory}
-                names.update(zip(own.params, given))
-                found = own.body.value(names, self)
+                names = {name: self.memory[name] for name in definition.looks_at if name in self.memory}
+                names.update(zip(definition.params, arguments))
+                result = definition.body.value(names, self)
             except Unknown as error:
-                found = error
+                result = error
             finally:
                 self.depth -= 1
-            self._known[key] = found, given  # what is known by its id stays
-        if isinstance(found, Unknown):
-            raise found
-        return found
+            self._results[key] = result, arguments  # keeps the arguments alive, as keys hold their ids
+        if isinstance(result, Unknown):
+            raise result
+        return result
 
     def step(self) -> None:
         self.steps += 1
@@ -225,7 +220,7 @@ class Scope:
 
 
 def _identity(value: Any) -> Any:
-    """A key for a value: two values of one key are equal."""
+    """A cache key for a value: values with the same key are equal."""
     if isinstance(value, (list, tuple)):
         return type(value), *map(_identity, value)
     return id(value) if isinstance(value, dict) else (type(value), value)
@@ -237,7 +232,7 @@ _ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, Overf
 
 
 def compiled(tree: ParseTree) -> Run:
-    """A function that works out an expression; what goes wrong in it makes it `Unknown`."""
+    """A function that evaluates an expression; a Python error in it becomes `Unknown`."""
     inner = _compiled(tree)
 
     def run(names: Mapping[str, Any], scope: Scope) -> Any:
@@ -256,7 +251,7 @@ def _compiled(tree: ParseTree) -> Run:
         case "name", [name]:
             return lambda names, scope: names[name]
         case "either" | "both", parts:
-            return _either([compiled(one) for one in parts], tree.data == "either")
+            return _either([compiled(part) for part in parts], tree.data == "either")
         case "choice", [value, condition, other]:
             then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(other)
             return lambda names, scope: (then if asked(names, scope) else otherwise)(names, scope)
@@ -265,12 +260,12 @@ def _compiled(tree: ParseTree) -> Run:
         case "member", [inner, name]:
             of = _compiled(inner)
             return lambda names, scope: of(names, scope)[name]
-    parts = [_compiled(one) for one in tree.children if isinstance(one, ParseTree)]
+    parts = [_compiled(part) for part in tree.children if isinstance(part, ParseTree)]
     match tree.data, parts:
         case "item", [of, key]:
             return lambda names, scope: of(names, scope)[key(names, scope)]
         case "item", [of, *keys]:
-            return lambda names, scope: of(names, scope)[json_key(tuple(one(names, scope) for one in keys))]
+            return lambda names, scope: of(names, scope)[json_key(tuple(key(names, scope) for key in keys))]
         case "negation", [of]:
             return lambda names, scope: not of(names, scope)
         case "minus", [of]:
@@ -279,7 +274,7 @@ def _compiled(tree: ParseTree) -> Run:
             work = (COMPARE if tree.data == "compare" else _CALCULATE)[tree.children[1]]
             return lambda names, scope: work(first(names, scope), second(names, scope))
         case "list", _:
-            return lambda names, scope: [one(names, scope) for one in parts]
+            return lambda names, scope: [part(names, scope) for part in parts]
         case "listed", [each]:
             return lambda names, scope: list(each(names, scope))
         case "mapping", _:
@@ -288,15 +283,15 @@ def _compiled(tree: ParseTree) -> Run:
     name = tree.children[0]
     function = FUNCTIONS.get(name)
     if function is None:
-        return lambda names, scope: scope.call(name, [one(names, scope) for one in parts])
+        return lambda names, scope: scope.call(name, [part(names, scope) for part in parts])
     if len(parts) == 1:
         [only] = parts
         return lambda names, scope: function(only(names, scope))
-    return lambda names, scope: function(*[one(names, scope) for one in parts])
+    return lambda names, scope: function(*[part(names, scope) for part in parts])
 
 
 def _either(parts: list[Run], wanted: bool) -> Run:
-    """`or` (wanted True) and `and` (False); what is unknown decides nothing if another part does."""
+    """`or` (wanted: True) and `and` (False); an unknown part of `or` doesn't matter if another part is true."""
 
     def run(names: Mapping[str, Any], scope: Scope) -> bool:
         unknown: Unknown | None = None

@@ -1,4 +1,4 @@
-"""What is wrong with a policy: it names tools, arguments, members or values that there aren't, or facts without use."""
+"""Errors in a policy: names of tools, arguments, members or values that don't exist, and facts without use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKNOWN_TOOL, UNKNOWN_NAME, NEVER_TRUE, WITHOUT_USE = "unknown-tool", "unknown-n
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: its code among the linter's, what is wrong, what to do, and (line, column) where that is known."""
+    """One fault: its code as a lint finding, what is wrong, what to do, and (line, column) where that is known."""
 
     code: str
     message: str
@@ -25,7 +25,7 @@ class Fault:
 
 
 def check_policy(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict]) -> None:
-    """Raise KnowledgeError with the first fault that keeps a policy from being used with these tools."""
+    """Raise KnowledgeError for the first fault that makes a policy unusable with these tools."""
     for fault in faults(policy, slots, schemas):
         if fault.code != WITHOUT_USE:
             place = ":".join(map(str, (policy.source.name, *(fault.at or ()))))
@@ -39,28 +39,28 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
     ----------
     policy : Policy
     slots : collection of str
-        That its file declares.
+        The slots that its file declares.
     schemas : mapping of str to dict, optional
-        Tool -> the JSON Schema of its arguments. Without it, only what the file alone shows is told.
+        Tool -> the JSON Schema of its arguments. Without it, only what the file alone shows is reported.
     """
     named = {*policy.needs, *policy.makes, *policy.order, *filter(None, [policy.message])}
     for tool in sorted(named.union(*(telling.tools for telling in policy.tells))):
         if slot_of(tool) not in slots if schemas is None else tool not in schemas:
-            hint = near(tool, [one.lower() for one in slots] if schemas is None else schemas)
-            yield Fault(
-                UNKNOWN_TOOL, f"the policy names {tool!r}, which is no tool with a rule", hint, policy.places.get(tool)
-            )
+            hint = near(tool, [slot.lower() for slot in slots] if schemas is None else schemas)
+            message = f"the policy names {tool!r}, which is not a tool with a rule"
+            yield Fault(UNKNOWN_TOOL, message, hint, policy.places.get(tool))
     if schemas is not None:
         for slot in sorted(set(slots) - set(map(slot_of, schemas))):
-            yield Fault(UNKNOWN_TOOL, f"the slot {slot} is no tool's", "a tool's slot is its name in capitals", None)
+            message = f"the slot {slot} belongs to no tool"
+            yield Fault(UNKNOWN_TOOL, message, "a tool's slot is its name in capitals", None)
     yield from _names(policy, schemas)
     yield from _facts(policy)
 
 
 def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault]:
-    """Names that nothing tells, and members that no argument has."""
+    """Names that nothing defines, and members that no argument has."""
     known = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
-    known |= {root(one.target) for made in policy.makes.values() for one in made}
+    known |= {root(change.target) for made in policy.makes.values() for change in made}
     for name, function in policy.functions.items():
         yield from _unknown(f"the function {name}", function.body, function.looks_at, known)
     for tool, schema in (schemas or {}).items():
@@ -71,13 +71,13 @@ def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault
             yield from _members(condition, arguments)
         for change in policy.makes.get(tool, ()):
             names = {"result", "arguments", change.variable, *there}
-            for one in _parts(change):
-                yield from _unknown(f"`makes` of {tool}", one, one.names, names)
+            for expression in _parts(change):
+                yield from _unknown(f"`makes` of {tool}", expression, expression.names, names)
 
 
-def _unknown(where: str, one: Expression, names: Collection[str], there: Collection[str]) -> Iterator[Fault]:
+def _unknown(where: str, expression: Expression, names: Collection[str], there: Collection[str]) -> Iterator[Fault]:
     for name in sorted(set(names) - set(there)):
-        yield Fault(UNKNOWN_NAME, f"{where} looks at {name!r}, which nothing tells", near(name, there), one.at)
+        yield Fault(UNKNOWN_NAME, f"{where} looks at {name!r}, which nothing tells", near(name, there), expression.at)
 
 
 def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[Fault]:
@@ -97,11 +97,11 @@ def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[F
 
 
 def _facts(policy: Policy) -> Iterator[Fault]:
-    """Facts that are needed and never made true, and facts that nothing asks for."""
-    changes = [one for made in policy.makes.values() for one in made]
-    true = {root(one.target) for one in changes if one.true is not False}
+    """Facts that are needed but never made true, and facts that nothing asks for."""
+    changes = [change for made in policy.makes.values() for change in made]
+    true = {root(change.target) for change in changes if change.true is not False}
     true |= {name for name in policy.facts if policy.initial[name]}
-    conditions = [one for needs in policy.needs.values() for one in needs]
+    conditions = [condition for needs in policy.needs.values() for condition in needs]
     for condition in conditions:
         match condition.tree:
             case ParseTree("compare", [_, "in", ParseTree("name", [name])]) if (
@@ -109,19 +109,20 @@ def _facts(policy: Policy) -> Iterator[Fault]:
             ):
                 message = f"`needs {condition.text}` can never hold: nothing makes {name} true"
                 yield Fault(NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at)
-    asked = [*conditions, *(one.body for one in policy.functions.values())]
-    asked += filter(None, (*(one.condition for one in changes), *(one.condition for one in policy.tells)))
-    for name in sorted(set(policy.facts).difference(*(one.names for one in asked))):
+    asked = [*conditions, *(function.body for function in policy.functions.values())]
+    asked += [change.condition for change in changes if change.condition is not None]
+    asked += [telling.condition for telling in policy.tells if telling.condition is not None]
+    for name in sorted(set(policy.facts).difference(*(expression.names for expression in asked))):
         message = f"{name} is declared, but nothing asks for it"
         yield Fault(WITHOUT_USE, message, "leave it out, or name it in a `needs`", policy.places.get(name))
 
 
 def _parts(change: Makes) -> Iterator[Expression]:
-    """Everything that a change looks at."""
+    """The expressions that a change evaluates."""
     yield Expression(change.target, at=change.value.at)
     yield from filter(None, (change.value, change.each, change.condition))
 
 
 def root(target: ParseTree) -> str:
-    """The name that a place begins with."""
+    """The name at the root of a place such as ``order[id].status``."""
     return target.children[0] if target.data == "name" else root(target.children[0])

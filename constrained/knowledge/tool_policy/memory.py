@@ -1,4 +1,4 @@
-"""What a tool agent knows: what results told, what was said, and what calls have changed since."""
+"""What a tool agent knows: what results told it, what was said, and what calls have changed since."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Memory(Mapping[str, Any]):
     def __init__(self, values: Mapping[str, Any] | None = None):
         self._values = dict(values or {})
         self._scope: Scope | None = None
-        self._kept: dict[Any, tuple[list[Any], Any]] = {}
+        self._cache: dict[Any, tuple[list[Any], Any]] = {}
 
     def scope(self, functions: Mapping[str, Definition]) -> Scope:
-        """What a policy's functions see of it; the same each time, so that what they gave is kept."""
+        """The scope of a policy's functions; the same object each time, so that it keeps their results."""
         if self._scope is None or self._scope.functions is not functions:
             self._scope = Scope(functions, self._values)
         return self._scope
@@ -41,19 +41,19 @@ class Memory(Mapping[str, Any]):
     def with_values(self, **values: Any) -> Memory:
         """A memory in which these names have these values."""
         other = Memory({**self._values, **values})
-        other._kept = dict(self._kept)
+        other._cache = dict(self._cache)
         return other
 
-    def kept(self, key: Any, looks_at: Iterable[str], make: Callable[[Memory], Any]) -> Any:
-        """What `make` gave for the last memory before this one in which the names in `looks_at` had the same values."""
-        seen = [self._values.get(name, _MISSING) for name in looks_at]
-        found = self._kept.get(key)
-        if found is None or not all(map(operator.is_, found[0], seen)):
-            found = self._kept[key] = seen, make(self)
-        return found[1]
+    def cached(self, key: Any, looks_at: Iterable[str], make: Callable[[Memory], Any]) -> Any:
+        """The result of `make(memory)`, made again only where a value of the names in `looks_at` has changed."""
+        values = [self._values.get(name, _MISSING) for name in looks_at]
+        entry = self._cache.get(key)
+        if entry is None or not all(map(operator.is_, entry[0], values)):
+            entry = self._cache[key] = values, make(self)
+        return entry[1]
 
-    def since(self, before: Memory) -> Memory:
-        """The same memory, where what is as it was in the one before is that very value."""
+    def sharing(self, before: Memory) -> Memory:
+        """An equal memory that shares the objects of an earlier one where values are equal, for `cached`."""
         same = {
             name: old
             for name, old in before._values.items()
@@ -62,7 +62,7 @@ class Memory(Mapping[str, Any]):
         return self.with_values(**same) if same else self
 
     def with_place(self, place: tuple[Any, ...], value: Any) -> Memory:
-        """A memory in which the value at a place (a name, then keys and indices) is another."""
+        """A memory with another value at a place: a name, then keys and indices."""
         name, *keys = place
         if not keys:
             return self.with_values(**{name: value})
@@ -81,13 +81,13 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_result(text: str) -> Any:
-    """A tool's result: its JSON; the text itself if it is none.
+    """A tool's result: its JSON value, or the text itself if it isn't JSON.
 
-    What no call could repeat is left out: half of a pair of surrogates becomes a question mark, and numbers that no
-    float holds make it a text.
+    A lone surrogate becomes a question mark, as no call could repeat it. A result with NaN, or with a number too large
+    for a float, is a text.
     """
     try:
-        data = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        data = json.loads(text, parse_constant=_refuse, parse_float=_finite)
         if _SURROGATE.search(text):
             data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
         return data
@@ -95,30 +95,29 @@ def read_result(text: str) -> Any:
         return text
 
 
-def _no_number(text: str) -> float:
+def _refuse(text: str) -> float:
     raise ValueError(text)
 
 
 def _finite(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _no_number(text)
+    return value if math.isfinite(value := float(text)) else _refuse(text)
 
 
 _STEP = re.compile(r"""\.\*|\[\*\]|\.([\w-]+)|\[(-?\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 
 
 def found_at(path: str, value: Any) -> list[Any]:
-    """Every value at a JSON path (the token PATH of the `//:` lines); none where a member or element is missing."""
-    found = [value]
+    """Every value at a JSON path (PATH in the grammar of `//:` lines); none where a member or element is missing."""
+    values = [value]
     for name, index, *quoted in _STEP.findall(path):
         key = next(filter(None, (name, *quoted)), "")
         below: list[Any] = []
-        for top in found:
+        for top in values:
             if not (index or key):
                 below += top.values() if isinstance(top, dict) else top if isinstance(top, list) else ()
             elif isinstance(top, dict) and key in top:
                 below.append(top[key])
             elif index and isinstance(top, list) and -len(top) <= int(index) < len(top):
                 below.append(top[int(index)])
-        found = below
-    return found
+        values = below
+    return values

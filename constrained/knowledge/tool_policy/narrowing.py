@@ -1,4 +1,4 @@
-"""Conditions on a value that may be anything, as a JSON Schema of the values of which they hold."""
+"""Conditions on one value as a JSON Schema: the schema of the values for which they hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==",
 
 
 def path_of(tree: ParseTree) -> tuple[str, ...] | None:
-    """The path that an expression such as ``x[i].m`` names: ``("x", "[i]", "m")``; None if it names none."""
+    """The path of an expression such as ``x[i].m``: ``("x", "[i]", "m")``; None if it isn't a path."""
     match tree:
         case ParseTree("name", [name]):
             return (name,)
@@ -27,22 +27,22 @@ def path_of(tree: ParseTree) -> tuple[str, ...] | None:
 
 
 def narrowed_path(tree: ParseTree, argument: str) -> tuple[str, ...] | None:
-    """The one path from `argument` that a condition is about, if `schema_of` can say the condition."""
+    """The one path from `argument` that a condition is about, if `schema_of` can express the condition."""
     paths = [path for part in tree.parts() if (path := path_of(part)) is not None and path[0] == argument]
     path = max(paths, key=len)
-    return path if _sayable(tree, path) else None
+    return path if _expressible(tree, path) else None
 
 
-def _sayable(tree: ParseTree, path: tuple[str, ...]) -> bool:
+def _expressible(tree: ParseTree, path: tuple[str, ...]) -> bool:
     if path[0] not in Expression(tree).names:
         return True
     match tree:
         case ParseTree("both" | "either" | "negation", parts):
-            return all(_sayable(part, path) for part in parts)
+            return all(_expressible(part, path) for part in parts)
         case ParseTree("compare", [left, sign, right]):
-            one, other = (left, right) if path_of(left) == path else (right, left)
-            sides = path_of(one) == path and path[0] not in Expression(other).names
-            return sides and (one is left or sign in _FLIPPED)
+            side, other = (left, right) if path_of(left) == path else (right, left)
+            sides = path_of(side) == path and path[0] not in Expression(other).names
+            return sides and (side is left or sign in _FLIPPED)
         case ParseTree("call", ["search", pattern, text]):
             return path_of(text) == path and path[0] not in Expression(pattern).names
     return False
@@ -51,14 +51,14 @@ def _sayable(tree: ParseTree, path: tuple[str, ...]) -> bool:
 def schema_of(
     tree: ParseTree, path: tuple[str, ...], kind: Any, names: Mapping[str, Any], scope: Scope, wanted: bool = True
 ) -> dict[str, Any] | bool:
-    """The JSON Schema of the values at `path`, of type `kind`, of which a condition holds (or not, if not `wanted`).
+    """The JSON Schema of the values at `path`, of type `kind`, for which a condition holds (if not `wanted`: fails).
 
-    What isn't known makes it hold of none.
+    If the condition depends on something unknown, no value is valid.
 
     Raises
     ------
     KnowledgeError
-        Texts are compared by their order, which a schema can't say.
+        Texts are compared by their order, which a schema can't express.
     """
     try:
         if path[0] not in Expression(tree).names:
@@ -67,8 +67,8 @@ def schema_of(
             case ParseTree("negation", [inner]):
                 return schema_of(inner, path, kind, names, scope, not wanted)
             case ParseTree("both" | "either" as how, parts):
-                found = [schema_of(one, path, kind, names, scope, wanted) for one in parts]
-                return {"allOf" if (how == "both") is wanted else "anyOf": found}
+                schemas = [schema_of(part, path, kind, names, scope, wanted) for part in parts]
+                return {"allOf" if (how == "both") is wanted else "anyOf": schemas}
             case ParseTree("call", [_, pattern, _]):
                 matched = {"pattern": Expression(pattern).value(names, scope)}
                 return {"type": "string", **(matched if wanted else {"not": matched})}
@@ -81,7 +81,7 @@ def schema_of(
         return False
     if sign in _KEYWORDS:
         if isinstance(given, str) and kind not in ("integer", "number"):
-            what = f"{'.'.join(path)} may be any text, and texts are not compared by their order"
+            what = f"{'.'.join(path)} may be any text, and a schema can't compare texts by their order"
             raise KnowledgeError(what, "list its values: `x in [...]`")
         return {"type": "number", _KEYWORDS[sign]: given + 0} if isinstance(given, (int, float)) else False
     if "in" in sign and not isinstance(given, (list, dict, range)):

@@ -19,9 +19,9 @@ from constrained.knowledge.world.syntax import ParseTree
 
 @dataclass(frozen=True)
 class Tells:
-    """What a result tells: each value at `path` is kept as `name`, under the values at `keys` if there are any.
+    """What a result tells: each value at `path` is stored as `name`, under the values at `keys` if there are any.
 
-    `member` is an argument of the call that objects get as a member.
+    `member` names an argument of the call that is added to objects as a member.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Tells:
 
 @dataclass(frozen=True)
 class Makes:
-    """What a call changes: the place that `target` names gets `value`, if `condition` holds.
+    """What a call changes: the place named by `target` is set to `value`, if `condition` holds.
 
     With `each`, once for each `variable` in it; with `said`, only if the result says one of these. Where `target` is a
-    fact, `true` says whether it gets true or false of `value`; None: it is no fact. Facts change one after the other,
-    values all at once.
+    fact, `true` says whether it becomes true or false of `value`; None: it isn't a fact. Facts change one after the
+    other, values all at once.
     """
 
     target: ParseTree
@@ -50,12 +50,12 @@ class Makes:
     each: Expression | None = None
 
     def made(self, names: Mapping[str, Any], scope: Scope) -> Any:
-        """What the place holds then."""
+        """The new value of the place."""
         value = self.value.value(names, scope)
         if self.true is None:
             return value
-        others = [one for one in names[self.target.children[0]] if one != value]
-        return [*others, value] if self.true else others
+        rest = [item for item in names[self.target.children[0]] if item != value]
+        return [*rest, value] if self.true else rest
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Policy:
         Its rules are an ordinary `.lark` file, one rule for each tool.
     tells : list of Tells
     needs : dict of str to list of Expression
-        Tool -> its conditions, all of which must hold.
+        Tool -> its conditions; all must hold.
     makes : dict of str to list of Makes
     functions : dict of str to Definition
     initial : Memory
@@ -96,19 +96,20 @@ class Policy:
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def renamed(self, tools: Mapping[str, str]) -> Policy:
-        """The policy with its tools named as their list does; `tools`: slot -> name."""
+        """The policy with the tools' own names instead of the rules'; `tools`: slot -> name."""
 
         def name(rule: str) -> str:
             return tools.get(slot_of(rule), rule)
 
-        other = replace(self, tells=[replace(one, tools=frozenset(map(name, one.tools))) for one in self.tells])
+        tells = [replace(telling, tools=frozenset(map(name, telling.tools))) for telling in self.tells]
+        other = replace(self, tells=tells)
         other.message = self.message and name(self.message)
-        for kept in ("needs", "makes", "order", "places"):
-            setattr(other, kept, {name(rule): value for rule, value in getattr(self, kept).items()})
+        for field_name in ("needs", "makes", "order", "places"):
+            setattr(other, field_name, {name(rule): value for rule, value in getattr(self, field_name).items()})
         return other
 
     def failed(self, result: str) -> bool:
-        """Whether a result begins like one that says that nothing was done."""
+        """Whether a result begins like an error, so that the call did nothing."""
         return any(pattern.begins(result) for pattern in self.fails)
 
     def told(self, memory: Memory, tool: str, arguments: Mapping[str, Any], result: Any) -> Memory:
@@ -147,14 +148,14 @@ class Policy:
             if change.said and not any(pattern.found_in(result) for pattern in change.said):
                 continue
             try:
-                for one in [None] if change.each is None else change.each.value(names, scope):
-                    inner = {**names, change.variable: one, **{fact: after[fact] for fact in self.facts}}
+                for item in [None] if change.each is None else change.each.value(names, scope):
+                    inner = {**names, change.variable: item, **{fact: after[fact] for fact in self.facts}}
                     if change.condition is None or change.condition.holds(inner, scope):
                         place = tuple(self.place_of(change.target, inner, scope))
                         after = after.with_place(place, change.made(inner, scope))
             except (Unknown, KeyError, IndexError, TypeError):
                 continue  # it changes what was never seen
-        return after.since(memory)
+        return after.sharing(memory)
 
     def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any, scope: Scope) -> Memory:
         found = []
@@ -165,7 +166,7 @@ class Policy:
                 found.append(value)
         if telling.name.isupper():
             listed = [*memory.get(telling.name, []), *found]
-            kept: Any = [*{json.dumps(one, sort_keys=True): one for one in listed}.values()]
+            kept: Any = [*{json.dumps(value, sort_keys=True): value for value in listed}.values()]
         elif telling.keys:
             kept = {**memory.get(telling.name, {})}
             for value in found:
@@ -187,9 +188,9 @@ class Policy:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A hint: the known name that is like a misspelt one, or the first of them."""
-    found = difflib.get_close_matches(name, list(known), 1)
-    return f"did you mean {found[0]}?" if found else f"there are: {', '.join(sorted(known)[:12])}"
+    """A hint for a misspelt name: the known name most like it, or the first of them."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known)[:12])}"
 
 
 def slot_of(tool: str) -> str:

@@ -1,18 +1,18 @@
 """Read a policy: the `//:` lines of a `.lark` file whose actions are tools.
 
-The file's rules say which tool may follow which; the lines say what results tell, and what each call needs. They are
-those of a world (`constrained.knowledge.world`), with values beside facts:
+The file's rules say which tool may follow which; the lines say what results tell and what each call needs. The syntax
+is that of a world (`constrained.knowledge.world`), with values beside facts:
 
-//: fact asked(order)                             what can be true; `needs`, `makes` and `init` say it as in a world
-//: tells order[@.order_id] = $ by get_order      a result, or each value at a JSON path, is kept under a name
-//: tells flight[@.number, @.date] = $[*] with date by search    the call's `date` becomes a member of each
-//: tells ORDER = $.orders[*] by get_user         a name in capitals collects every value it was ever told
+//: fact asked(order)                             what can be true; `needs`, `makes` and `init` use it as in a world
+//: tells order[@.order_id] = $ by get_order      stores a result, or each value at a JSON path, under a name
+//: tells flight[@.number, @.date] = $[*] with date by search    adds the call's `date` to each as a member
+//: tells ORDER = $.orders[*] by get_user         a name in capitals collects all values that it was ever given
 //: init changed = []                             what holds at the beginning
 //: let total(o) = sum(i.price for i in order[o].items)
 //: fails by "Error"                              results that begin like this tell and change nothing
-//: message respond                               the tool that speaks to the user, whose answers are its results
-//: write book: user_id, cabin, flights           in which order arguments are written
-//: needs order[order_id].status == "pending"     // (above a rule) a condition; the note says why, if it fails
+//: message respond                               the tool that speaks to the user; the user's answers are its results
+//: write book: user_id, cabin, flights           the order in which arguments are written
+//: needs order[order_id].status == "pending"     // (above a rule) a condition; this comment is the reason it gives
 //: makes order[order_id].status = "cancelled"    (above a rule) what a call changes
 """
 
@@ -44,12 +44,12 @@ from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world
 
 
 def read_policy(text_or_path: str | Path | Source) -> Policy:
-    """Read a policy: a `.lark` file, its text, or a name that ships, such as "tau_retail".
+    """Read a policy: a `.lark` file, its text, or a shipped name such as "tau_retail".
 
     Raises
     ------
     GrammarError
-        There is no such file, or a line can't be read; the message says which.
+        There is no such file, or a line can't be read.
     """
     source = read_source(text_or_path)
     statements = parse_world(source)
@@ -73,13 +73,13 @@ class _Reader:
             elif statement.data == "let":
                 name, *params, _ = (child for child in statement.children if child is not None)
                 if str(name) in FUNCTIONS:
-                    raise self.error(name, f"`{name}` is a function that every policy has", "take another name")
+                    raise self.error(name, f"`{name}` is a built-in function", "take another name")
                 self.params[str(name)] = len(params)
         self.policy.initial = self.policy.initial.with_values(**{name: [] for name in self.policy.facts})
         for statement, rule in statements:
             read = getattr(self, statement.data, None)
             if read is None:
-                raise self.error(statement, f"a policy of tools has no `{statement.data}`", "it is of worlds")
+                raise self.error(statement, f"a policy has no `{statement.data}` lines", "only worlds have them")
             read(statement, rule)
         return self.policy
 
@@ -88,6 +88,7 @@ class _Reader:
         return self.source.error(message, hint, *((token.line, token.column) if token else ()))
 
     def above(self, statement: ParseTree, rule: str | None) -> str:
+        """The rule that a statement stands above. Raises GrammarError: there is none."""
         if rule is None:
             hint = "put it in the comment directly above the tool's rule"
             raise self.error(statement, f"`{statement.data}` stands above no rule", hint)
@@ -95,17 +96,17 @@ class _Reader:
         return rule
 
     def named(self, token: Token, name: str | None = None) -> str:
-        """The name of a fact or a tool; where it stands is kept."""
+        """Note where a fact or a tool is first named; returns its name."""
         self.policy.places.setdefault(name or str(token), (token.line or 0, token.column or 0))
         return str(token)
 
     # statements
 
     def fact(self, statement: ParseTree, rule: str | None) -> None:
-        """It was noted before all others."""
+        """Facts are read before all other statements."""
 
     def needs(self, statement: ParseTree, rule: str | None) -> None:
-        conditions = [self.expression(one) for one in statement.children[0].children]
+        conditions = [self.expression(condition) for condition in statement.children[0].children]
         last = max(statement.tokens(), key=lambda token: token.end_pos or 0)
         line = self.source.text[last.end_pos : self.source.text.find("\n", last.end_pos)]
         for condition in conditions:
@@ -117,8 +118,8 @@ class _Reader:
         found += self.changes(statement.children[0])
 
     def init(self, statement: ParseTree, rule: str | None) -> None:
-        for one in statement.children:
-            change = self.change(one if one.data == "assignment" else ParseTree("change", [None, one, None]))
+        for part in statement.children:
+            change = self.change(part if part.data == "assignment" else ParseTree("change", [None, part, None]))
             scope = Scope(self.policy.functions, {})
             try:
                 place = tuple(self.policy.place_of(change.target, {}, scope))
@@ -137,16 +138,16 @@ class _Reader:
         self.policy.tells.append(Tells(str(name), tuple(map(str, keys)), str(path), named, only_if, str(member or "")))
 
     def tells(self, statement: ParseTree, rule: str | None) -> None:
-        """Facts that a text tells become changes, where the text is found."""
+        """Facts told by a text are changes that happen if a result contains the text."""
         *told, condition, patterns = statement.children
         found = read_patterns(self.source, patterns)
         if holes := [hole for pattern in found for hole in pattern.holes]:
             raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
         only_if = None if condition is None else self.expression(condition)
-        for one in told:
-            mark, atom = one.children
+        for fact in told:
+            mark, atom = fact.children
             if mark == "all":
-                raise self.error(one, "`all` is of a world's things", "leave it out")
+                raise self.error(fact, "only worlds have `all`", "leave it out")
             change = self.change(ParseTree("change", [mark, atom, None]))
             made = replace(change, condition=only_if, said=tuple(found))
             self.policy.makes.setdefault(self.above(statement, rule), []).append(made)
@@ -173,13 +174,13 @@ class _Reader:
                 raise self.error(effect, "`every` is of a list here", "every x in LIST: (...)")
             if effect.data == "each_of":
                 _, variable, values, inner = effect.children
-                for one in self.changes(inner):
-                    yield replace(one, variable=str(variable), each=self.expression(values))
+                for change in self.changes(inner):
+                    yield replace(change, variable=str(variable), each=self.expression(values))
             else:
                 yield self.change(effect)
 
     def change(self, effect: ParseTree) -> Makes:
-        """A place that gets a value; a fact that is made true, or with `not` false."""
+        """One change: a place gets a value, or a fact becomes true (with `not`: false)."""
         if effect.data == "assignment":
             target, value = effect.children
             if target.data not in ("atom", "member", "item"):
@@ -200,8 +201,8 @@ class _Reader:
         return Expression(self.value(tree), text, at=(place.line, place.column))
 
     def terms(self, atom: ParseTree) -> ParseTree:
-        """The one term of a fact, a list of several, or true for none."""
-        given = [self.value(one) for one in atom.children[1:] if one is not None]
+        """The value that stands for a fact's arguments: the only one, a list of several, or true for none."""
+        given = [self.value(argument) for argument in atom.children[1:] if argument is not None]
         count = self.policy.facts.get(str(atom.children[0]))
         if count is not None and count != len(given):
             raise self.error(atom, f"`{atom.children[0]}` has {count} argument{'s' * (count != 1)}, not {len(given)}")
@@ -211,7 +212,7 @@ class _Reader:
         """A value or a condition in the forms of `constrained.knowledge.tool_policy.expression`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise self.error(tree, f"values stand deeper than {MAX_DEPTH} in each other", "split them with `let`")
+            raise self.error(tree, f"values nest deeper than {MAX_DEPTH}", "split them with `let`")
         found = self.part(tree)
         self.depth -= 1
         return found
@@ -219,38 +220,38 @@ class _Reader:
     def part(self, tree: ParseTree | Token) -> ParseTree:
         if isinstance(tree, Token):
             if tree.type == "ANY":
-                raise self.error(tree, "`*` stands for a thing of a world only", "say which")
+                raise self.error(tree, "only worlds have `*`", "name the argument")
             number = float if "." in tree else int
             return ParseTree("constant", [number(tree) if tree.type == "NUMBER" else plain(tree)])
         parts = [part for part in tree.children if part is not None]
         match tree.data, parts:
             case "atom" | "call", _:
                 return self.atom(tree)
-            case "conditions", [one]:
-                return self.value(one)
-            case "negation", [_, one]:
-                return ParseTree("negation", [self.value(one)])
+            case "conditions", [inner]:
+                return self.value(inner)
+            case "negation", [_, inner]:
+                return ParseTree("negation", [self.value(inner)])
             case "equality" | "sum" | "product", [left, sign, right]:
                 kind = "compare" if tree.data == "equality" else "calculate"
                 return ParseTree(kind, [self.value(left), "==" if sign == "=" else str(sign), self.value(right)])
             case "contained", [left, *negative, right]:
                 return ParseTree("compare", [self.value(left), "not in" if negative else "in", self.value(right)])
-            case "minus", [sign, one]:
-                return ParseTree("minus", [self.value(one)]) if sign == "-" else self.value(one)
-            case "member", [one, name]:
-                return ParseTree("member", [self.value(one), str(name)])
+            case "minus", [sign, inner]:
+                return ParseTree("minus", [self.value(inner)]) if sign == "-" else self.value(inner)
+            case "member", [inner, name]:
+                return ParseTree("member", [self.value(inner), str(name)])
             case "listing", _:
                 element, *names, values, condition = tree.children
                 test = None if condition is None else self.value(condition)
                 return ParseTree("listing", [self.value(element), [*map(str, names)], self.value(values), test])
             case "mapping", _:
-                return ParseTree("mapping", [self.value(one) for pair in parts for one in pair.children])
+                return ParseTree("mapping", [self.value(part) for pair in parts for part in pair.children])
             case "conditions" | "either" | "both" | "choice" | "item" | "list", _:
                 kind = "both" if tree.data == "conditions" else tree.data
-                found = [self.value(one) for one in parts]
-                listed = kind == "list" and [one.data for one in found] == ["listing"]
+                found = [self.value(part) for part in parts]
+                listed = kind == "list" and [part.data for part in found] == ["listing"]
                 return ParseTree("listed" if listed else kind, found)
-        raise self.error(tree, "a quantifier is of a world's things", "any(... for x in ...), all(... for x in ...)")
+        raise self.error(tree, "only worlds have quantifiers", "any(... for x in ...), all(... for x in ...)")
 
     def atom(self, tree: ParseTree) -> ParseTree:
         """A name, a fact, or a call of a function."""
@@ -266,13 +267,13 @@ class _Reader:
         if not least <= len(parts) <= most:
             takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"
             raise self.error(tree, f"`{name}` takes {takes}, not {len(parts)}", "see its `let`, or docs/tool_agents.md")
-        given = [self.value(one) for one in parts]
+        given = [self.value(part) for part in parts]
         if name in ("search", "find_all") and given[0].data == "constant":
             [pattern] = given[0].children
             try:
                 read_regex(str(pattern))
             except regex.error as error:
-                raise self.error(tree, f"{pattern!r} is no regular expression: {error}") from None
+                raise self.error(tree, f"{pattern!r} is not a regular expression: {error}") from None
         return ParseTree("call", [name, *given])
 
 

@@ -1,11 +1,11 @@
-"""Tools under a policy: calls read, written, judged, and bound to what is known."""
+"""`Toolbox`: the tools under a policy, with their calls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from constrained.grammar.json_schema import Options, layout
+from constrained.grammar.json_schema import Options
 from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
@@ -20,7 +20,7 @@ class Toolbox:
     ----------
     policy : Policy
     calls : dict of str to Calls
-        Tool -> what may be written as a call of it.
+        Tool -> its calls.
     form : CallForm
     schemas : mapping of str to dict
         Tool -> the JSON Schema of its arguments.
@@ -28,26 +28,19 @@ class Toolbox:
 
     def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, options: Options):
         self.policy, self.schemas = policy, schemas
-        self.calls = {
-            name: Calls(
-                name, schema, policy.needs.get(name, []), policy.functions, policy.order.get(name, ()), template,
-                layout("dumps"), options,
-            )
-            for name, schema in schemas.items()
-        }  # fmt: skip
+        self.calls = {name: Calls(name, schema, policy, template, options) for name, schema in schemas.items()}
         self.form = CallForm(template, schemas, {name: calls.order for name, calls in self.calls.items()})
 
     def view(self, memory: Memory) -> dict[str, Any]:
-        """What each tool's slot holds now: the calls that are admitted, or nothing."""
-        found = {name: call_grammar(calls, memory) for name, calls in self.calls.items()}
-        return {slot_of(name): [] if grammar is None else grammar for name, grammar in found.items()}
+        """The values of the tools' slots now: for each tool, the grammar of its admitted calls, or nothing."""
+        return {slot_of(name): call_grammar(calls, memory) or [] for name, calls in self.calls.items()}
 
     def write(self, name: str, arguments: Mapping[str, Any]) -> str:
         """A call as the masks write it (see `CallForm.write`)."""
         return self.form.write(name, arguments)
 
     def read(self, action: str) -> tuple[str, dict[str, Any]] | None:
-        """(tool, arguments) of a written call; None if it is none of these tools."""
+        """(tool, arguments) of a written call; None if it isn't a call of one of these tools."""
         call = self.form.read(action)
         return call if call is not None and call[0] in self.calls else None
 

@@ -166,7 +166,7 @@ class Conditions:
                 left, sign, right = tree.children
                 if str(sign) not in ("=", "!="):
                     raise self.span(sign).error(f"`{sign}` compares values, which only tools' results have")
-                terms = tuple(self.term(self.word(one), None, scope) for one in (left, right))
+                terms = tuple(self.term(self.word(side), None, scope) for side in (left, right))
                 return Literal("=", terms, str(sign) == "=")
             case _:
                 return self.atom(tree, scope)
@@ -242,8 +242,8 @@ class Conditions:
             raise self.unknown(token, "object", self.objects)
         raise self.unknown(token, f"parameter, variable or object {scope.what} called", (*scope.types, *self.objects))
 
-    def related(self, one: str, other: str) -> bool:
-        return self.domain.is_subtype(one, other) or self.domain.is_subtype(other, one)
+    def related(self, kind: str, wider: str) -> bool:
+        return self.domain.is_subtype(kind, wider) or self.domain.is_subtype(wider, kind)
 
     def effects(self, tree: ParseTree, variables: tuple[Parameter, ...], scope: Scope) -> Iterator[Effect]:
         for effect in tree.children:

@@ -119,7 +119,9 @@ class Known(FactStore):
                 if parameter.name in values:
                     self.add_object(values[parameter.name], parameter.type)
         found = [(name, values) for name, values in found if self.objects.keys() >= set(values.values())]
-        return next((one for one in found if len(found) == 1 or self._values(*one)), found[0] if found else None)
+        if len(found) < 2:
+            return found[0] if found else None
+        return next((reading for reading in found if self._values(*reading)), found[0])
 
     def _values(self, name: str, given: Mapping[str, str], hopeful: bool = False) -> tuple[str, ...] | None:
         """The arguments with which an action is possible now, or may be."""

@@ -259,8 +259,8 @@ class _Reader(WordingReader):
         given = set(scope.types)
         found = read_patterns(self.source, patterns)
         facts = []
-        for one in told:
-            mark, atom = one.children
+        for fact in told:
+            mark, atom = fact.children
             literal = self.atom(atom, scope, any_thing=False)
             assert isinstance(literal, Literal)
             if literal.predicate not in self.domain.predicates:  # a type: it says what the thing is
@@ -296,7 +296,7 @@ class _Reader(WordingReader):
         facts: dict[tuple[str, ...], None] = {}
         conditions: list[Condition] = []
         for statement in init:
-            for atom in (one for listed in statement.children for one in self.each(listed)):
+            for atom in (fact for listed in statement.children for fact in self.each(listed)):
                 literal = self.atom(atom, Scope(what="of the problem"), any_thing=False)
                 assert isinstance(literal, Literal)
                 if literal.predicate not in self.domain.predicates:
@@ -327,7 +327,7 @@ class _Reader(WordingReader):
         choices = []
         for term in terms:
             listed = term.children if isinstance(term, ParseTree) and term.data == "list" else [term]
-            choices.append([one for given in listed for one in (given and self.things_of(self.word(given))) or [given]])
+            choices.append([name for part in listed for name in (part and self.things_of(self.word(part))) or [part]])
         yield from (ParseTree(atom.data, [name, *chosen]) for chosen in product(*choices))
 
     def things_of(self, token: Token) -> list[Token]:

@@ -79,7 +79,7 @@ class Shown:
         if isinstance(condition, Quantified):
             some = condition.quantifier == "some"
             found = self._answers(condition.part if some else negated(condition.part), given)
-            return (given,) if any(self._of_types(condition.variables, one) for one in found) == some else ()
+            return (given,) if any(self._of_types(condition.variables, answer) for answer in found) == some else ()
         if condition.operator == "and":
             return self._all(condition.parts, given)
         return (given,) if any(True for part in condition.parts for _ in self._answers(part, given)) else ()

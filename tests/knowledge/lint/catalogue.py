@@ -693,7 +693,7 @@ CASES = [
         "unknown-tool",
         policy("//: message speak"),
         (3, 13, 14),
-        "the policy names 'speak', which is no tool with a rule",
+        "the policy names 'speak', which is not a tool with a rule",
         "there are: list, say",
         policy("//: message say"),
     ),
