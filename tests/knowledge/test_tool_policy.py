@@ -415,7 +415,7 @@ TWO = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "
         ("x != y", {"x": {"type": "string"}, "y": {"type": "string"}}, "x may be anything where `needs x != y`"),
         ("len(x) > 3", {"x": {"type": "string"}}, r"x may be anything where `needs len\(x\) > 3`"),
         ("x < y", {"x": {"type": "integer"}, "y": {"type": "integer"}}, "more than 2,000 values"),
-        ("x.a != x.b", {"x": TWO}, "a condition looks at a value that may be anything"),
+        ("x.a != x.b", {"x": TWO}, "a condition looks at a value that may still be anything"),
         ("x[i] != x[0]", {"x": LIST}, "says something of elements that can't be enforced"),
         ('x >= "2024"', {"x": {"type": "string"}}, "can.t compare texts by their order"),
         ('search("(?i)a", x)', {"x": {"type": "string"}}, "write it without flags"),
