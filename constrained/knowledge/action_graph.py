@@ -11,13 +11,13 @@ from constrained.knowledge.follow_sets import END, ActionFollowSets, Actions, co
 START = "start"
 
 Group = tuple[str, ...]
-"""Actions that come after the same actions and before the same ones."""
+"""Actions with the same predecessors and the same successors."""
 
 
 class ActionGraph:
-    """Actions (KnowAgent's E_a) and the rules for which may follow which (its R).
+    """The actions (KnowAgent's E_a) and which action may follow which (its R).
 
-    An action is a rule that writes text; rules that only choose between actions are seen through. An action's
+    An action is a rule that writes text; a rule that only chooses between actions is not a vertex. An action's
     successors are FIRST of what comes after its `_STEP`, and FOLLOW where that may be empty.
 
     Attributes
@@ -60,29 +60,29 @@ class ActionGraph:
 
     @property
     def actions(self) -> list[str]:
-        """Every action that a path can reach, breadth first."""
+        """All actions that a path can reach, breadth first."""
         return [name for name in self.rules if name != START]
 
     def ended_by(self, rest: Node) -> str | None:
-        """The action that has just ended, if `rest`, which comes next, belongs to its rule."""
+        """The action that has just ended where `rest` comes next; None if `rest` belongs to no action's rule."""
         return self._ended_by.get(id(_head(rest)))
 
     def sources(self, rule: str, parameter: str) -> tuple[list[tuple[str, str]], Pieces]:
-        """As `argument_sources` of the grammar's rules."""
+        """`argument_sources` of the grammar's rules, cached."""
         key = (rule, parameter)
         if key not in self._sources:
             self._sources[key] = argument_sources(self._follow.pieces, key)
         return self._sources[key]
 
     def leads_on(self, node: Node, rule: str) -> bool:
-        """Whether `node`, standing in `rule`, is what comes after an action rather than a part of one."""
+        """Whether `node`, in the body of `rule`, begins with actions instead of being part of an action's text."""
         return bool(self._follow.first(node, rule))
 
     def choice_points(self) -> dict[tuple[str, str], list[str]] | None:
         """(choice point, choice point) -> the actions that lead from one to the other.
 
-        A choice point is a rule that only chooses between actions. None if the grammar isn't built of them: an action
-        is followed by another directly, or by nothing.
+        A choice point is a rule that only chooses between actions. None if the grammar isn't made of choice points:
+        after some action comes another action directly, or nothing.
         """
         out: dict[tuple[str, str], list[str]] = {}
         work = [self.start]
@@ -91,10 +91,10 @@ class ActionGraph:
                 rule = self._rules[call.rule]
                 if not writes_text(rule.body):
                     return None
-                given = dict(zip(rule.params, call.args))
+                arguments = dict(zip(rule.params, call.args))
                 for after in continuations(rule.body):
                     if isinstance(after, Var):
-                        after = given.get(after.name, after)
+                        after = arguments.get(after.name, after)
                     if not isinstance(after, Call) or writes_text(self._rules[after.rule].body):
                         return None
                     actions = out.setdefault((point, after.rule), [])
@@ -105,37 +105,35 @@ class ActionGraph:
         return out
 
     def groups(self) -> dict[Group, list[Group]]:
-        """Each group of actions -> the groups that may follow it; ("start",) is a group of its own.
+        """Each group of actions -> the groups that may follow it; ("start",) is a group by itself.
 
-        An arrow between groups stands for one from every action of the first to every action of the second.
+        Every action of the second group may follow every action of the first.
         """
-        before: dict[str, list[str]] = {name: [] for name in self.rules}
-        for name, after in self.rules.items():
-            for other in after:
-                before[other].append(name)
+        before = {name: frozenset(a for a, after in self.rules.items() if name in after) for name in self.rules}
         alike: dict[tuple, list[str]] = {}
         for name, after in self.rules.items():
-            key = name == START, frozenset(after), frozenset(before[name]), name in self.may_end
+            key = name == START, frozenset(after), before[name], name in self.may_end
             alike.setdefault(key, []).append(name)
-        of = {name: tuple(names) for names in alike.values() for name in names}
-        groups = dict.fromkeys(of.values())
-        return {group: list(dict.fromkeys(of[other] for other in self.rules[group[0]])) for group in groups}
+        group_of = {name: tuple(names) for names in alike.values() for name in names}
+        return {
+            group: list(dict.fromkeys(group_of[name] for name in self.rules[group[0]]))
+            for group in dict.fromkeys(group_of.values())
+        }
 
     def _distances(self) -> dict[str, int]:
-        found = dict.fromkeys(self.may_end, 1)
-        while True:
-            new = {
-                a: 1 + min(found[b] for b in after if b in found)
-                for a, after in self.rules.items()
-                if a not in found and any(b in found for b in after)
-            }
-            if not new:
-                return found
-            found.update(new)
+        distances, layer = dict.fromkeys(self.may_end, 1), 1
+        while new := [
+            name
+            for name, after in self.rules.items()
+            if name not in distances and any(distances.get(action) == layer for action in after)
+        ]:
+            layer += 1
+            distances.update(dict.fromkeys(new, layer))
+        return distances
 
 
 def _calls(node: Node) -> Iterator[Call]:
-    """The calls in `node`, those inside arguments aside."""
+    """The calls in `node`, without those inside arguments."""
     if isinstance(node, Call):
         yield node
     elif isinstance(node, (Alt, Seq, Repeat)):

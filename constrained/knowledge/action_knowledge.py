@@ -1,4 +1,4 @@
-"""`ActionKnowledge`: what an agent may do, from one `.lark` file."""
+"""`ActionKnowledge`: which actions an agent may take, and in which order, read from one `.lark` file."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ from constrained.planning.wording import squeezed
 
 
 class ActionKnowledge:
-    """Actions, the rules of their order, and slots (KnowAgent, section 3.1), with a state on a path.
+    """Actions, the rules of their order, and slots (KnowAgent, section 3.1), at one point of a path.
 
-    :meth:`after` gives the knowledge after one more action. Objects never change, so a search can hold many.
+    :meth:`after` returns the knowledge after one more action. Objects are immutable, so a search can hold many.
 
     Attributes
     ----------
     name : str
     state : PathState
-        Which actions are done, and what may follow.
+        The actions done, and what may follow.
     comments : dict of str to str
         Rule -> the comment above it.
     source_map : SourceMap or None
-        Where each piece of the grammar is written, if that was asked for.
+        Where each piece of the grammar is written, if `from_lark` was asked to keep that.
     world : Described or None
-        What actions need and change, where that is known.
+        What actions need and change, if the file says so.
     facts : WorldState or None
         What is known of the world at this point of the path; then only actions whose conditions hold are admitted.
     tools : Toolbox or None
-        The tools under a policy, where it was read with one.
+        The tools under a policy, if it was read with one.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ActionKnowledge:
         start : str
             The rule to begin with.
         source_map : bool
-            Keep where each piece is written, so that explanations and traces can name rule and line.
+            Keep where each piece is written, so that explanations and traces can name the rule and the line.
 
         Raises
         ------
@@ -111,7 +111,10 @@ class ActionKnowledge:
     def from_grammar(
         cls, grammar: Grammar, source: Source, start: str = START, source_map: SourceMap | None = None
     ) -> ActionKnowledge:
-        """The knowledge in a grammar that was read from `source`. Raises KnowledgeError: the grammar has no actions."""
+        """Make the knowledge of a grammar that was read from `source`.
+
+        Raises KnowledgeError: the grammar has no actions.
+        """
         graph = ActionGraph(grammar.rules, start)
         if not graph.actions or START in graph.rules[START]:
             itself = START in graph.rules[START]
@@ -141,32 +144,31 @@ class ActionKnowledge:
         policy: str | Path | Policy | None = None,
         limits: Limits = DEFAULT,
     ) -> ActionKnowledge:
-        """Each tool of a list as an action that writes a call of it, its arguments by their JSON Schema.
+        """Make an action of each tool of a list: it writes a call whose arguments follow their JSON Schema.
 
         Parameters
         ----------
         tools : list, dict, str or Path
-            Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result) or Anthropic,
-            as Python values, as JSON text, or as the path of a file. Functions and pydantic models in a
-            list are tools, too, by their type hints and docstrings.
+            Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result) or Anthropic: as Python values, as
+            JSON text, or as the path of a file. A list may also hold functions and pydantic models, which are read by
+            their type hints and docstrings.
         call_format : str
-            "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>``
-            lines, as Qwen writes it, too; "llama": "parameters" for "arguments"; or a text of
-            your own with NAME and ARGUMENTS in it.
+            "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>`` lines, which is also
+            Qwen's format; "llama": "parameters" for "arguments"; or your own text with NAME and ARGUMENTS in it.
         follow : mapping of str to list of str, optional
-            Tool -> the tools that may follow it, "start" -> those that may begin; any, for a
-            tool that is not named.
+            Tool -> the tools that may follow it, "start" -> those that may come first. After a tool that isn't a key,
+            any tool may follow.
         end : list of str, optional
-            Tools after which a plan may be over; default: any.
+            Tools after which a plan may end; default: any.
         closed : bool
-            Objects that list properties, and say nothing of others, admit no others.
+            Objects whose schema lists properties, and doesn't mention others, admit no others.
         whitespace, any_order, lenient, limits
-            As in `Grammar.from_json_schema`; what `lenient` left out is in `grammar.left_out`.
+            As in `Grammar.from_json_schema`; the keywords that `lenient` ignored are listed in `grammar.left_out`.
         name : str
         policy : str, Path or Policy, optional
             A `.lark` file whose rules name the tools, and whose ``//:`` lines say what results tell and what calls need
-            (see `constrained.knowledge.tool_policy`). It takes the place of `follow` and `end`; the result's `tools`
-            gives the values of its slots.
+            (see `constrained.knowledge.tool_policy`). It replaces `follow` and `end`. The result's `tools` gives the
+            values of its slots.
 
         Raises
         ------
@@ -175,21 +177,21 @@ class ActionKnowledge:
         GrammarError
             The file can't be read, or is not JSON.
         """
-        found, options = read_tools(tools, limits), Options(limits, any_order, closed, lenient)
+        listed, options = read_tools(tools, limits), Options(limits, any_order, closed, lenient)
         if policy is not None:
             read = policy if isinstance(policy, Policy) else read_policy(policy)
             knowledge = cls.from_grammar(Grammar.from_lark(read.source), read.source)
-            knowledge.tools = toolbox(found, read, call_format, options)
+            knowledge.tools = toolbox(listed, read, call_format, options)
             knowledge.calls = knowledge.tools.form
             check_policy(knowledge.tools.policy, knowledge.slots, knowledge.tools.schemas)
-            own = {**knowledge.comments, **knowledge.actions}
-            knowledge.comments = joined_comments(own, tool_comments(found, call_format))
+            comments = {**knowledge.comments, **knowledge.actions}
+            knowledge.comments = joined_comments(comments, tool_comments(listed, call_format))
             return knowledge
-        grammar = tool_rules(found, call_format, follow, end, whitespace, options)
+        grammar = tool_rules(listed, call_format, follow, end, whitespace, options)
         grammar.left_out = tuple(options.left_out)
         state = PathState(grammar, ActionGraph(grammar.rules, START))
-        knowledge = cls(name, state, tool_comments(found, call_format))
-        knowledge.calls = call_form(found, call_format, whitespace)
+        knowledge = cls(name, state, tool_comments(listed, call_format))
+        knowledge.calls = call_form(listed, call_format, whitespace)
         return knowledge
 
     def _with_state(self, state: PathState, facts: WorldState | None = None) -> ActionKnowledge:
@@ -201,7 +203,7 @@ class ActionKnowledge:
         return self._with_state(step) if isinstance(step, PathState) else self._with_state(step.state, step.facts)
 
     def only(self, actions: Iterable[str], overview: str) -> ActionKnowledge:
-        """The knowledge with some of its actions; where another one stood, the path may end.
+        """The knowledge with only some of its actions; where a removed action could come, the path may end.
 
         Parameters
         ----------
@@ -214,34 +216,33 @@ class ActionKnowledge:
         KnowledgeError
             There is no such action, or none of them can come first.
         """
-        kept = set(actions)
-        if unknown := kept - set(self.actions):
+        names = set(actions)
+        if unknown := names - set(self.actions):
             raise KnowledgeError(
                 f"no action {sorted(unknown)[0]!r} in {self.name}", hint=f"the actions are: {', '.join(self.actions)}"
             )
-        left_out = set(self.actions) - kept
+        removed = set(self.actions) - names
         rules = {
-            name: Rule(name, EMPTY, rule.params, rule.line) if name in left_out else rule
+            name: Rule(name, EMPTY, rule.params, rule.line) if name in removed else rule
             for name, rule in self.grammar.rules.items()
         }
         graph = ActionGraph(rules, self.graph.start)
         if not graph.actions:
-            raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(kept)) or 'no action'}")
-        state = PathState(self.grammar.with_rules(rules, self.grammar.start), graph)
-        other = self._with_state(state)
+            raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(names)) or 'no action'}")
+        other = self._with_state(PathState(self.grammar.with_rules(rules, self.grammar.start), graph))
         other.comments = {**self.comments, START: overview}
         return other
 
-    # what it holds
+    # actions, rules and slots
 
     @property
     def grammar(self) -> Grammar:
-        """The grammar of the rest of the path, with the slots bound so far."""
+        """The grammar of the rest of the path, with the slots as they are bound now."""
         return self.state.grammar
 
     @property
     def graph(self) -> ActionGraph:
-        """The actions and the rules of their order."""
+        """The graph of the actions: which may follow which."""
         return self.state.graph
 
     @property
@@ -256,10 +257,8 @@ class ActionKnowledge:
 
     @property
     def slots(self) -> frozenset[str]:
-        """What can be bound."""
+        """The names of the slots."""
         return self.grammar.slots - {STEP}
-
-    # slots
 
     def bind(self, **values: Any) -> ActionKnowledge:
         """The knowledge with slots bound (see `Grammar.bind`); rebinding costs microseconds.
@@ -281,12 +280,12 @@ class ActionKnowledge:
     def bind_view(self, view: Mapping[str, Any] | Iterable[str]) -> ActionKnowledge:
         """The knowledge bound to what an environment shows: the values of slots, or the commands admissible now.
 
-        Slots that the view doesn't have, or has an empty list for, have no value now; names that are no slots here are
-        left out. Where facts are known, slots named after a type keep its objects.
+        Slots that the view doesn't mention, or maps to an empty list, have no value now; names in the view that aren't
+        slots are ignored. Where facts are known, slots named after a type keep its objects.
         """
         view = view if isinstance(view, Mapping) else slot_values(self.grammar, view)
-        kept = self.slot_types if self.facts is not None else ()
-        values = {slot: view.get(slot, {}) for slot in self.slots if slot not in kept}
+        of_types = self.slot_types if self.facts is not None else ()
+        values = {slot: view.get(slot, {}) for slot in self.slots if slot not in of_types}
         if not values:
             return self
         return self.bind(
@@ -307,7 +306,7 @@ class ActionKnowledge:
 
     @property
     def may_end(self) -> bool:
-        """Whether the path may end here: the rules let it, and the goal holds if there is one."""
+        """Whether the path may end here: the rules admit it, and the goal, if there is one, holds."""
         return self._step.may_end
 
     @property
@@ -320,7 +319,7 @@ class ActionKnowledge:
         return self.state if self.facts is None else PossibleActions(self.state, self.facts)
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
-        """The grammar of the actions that may come next; it never has the empty text.
+        """The grammar of the actions that may come next, without the empty text.
 
         Parameters
         ----------
@@ -335,34 +334,34 @@ class ActionKnowledge:
         return self._step.next_action(steps_left)
 
     def next_actions(self, limit: int = MAX_TEXTS) -> list[str]:
-        """The actions that may come next, written out and sorted.
+        """The texts of the actions that may come next, sorted.
 
-        Raises KnowledgeError: no action may come next, or they can't be listed: they hold free text, or are more than
-        `limit`.
+        Raises KnowledgeError: no action may come next; or they can't be listed, because they contain free text or there
+        are more than `limit`.
         """
         texts = self.next_action().texts(limit)
         if texts is None:
             raise KnowledgeError(
-                f"the next actions of {self.name} can't be listed: they hold free text, or are more than {limit:,}",
+                f"the next actions of {self.name} can't be listed: they contain free text, or are more than {limit:,}",
                 hint="next_action() is their grammar",
             )
         return texts
 
     def judge(self, action: Any) -> Judgement:
-        """Judge `action` as the next one: ok, invalid or misordered, and why.
+        """Judge `action` as the next one: ok, invalid or misordered, with the reason.
 
-        A tool's call may be given as text, whatever its spacing and order of keys, or as a dictionary.
+        A tool call may be given as text, whatever its spacing and order of keys, or as a dictionary.
         """
         return self._step.judge(self._as_written(action))
 
     def _as_written(self, action: Any) -> Any:
-        """A call as the masks write it; any other action, and a call that is admitted as it stands, as it is."""
+        """A tool call in the form that the masks write; other actions, and calls admitted as they are, unchanged."""
         if self.calls is None or (isinstance(action, str) and self.state.judge(action)):
             return action
         return self.calls.text(action)
 
     def after(self, action: Any) -> ActionKnowledge:
-        """The knowledge after one more action: further on the path, and with its effects in the facts.
+        """The knowledge after one more action, with the action's effects on the facts.
 
         Raises
         ------
@@ -372,17 +371,17 @@ class ActionKnowledge:
         return self._at(self._step.after(self._as_written(action)))
 
     def check(self, actions: Iterable[Any], views: Iterable[Mapping[str, Any]] | None = None) -> Report:
-        """Judge a path. The state stays the same after an invalid action; after a misordered one, the path goes on.
+        """Judge a path. An invalid action doesn't change the state; after a misordered one, the path goes on.
 
         Where facts are known, an action whose conditions don't hold changes nothing.
 
         Parameters
         ----------
         actions : iterable
-            Actions; of tools also calls as dictionaries, and messages (OpenAI's and Anthropic's), of which those of the
-            assistant hold calls.
+            Actions. Tool calls may also be dictionaries, or stand in messages (OpenAI's and Anthropic's); only the
+            assistant's messages are looked at.
         views : iterable of mapping, optional
-            For each action, what the slots hold before it.
+            For each action, the values of the slots before it.
         """
         if isinstance(actions, (str, bytes)):
             raise KnowledgeError("a path is a list of actions, not one text", hint=f"check([{actions!r}])")
@@ -390,11 +389,11 @@ class ActionKnowledge:
             actions = calls_in(actions)
         report, knowledge = Report(), self
         if views is not None and not isinstance(views, Iterable):
-            raise KnowledgeError(f"views are {views!r:.80}", "give for each action what the slots hold before it")
-        shown = iter(views) if views is not None else None
+            raise KnowledgeError(f"views are {views!r:.80}", "give the values of the slots before each action")
+        remaining = iter(views) if views is not None else None
         for action in actions:
-            if shown is not None:
-                view = next(shown, None)
+            if remaining is not None:
+                view = next(remaining, None)
                 if view is None:
                     raise KnowledgeError("there are fewer views than actions", "give one view for each action")
                 knowledge = knowledge.bind_view(view)
@@ -404,17 +403,17 @@ class ActionKnowledge:
         report.finished = knowledge.may_end
         return report
 
-    # what is known of the world
+    # the world
 
     @property
     def form(self) -> ActionKnowledge:
-        """The same without facts: only the grammar says which action may come next."""
+        """The knowledge without facts: only the grammar decides which action may come next."""
         other = copy(self)
         other.facts = None
         return other
 
     def for_problem(self, problem: Problem | str, source: str = "problem") -> ActionKnowledge:
-        """The knowledge at the start of a problem: its objects are the values of the slots, its facts hold.
+        """The knowledge at the start of a problem: slots have its objects as values, and its facts hold.
 
         Parameters
         ----------
@@ -440,13 +439,13 @@ class ActionKnowledge:
         return self.told(WorldState(self.world, task, task.initial))
 
     def told(self, facts: KnownFacts) -> ActionKnowledge:
-        """The knowledge at the same point of the path, where these facts are known of the world.
+        """The knowledge at the same point of the path, with these facts about the world.
 
-        `facts`: with a `task` of the knowledge's domain, a `state` of it and what is `optimistic`; those of another
-        domain say nothing here.
+        `facts`: a `task` of the knowledge's domain, a `state` of it, and the `optimistic` facts that may hold. Facts
+        about another domain are ignored.
         """
         if self.world is None or not set(facts.task.schemas) <= set(self.world.rules):
-            return self  # facts of another domain
+            return self
         if self.facts is not None and self.facts.task is facts.task:
             return self._with_state(self.state, self.facts.told(facts.state, facts.optimistic))
         task = facts.task
@@ -456,12 +455,12 @@ class ActionKnowledge:
 
     @property
     def own_world(self) -> World | None:
-        """The world of the `.lark` file, if it has a problem of its own."""
+        """The world of the `.lark` file, if the file states a problem, too."""
         return self.world if isinstance(self.world, World) and self.world.problem is not None else None
 
     @cached_property
     def slot_types(self) -> dict[str, str]:
-        """Slot -> the type whose objects are its values; a slot is named after its type."""
+        """Slot -> the type it is named after; its values are the type's objects."""
         if self.world is None:
             return {}
         kinds = {squeezed(kind): kind for kind in (ROOT, *self.world.domain.types)}
@@ -470,7 +469,7 @@ class ActionKnowledge:
     # for people and models
 
     def to_text(self) -> str:
-        """The prompt's overview, rules, definitions and principle (KnowAgent, section 3.2.2)."""
+        """The prompt text: overview, rules, definitions and principle (KnowAgent, section 3.2.2)."""
         return prompt_text(self.graph, self.comments)
 
     def to_mermaid(self) -> str:

@@ -1,7 +1,7 @@
-"""Actions that give an answer, and actions that are tools called with a text.
+"""Which actions give an answer, and which call a tool with a text.
 
-For agents that write an answer without acting first (chain of thought), or that plan every call before the first one is
-made (ReWOO).
+For agents that answer without acting first (chain of thought), or that plan all calls before they make the first
+(ReWOO).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from constrained.knowledge.path_state import PathState
 from constrained.knowledge.unordered import UnorderedActions
 
 _SAMPLE = b"x y"
-"""A text to try an argument with: it fits wherever any text does."""
+"""An argument that fits wherever free text does."""
 
 
 def answer_actions(knowledge: ActionKnowledge) -> list[str]:
-    """The actions that give an answer: nothing may follow them, and no action before decides their arguments."""
+    """The actions that give an answer: nothing may follow them, and no earlier action determines their arguments."""
     rules, successors = knowledge.grammar.rules, knowledge.graph.rules
     return [a for a in knowledge.graph.actions if not successors[a] and not rules[a].params]
 
 
 def answer_only(knowledge: ActionKnowledge) -> ActionKnowledge | None:
-    """`knowledge` whose paths are one action, which gives the answer; None if no action does."""
+    """The knowledge of paths with a single action that gives the answer; None if no action does."""
     names = answer_actions(knowledge)
     if not names:
         return None
@@ -34,12 +34,12 @@ def answer_only(knowledge: ActionKnowledge) -> ActionKnowledge | None:
 
 
 def text_calls(knowledge: ActionKnowledge) -> dict[str, str]:
-    """Action -> its name as written, for each action ``Name[any text]`` after which something may follow."""
+    """Action -> its name as written, for each action of the form ``Name[free text]`` that another may follow."""
     unordered = UnorderedActions(knowledge.grammar, knowledge.graph)
-    found = {}
+    names = {}
     for action in knowledge.graph.actions:
         state = unordered.opening(action)
         head = state.forced_text() if state and knowledge.graph.rules[action] else b""
         if state and head.endswith(b"[") and (end := state.read(head + _SAMPLE + b"]")) and end.accepting:
-            found[action] = head[:-1].decode()
-    return found
+            names[action] = head[:-1].decode()
+    return names

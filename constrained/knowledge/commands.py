@@ -1,4 +1,4 @@
-"""What slots hold, as told by the commands that an environment lists as admissible."""
+"""The values of slots, worked out from the commands that an environment lists as admissible."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _TEXT = (nodes.Var, nodes.Literal, nodes.Slot, nodes.Related)
 
 
 def slot_values(grammar: Grammar, commands: Iterable[str]) -> dict[str, Sequence[str] | Mapping[str, Sequence[str]]]:
-    """Return what slots must be bound to for the next actions to be some commands, as far as slots can say it.
+    """Find the values to which slots must be bound so that the next actions are some commands.
 
     Parameters
     ----------
     grammar : Grammar
-        Of the rest of a path.
+        The grammar of the rest of a path.
     commands : iterable of str
-        Each is read by the rules that may write it; what is no action is left out.
+        Each is parsed by the rules that may write it; a command that isn't an action is ignored.
 
     Returns
     -------
     dict
-        Slot -> its values; by key, where it always stands before another argument.
+        Slot -> its values; values by key, if the slot always stands before another argument.
     """
     free = Grammar(grammar.rules, grammar.start, grammar.slots, limits=grammar.limits)
     found: dict[str, dict[str | None, dict[str, None]]] = {}
@@ -45,7 +45,7 @@ def slot_values(grammar: Grammar, commands: Iterable[str]) -> dict[str, Sequence
 
 
 def _without_key(rules: Mapping[str, nodes.Rule]) -> frozenset[str]:
-    """The slots that stand somewhere without an argument after them, on which their values could depend."""
+    """The slots that stand somewhere without an argument after them that could be their key."""
     found = set()
     for node in (node for rule in rules.values() for node in (nodes.Seq((rule.body,)), *nodes.walk(rule.body))):
         if not isinstance(node, nodes.Related) or node.relation != nodes.AT:

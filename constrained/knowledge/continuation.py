@@ -1,7 +1,7 @@
-"""What may still follow on a path, as a piece of grammar.
+"""The rest of a path as a node of the grammar.
 
-Slots are bound anew at every step, so what may follow must outlive the automaton of the step before: the frames of its
-stacks become nodes, with the template parameters that are already fixed.
+Slots are rebound at every step, so the rest of the path must outlive the automaton of the step before. The frames of
+its stacks become nodes, with the values of template parameters that are already fixed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from constrained.limits import Limits
 
 
 def continuation(frames: list[positions.Frame | None], limits: Limits) -> Node:
-    """The grammar of what may follow, from the frames at an action's end (None: nothing follows).
+    """The node of what may follow, from the stack frames at an action's end (None: nothing follows).
 
-    Raises LimitError: the stacks fork too often for what may follow to be written out.
+    Raises LimitError: the stacks fork too often for the node to be written out.
     """
     written: dict[positions.Frame | None, Node] = {None: nodes.EMPTY}
     for frame in frames:
@@ -35,17 +35,17 @@ def continuation(frames: list[positions.Frame | None], limits: Limits) -> Node:
 
 
 def _sequence(frame: positions.Frame | None, written: dict[positions.Frame | None, Node]) -> Node:
-    """The frames from `frame` down to one that is written already."""
+    """The frames from `frame` down to one that has its node already."""
     items = []
     while frame not in written:
-        assert frame is not None  # the bottom is written from the start
+        assert frame is not None  # None has a node from the start
         items.append(_scoped(frame.node, frame.env))
         frame = frame.next
     return nodes.seq([*items, written[frame]])
 
 
 def _scoped(node: Node, env: positions.Env) -> Node:
-    """`node` with the values that its parameters have in `env`."""
+    """`node` with the values of its parameters in `env`."""
     used = {variable.name for variable in nodes.find(node, nodes.Var)} if env.values else set()
     if not used & env.values.keys():
         return node
@@ -71,18 +71,18 @@ def either(first: Grammar, second: Grammar | str) -> Grammar:
 
 
 def nonempty(grammar: Grammar) -> Grammar:
-    """`grammar` without the empty text, since ending a path is no action; `grammar` itself if it has none."""
+    """`grammar` without the empty text, since ending a path is not an action; the same object if it doesn't have it."""
     start = without_empty(grammar.start, grammar.of_rules(_nullable))
     return grammar if start is grammar.start else grammar.extended(_with_nonempty_rules, start)
 
 
 def _with_nonempty_rules(rules: Mapping[str, Rule]) -> dict[str, Rule]:
-    """`rules`, and a copy of each nullable one without the empty text."""
+    """`rules`, and for each nullable rule a copy without the empty text."""
     nullable = _nullable(rules)
     copies = nodes.seq([nodes.Call(nonempty_name(name)) for name in rules if nullable.rule(name)])
     return {**rules, **nonempty_rules(rules, nullable, copies)}
 
 
 def _nullable(rules: Mapping[str, Rule]) -> Nullable:
-    """What may be empty where a path may end."""
+    """Which nodes may be empty where a path may end."""
     return Nullable(rules, frozenset({STEP}))

@@ -14,7 +14,7 @@ _PRINCIPLE = (
 )
 
 _FEW = 3
-"""Up to this many actions that may not follow are named as exceptions."""
+"""Up to this many actions that may not follow are listed as exceptions."""
 
 
 def prompt_text(graph: ActionGraph, comments: Mapping[str, str]) -> str:
@@ -45,8 +45,8 @@ def _rule_lines(graph: ActionGraph) -> list[str]:
 def graph_table(name: str, graph: ActionGraph, slots: int, width: int = 100) -> str:
     """The action graph as lines of text, wrapped to `width` characters.
 
-    Actions that the same ones follow share a line. Where the grammar has choice points (rules that only choose between
-    actions), a line tells which actions lead from one to another.
+    Actions with the same successors share a line. If the grammar is made of choice points (rules that only choose
+    between actions), a line says which actions lead from one choice point to another.
     """
     points = graph.choice_points()
     rows = _choice_point_rows(points) if points else _action_rows(graph)
@@ -74,8 +74,8 @@ def _action_rows(graph: ActionGraph) -> list[tuple[str, str]]:
 
 def successors(graph: ActionGraph, name: str) -> str:
     """The actions that may follow an action, in words."""
-    after, every = graph.rules[name], graph.actions
-    missing = [action for action in every if action not in after]
+    after = graph.rules[name]
+    missing = [action for action in graph.actions if action not in after]
     if len(missing) <= _FEW and len(after) > 2 * _FEW:
         words = "any action" + (f" but {', '.join(missing)}" if missing else "")
     else:

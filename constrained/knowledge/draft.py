@@ -1,8 +1,8 @@
 """Draft action knowledge line by line, so that the draft always loads.
 
-That every name used is defined can't be said by a context-free grammar. So the draft is written in lines, each under a
-grammar whose slots are bound to what the lines before allow: names not taken yet, lists of the names that exist. Only
-lists are offered that leave every action a way to the end, and every action reachable from the beginning.
+A context-free grammar can't require that all names are defined. So the draft is written in lines, each under a grammar
+whose slots are bound to what the lines before allow: names that are not taken yet, and lists of the names that exist.
+Only such lists are offered that every action can still reach the end and be reached from the beginning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from constrained.errors import ConstrainedError
 from constrained.grammar.traverse import reached
 
 MAX_ACTIONS = 10
-"""Actions of a draft at most: 2 to this power lists of them are offered."""
+"""The most actions of a draft; 2 to this power lists of them are offered."""
 
 TERMINALS = {
     "text": r"/[^\[\]\n]{1,120}/",
@@ -36,7 +36,7 @@ Write = Callable[[str, Grammar], str]
 
 @dataclass
 class DraftAction:
-    """A drafted action; `after` names the actions that may follow, none where the plan ends."""
+    """A drafted action; `after` names the actions that may follow, none if the plan ends there."""
 
     name: str
     arguments: tuple[str, ...]
@@ -50,7 +50,7 @@ class DraftAction:
 
     @property
     def command(self) -> str:
-        """How the action is written, its arguments by name: "Search[topic]"."""
+        """How the action is written, with the names of its arguments: "Search[topic]"."""
         return f"{self.name}[{', '.join(self.arguments)}]" if self.arguments else self.name
 
 
@@ -135,7 +135,7 @@ class _Drafter:
         return draft
 
     def line(self, head: str, rule: str, **slots: Any) -> str:
-        """Have the rest of a line written, which begins with `head`."""
+        """Have the rest of a line written that begins with `head`."""
         grammar = _line_grammar(rule)
         self.draft.lines += head
         values: dict[str, Any] = {**{slot: {} for slot in grammar.slots}, **slots}
@@ -145,7 +145,7 @@ class _Drafter:
         return text.strip()
 
     def add_action(self, wanted: int | None) -> bool:
-        """Have one more action written; False if there are enough."""
+        """Have one more action written; False if the writer wants no more."""
         taken = [a.name for a in self.draft.actions]
         enough = "\n" if taken and wanted is None else {}
         text = self.line("", "action", OPENING=_new_name(taken, r"\["), ALONE=_new_name(taken, ":"), ENOUGH=enough)
@@ -157,7 +157,7 @@ class _Drafter:
         return True
 
     def add_order(self) -> None:
-        """Have written which action is the last, what may follow each other one, and what may come first."""
+        """Have the order written: the last action, what may follow each of the others, and what may come first."""
         actions = {a.name: a for a in self.draft.actions}
         last = self.line("The last action:", "choice", CHOICE=list(actions))
         ending = {last}  # actions from which the plan can end

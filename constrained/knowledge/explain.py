@@ -1,4 +1,4 @@
-"""Why a text is admitted or not: what may come next, and which rule says so."""
+"""Explain why a text is admitted or not: what may come next, and the rule that says so."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ARROW = "->"
 """Between the actions of a written path (KnowAgent's ActionPath)."""
 
 _SIMILAR = 0.6
-"""How similar (0 to 1) a text and an action's beginning must be for the action to be suggested."""
+"""How similar (0 to 1) a text must be to an action's beginning for the action to be suggested."""
 
 _IMPOSSIBLE = 12
-"""Actions that are not possible now that are listed with what they need."""
+"""How many actions that are not possible now are listed with what they need."""
 
 _QUOTED = 40
-"""Characters of a text that are quoted."""
+"""How many characters of a text are quoted."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Expected:
     text: str  # in words: texts in quotes, characters as a regular expression, or an end
     kind: str  # "text", "value" (of a slot or parameter), "characters" or "end"
     spot: SourceSpan | None  # the rule that says so; None for the end of the whole text
-    slot: str | None = None  # the slot that a value is of
+    slot: str | None = None  # the slot of a value
     count: int = 1  # how many texts there are to choose from
 
 
@@ -53,17 +53,17 @@ class Explanation:
     """Why one text is admitted or not."""
 
     path: list[Judgement]  # the actions before, all ok
-    text: str  # the text, or the last action, itself
-    read: bytes  # the longest prefix of it that fits
+    text: str  # the text or the last action
+    read: bytes  # its longest prefix that fits
     verdict: str  # "complete", "unfinished", or what is wrong: "invalid", "misordered"
     reason: str = ""  # why it is wrong; empty if it isn't
     expected: list[Expected] = field(default_factory=list)  # what may come after `read`
     follow: list[str] | None = None  # after a complete action: the actions that may follow it
     may_end: bool = False  # after a complete action: whether the path may end
     said_by: SourceSpan | None = None  # the rule that says what may follow, if that decides
-    meant: list[str] = field(default_factory=list)  # beginnings of actions that the text is similar to
-    grammar: Grammar | None = None  # the grammar that `read` is read by; None if nothing may come any more
-    # where facts are known: some actions that are not possible now and begin with the text -> what they need
+    meant: list[str] = field(default_factory=list)  # the beginnings of similar actions
+    grammar: Grammar | None = None  # the grammar by which `read` was read; None if nothing more may come
+    # if facts are known: actions that begin with the text but are not possible now -> what they need
     impossible: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -91,26 +91,27 @@ def explain_file(
     start: str = "start",
     values: Mapping[str, Any] | None = None,
 ) -> tuple[Explanation, list[str]]:
-    """Explain a path of actions, or a text, by a `.lark` file; by its problem's facts, too, if it has one.
+    """Explain a path of actions, or a text, by a `.lark` file, and by the facts of its problem if it has one.
 
     Parameters
     ----------
     text_or_path : str, Path or Source
         As `Grammar.from_lark` takes it.
     path : str
-        Actions joined by ``->``, the last of which may be unfinished; the text itself if the grammar has no actions.
+        Actions joined by ``->``; the last may be unfinished. If the grammar has no actions, the text itself.
     text : str, optional
-        One action after `path`, read as it stands, whatever it contains.
+        One more action after `path`; it may contain ``->``.
     start : str
         The rule to start from.
     values : mapping, optional
-        Slot -> values, as `Grammar.bind` takes them. A slot without values stands for itself: its value is its name
-        (and "another NAME", where two are needed).
+        Slot -> values, as `Grammar.bind` takes them. The value of any other slot is its own name (and "another NAME",
+        where two are needed).
 
     Returns
     -------
-    list of str
-        The slots that stand for themselves.
+    explanation : Explanation
+    unbound : list of str
+        The slots whose values are their names.
 
     Raises
     ------
@@ -130,7 +131,7 @@ def explain_file(
         return explain_path(knowledge.bind(**knowledge.grammar.stand_ins()), path, text), unbound
     if text is not None and path:
         raise GrammarError(
-            "give a text or --text, one of the two", hint="this grammar has no actions to make a path of"
+            "give either a text or --text, not both", hint="this grammar has no actions, so there is no path"
         )
     grammar = grammar.bind(**values or {})
     unbound = grammar.unbound()
@@ -153,10 +154,10 @@ def explain_text(grammar: Grammar, source_map: SourceMap, text: str) -> Explanat
 
 
 def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None) -> Explanation:
-    """Explain a path, its actions joined by ``->``, up to the first wrong one or to its end, which may be unfinished.
+    """Explain a path, its actions joined by ``->``, up to its first wrong action or to its end.
 
-    `knowledge`: read with its source map; the path goes on from its state. `last`: the last action, whatever it
-    contains; then `text` holds the actions before it.
+    `knowledge`: read with its source map; the path continues from its state. `last`: the last action, which may contain
+    ``->``; then `text` is the actions before it. The last action may be unfinished.
     """
     source_map = knowledge.source_map
     if source_map is None:
@@ -199,15 +200,15 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
 
 
 def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: SourceMap, whole: bool) -> None:
-    """Say what the facts leave of what may come next; `whole`: the text is an action."""
+    """Narrow an explanation to what is possible by the facts; `whole`: the text is a whole action."""
     facts = knowledge.facts
     assert facts is not None
     try:
         possible: Grammar | None = knowledge.next_action()
     except KnowledgeError:
         possible = None
-    data, there = action_bytes(out.text), None if possible is None else Trace(possible.automaton)
-    if there is None or there.read(data) < len(data):
+    data, trace = action_bytes(out.text), None if possible is None else Trace(possible.automaton)
+    if trace is None or trace.read(data) < len(data):
         judged = knowledge.judge(out.text)
         out.verdict = judged.verdict if whole else out.verdict
         out.reason = judged.reason if whole else "nothing that begins so is possible now" if data else ""
@@ -216,10 +217,10 @@ def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: 
         out.may_end = not data and knowledge.may_end
         return
     if not whole and out.grammar is not None:
-        ruled = Trace(out.grammar.automaton)
-        ruled.read(data)
-        ruled.at = {position: frames for position, frames in ruled.at.items() if _goes_on(position, there)}
-        out.expected = _expected(ruled, source_map)
+        by_rules = Trace(out.grammar.automaton)
+        by_rules.read(data)
+        by_rules.at = {position: frames for position, frames in by_rules.at.items() if _is_possible(position, trace)}
+        out.expected = _expected(by_rules, source_map)
     out.grammar = possible
     if whole:
         knowledge = knowledge.after(out.text)
@@ -230,15 +231,15 @@ def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: 
     out.impossible = dict(islice(later.items(), _IMPOSSIBLE))
 
 
-def _goes_on(position: positions.Position, there: Trace) -> bool:
-    """Whether the next byte of a rule's text is one that a possible action goes on with; True of anything else."""
+def _is_possible(position: positions.Position, possible: Trace) -> bool:
+    """Whether some possible action continues with the next byte of a literal; True for other positions."""
     if not isinstance(position, positions.InLiteral):
         return True
-    return any(q.step(there.automaton.closure, position.data[position.at]) for q in there.at)
+    return any(p.step(possible.automaton.closure, position.data[position.at]) for p in possible.at)
 
 
 def _walk(state: PathState, text: str) -> tuple[list[Judgement], PathState, str]:
-    """The actions that are done and ok, the state after them, and the text of the action that comes then."""
+    """Read whole actions: their judgements, the state after them, and the rest of the text."""
     done: list[Judgement] = []
     if text == "Start" or text.startswith(f"Start{ARROW}"):
         text = text[len(f"Start{ARROW}") :]
@@ -252,9 +253,9 @@ def _walk(state: PathState, text: str) -> tuple[list[Judgement], PathState, str]
 
 
 def _first_action(state: PathState, text: str) -> tuple[str | None, str]:
-    """The action that `text` begins with, ended by an arrow, and what comes after it.
+    """The action at the beginning of `text` that ends before an arrow, and the text after the arrow.
 
-    An action may contain arrows, too. If none ends at an arrow: None, and the text that is unfinished or wrong.
+    An action may contain arrows. If none ends before an arrow: None, and the part that is unfinished or wrong.
     """
     ends, all_fits = _action_ends(state, text)
     at = text.find(ARROW)
@@ -267,7 +268,7 @@ def _first_action(state: PathState, text: str) -> tuple[str | None, str]:
 
 
 def _action_ends(path_state: PathState, text: str) -> tuple[set[int], bool]:
-    """After how many bytes of `text` an action is complete, and whether all of it is the beginning of one."""
+    """The numbers of bytes of `text` after which an action is complete, and whether an action may begin with it all."""
     ends: set[int] = set()
     try:
         state: State | None = path_state.next_action().automaton.start
@@ -283,7 +284,7 @@ def _action_ends(path_state: PathState, text: str) -> tuple[set[int], bool]:
 
 
 def _explain_mismatch(out: Explanation, state: PathState, data: bytes) -> None:
-    """Set the verdict and reason of an action that does not fit here, and what may have been meant."""
+    """Set the verdict and the reason for an action that does not fit here, and what may have been meant."""
     judgement = state.judge(out.text)
     out.verdict, out.reason = judgement.verdict, judgement.reason
     if judgement.verdict != "invalid":
@@ -300,24 +301,24 @@ def _explain_mismatch(out: Explanation, state: PathState, data: bytes) -> None:
 
 
 def _similar(text: str, openings: Iterable[State]) -> list[str]:
-    """The beginnings of actions that `text` is most similar to, at most two."""
-    found = []
+    """The beginnings of actions that are most similar to `text`, at most two."""
+    ratios = {}
     for state in openings:
         beginning = _decoded(state.forced_text())
         if beginning and not text.startswith(beginning):
             matcher = SequenceMatcher(None, text[: len(beginning) + 1].casefold(), beginning.casefold())
-            found.append((matcher.ratio(), beginning))
-    return [beginning for ratio, beginning in sorted(found, key=lambda pair: -pair[0])[:2] if ratio >= _SIMILAR]
+            ratios[beginning] = matcher.ratio()
+    return [b for b in sorted(ratios, key=ratios.__getitem__, reverse=True)[:2] if ratios[b] >= _SIMILAR]
 
 
 def _expected(trace: Trace, source_map: SourceMap) -> list[Expected]:
-    """What may come after the text traced, in the order it is written; ends come last."""
-    found = dict.fromkeys(_expected_at(p, frame, source_map) for p, frames in trace.at.items() for frame in frames)
+    """What may come after the text traced, in the file's order; ends come last."""
 
     def order(e: Expected) -> tuple:
         return e.kind == "end", e.spot is None, e.spot and (e.spot.line, e.spot.column), e.text
 
-    return sorted(found, key=order)
+    expected = (_expected_at(p, frame, source_map) for p, frames in trace.at.items() for frame in frames)
+    return sorted(dict.fromkeys(expected), key=order)
 
 
 def _expected_at(position: positions.Position, frame: positions.Frame | None, source_map: SourceMap) -> Expected:
@@ -342,11 +343,21 @@ def _expected_at(position: positions.Position, frame: positions.Frame | None, so
 
 
 def next_tokens(explanation: Explanation, vocabulary: Vocabulary, most: int = 12) -> dict[str, Any]:
-    """The bytes and tokens that may come next, and the text that must.
+    """The bytes and tokens that may come next, and the text that must come next.
 
-    `most`: allowed tokens that are listed. Returns "bytes": their values, ascending; "forced": the text that must come,
-    whatever is chosen; "tokens": the vocabulary's "size", how many are "allowed", and the "first" of them, each with
-    "id" and "text" (None: it ends the text).
+    Parameters
+    ----------
+    explanation : Explanation
+    vocabulary : Vocabulary
+    most : int
+        How many allowed tokens to list.
+
+    Returns
+    -------
+    dict
+        "bytes": their values, ascending; "forced": the text that must come next; "tokens": the "size" of the
+        vocabulary, how many tokens are "allowed", and the "first" of them, each with "id" and "text" (None: it ends the
+        text).
     """
     if explanation.grammar is None:
         return {"bytes": [], "forced": "", "tokens": {"size": vocabulary.size, "allowed": 0, "first": []}}

@@ -1,6 +1,6 @@
-"""Which actions begin a piece of grammar, and which may follow an action: first and follow sets of actions.
+"""First and follow sets of actions: which actions begin a node of the grammar, and which may follow an action.
 
-A template parameter stands for all arguments that any call gives it.
+A template parameter stands for all arguments that calls pass to it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from constrained.grammar.nodes import Call, Node, Rule, is_step
 from constrained.grammar.traverse import fold, reachable, units
 
 END = ""
-"""Stands in a set for the end of the path; in a first set, for what holds no action."""
+"""The element of a set that stands for the end of the path; in a first set, for a node without an action."""
 
 Actions = dict[str, None]
 """A set of actions, in the file's order."""
 
 
 class ActionFollowSets(FollowSets[Actions]):
-    """The first and follow sets of the rules that a path from the rule `start` passes."""
+    """The first and follow sets of the rules that paths from the rule `start` pass through."""
 
     def __init__(self, rules: dict[str, Rule], start: str):
         passed = {name: rules[name] for name in reachable(rules, Call(start))}
@@ -47,12 +47,12 @@ class ActionFollowSets(FollowSets[Actions]):
 
 
 def writes_text(node: Node) -> bool:
-    """Whether a rule's body reads text or slots itself, rather than only choosing between rules."""
-    return fold(node, _reads_text, any, any, lambda _, item: item)
+    """Whether a rule's body reads text or slots itself, instead of only choosing between rules."""
 
+    def leaf(node: Node) -> bool:
+        return not is_step(node) and not isinstance(node, (nodes.Call, nodes.Var, nodes.Scoped))
 
-def _reads_text(node: Node) -> bool:
-    return not is_step(node) and not isinstance(node, (nodes.Call, nodes.Var, nodes.Scoped))
+    return fold(node, leaf, any, any, lambda _, item: item)
 
 
 def ends_step(node: Node) -> bool:
@@ -65,9 +65,9 @@ def _at_least_once(repeat: nodes.Repeat, item: bool) -> bool:
 
 
 def continuations(node: Node) -> list[Node]:
-    """What may come after the action whose body is `node`.
+    """What may come after the action with the body `node`.
 
-    That is what stands after each `_STEP`, and the empty rest if there is a way through without one.
+    That is the rest after each `_STEP`, and the empty rest if there is a way through without a `_STEP`.
     """
     return [*_after_step(node), *([] if ends_step(node) else [nodes.EMPTY])]
 

@@ -1,6 +1,7 @@
-"""A state on a path: which actions are done, and which may come next with which arguments.
+"""The state after some actions: which may come next, with which arguments.
 
-Where facts of the world are known, these are the actions that the order admits and whose conditions hold.
+`PathState` knows the order of actions alone; `PossibleActions` also knows facts about the world, so that only actions
+whose conditions hold may come next.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from constrained.knowledge.unordered import UnorderedActions, diagnose, start_st
 from constrained.knowledge.world_state import WorldState
 
 MAX_CONTINUATIONS = 64
-"""Continuations of which what was found out is kept."""
+"""How many continuations are cached with their grammars and automata."""
 
 
 class _Continuation:
-    """What was found out about a grammar of the rest of a path: paths that continue alike share it."""
+    """A grammar of the rest of a path, with what is derived from it; shared by all paths that continue alike."""
 
     def __init__(self, grammar: Grammar):
         self.grammar = grammar
@@ -38,11 +39,11 @@ class PathState:
     Attributes
     ----------
     grammar : Grammar
-        Of the rest of the path, with the slots bound so far.
+        The grammar of the rest of the path, with the slots as they are bound now.
     path : tuple of str
         The actions done.
     last : str
-        The rule of the last one; "start" before the first.
+        The rule of the last action; "start" before the first.
     """
 
     def __init__(self, grammar: Grammar, graph: ActionGraph, path: tuple[str, ...] = (), last: str = START):
@@ -55,7 +56,7 @@ class PathState:
         self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
 
     def bound(self, grammar: Grammar) -> PathState:
-        """The same state with a grammar whose slots are bound otherwise."""
+        """The same state with another grammar, such as one with other values in its slots."""
         return PathState(grammar, self.graph, self.path, self.last)
 
     @property
@@ -82,12 +83,12 @@ class PathState:
         return grammar
 
     def opening(self, action: str) -> State | None:
-        """The state before the next action, if that is to be `action`; None if it can't be."""
+        """The automaton's state before `action` as the next action; None if it may not come next."""
         state = start_state(self.without(set(self.graph.actions) - {action}).grammar)
         return state if state and state.first() else None
 
     def without(self, actions: Collection[str]) -> PathState:
-        """The same place on the path, where none of some actions can come."""
+        """The same state on the path, with some actions ruled out."""
         rules = {
             name: Rule(name, NEVER, r.params, r.line) if name in actions else r
             for name, r in self.grammar.rules.items()
@@ -106,7 +107,7 @@ class PathState:
         return self.advanced(action, judgement.action, end)
 
     def judged(self, action: str) -> tuple[Judgement, PathState]:
-        """The verdict on `action`, and where the path goes on: here, after an action that is none."""
+        """The verdict on `action`, and the state after it; an invalid action doesn't change the state."""
         judgement, end = self._judge(action)
         return judgement, self if end is None else self.advanced(action, judgement.action, end)
 
@@ -114,27 +115,27 @@ class PathState:
         """The state after `text`, a text of the rule `action` that ended in the automaton's state `end`."""
         rest = continuation(end.ends(), self.grammar.limits)
         self._continuations.setdefault(self.grammar.start, self._continuation)
-        known = self._continuations.get(rest)
-        if known is None:
-            known = _Continuation(self.grammar.with_start(rest))
+        then = self._continuations.get(rest)
+        if then is None:
+            then = _Continuation(self.grammar.with_start(rest))
             if len(self._continuations) < MAX_CONTINUATIONS:
-                self._continuations[rest] = known
-        state = PathState(known.grammar, self.graph, (*self.path, text), action or self.last)
-        state._continuations, state._continuation = self._continuations, known
+                self._continuations[rest] = then
+        state = PathState(then.grammar, self.graph, (*self.path, text), action or self.last)
+        state._continuations, state._continuation = self._continuations, then
         return state
 
     def admits(self, action: str) -> bool:
-        """Whether `action` is one of those that may come next; kept where paths continue alike."""
-        known = self._continuation.admitted
-        if action not in known:
+        """Whether `action` may come next; cached for all paths that continue alike."""
+        admitted = self._continuation.admitted
+        if action not in admitted:
             opening = start_state(self._next_actions)
             end = opening.read(action_bytes(action)) if action and opening else None
-            known[action] = end is not None and end.accepting
-        return known[action]
+            admitted[action] = end is not None and end.accepting
+        return admitted[action]
 
     @property
     def _next_actions(self) -> Grammar:
-        """The actions that may come next, read by `next_action` and `judge` alike."""
+        """The grammar of the next action."""
         if self._continuation.nonempty is None:
             self._continuation.nonempty = nonempty(self.grammar)
         return self._continuation.nonempty
@@ -146,7 +147,7 @@ class PathState:
         return self._continuation.unordered
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
-        """The judgement, and the state after the action; the last one is kept, as the next call often takes it."""
+        """The judgement and the state after the action; cached for the next call, which often asks for the same."""
         if self._judged is None or self._judged[0] != action:
             self._judged = action, self._judge_anew(action)
         return self._judged[1]
@@ -158,7 +159,7 @@ class PathState:
         end = opening.read(data) if action and opening else None
         if end is not None and end.accepting:
             return Judgement(action, OK, self._name(end, data)), end
-        # misordered: it would be an action at some other point
+        # misordered: it would be an action at another point of a path
         unordered = self._at_any_point
         anywhere = unordered.any_opening()
         end = anywhere.read(data) if action and anywhere else None
@@ -171,15 +172,15 @@ class PathState:
                 reason = f"{name} with these arguments is not admitted {after}: {why}"
             else:
                 reason = f"{name} is not admitted {after}; may follow: {', '.join(allowed) or 'nothing'}"
-            own_opening = unordered.opening(name)
-            return Judgement(action, MISORDERED, name, reason), own_opening and own_opening.read(data)
-        # invalid: it is none
+            opening = unordered.opening(name)
+            return Judgement(action, MISORDERED, name, reason), opening and opening.read(data)
+        # invalid: it is not an action at all
         lenient = UnorderedActions(self.grammar, self.graph, missing=EMPTY)
         reason = diagnose(anywhere, data, self.graph.actions, lenient.any_opening())
         return Judgement(action, INVALID, lenient.nearest(data), reason), None
 
     def _name(self, end: State, data: bytes) -> str | None:
-        """The action that `data`, which ended in `end`, is: several may write the same text at other points."""
+        """The rule of the action `data`, which ended in `end`; elsewhere on a path, other rules may write the same."""
         ended = {self.graph.ended_by(rest.node) if rest else None for rest in end.ends()}
         if len(ended) == 1 and ended <= set(self.graph.rules[self.last]):
             return ended.pop()
@@ -191,18 +192,21 @@ class PathState:
 
 
 class PossibleActions:
-    """A state on a path and the facts there: what may come next, and what follows from it.
+    """A state on a path together with the facts there, with the same methods as `PathState`.
 
-    The methods are those of `PathState`, which knows the order of actions alone.
+    Attributes
+    ----------
+    described : frozenset of str
+        The rules of actions whose conditions and effects are known; other actions only follow the order.
     """
 
     def __init__(self, state: PathState, facts: WorldState):
         self.state, self.facts = state, facts
-        self.described = frozenset(facts.world.rules.values())  # actions that are known to need and change something
+        self.described = frozenset(facts.world.rules.values())
 
     @property
     def may_end(self) -> bool:
-        """Whether the path may end here: the order lets it, and the goal holds if there is one."""
+        """Whether the path may end here: the order admits it, and the goal, if there is one, holds."""
         return self.state.may_end and self.facts.reached_goal
 
     @property
@@ -219,7 +223,7 @@ class PossibleActions:
         if not possible:
             raise KnowledgeError(
                 f"no action is possible after {self.state.path[-1] if self.state.path else 'the start'!r}",
-                hint="the conditions of all actions fail here; check --path tells for one action which",
+                hint="no action's conditions hold here; `constrained check --path` says what an action needs",
             )
         return Grammar.from_choices(possible)
 
@@ -233,12 +237,12 @@ class PossibleActions:
             reason = f"{action!r} is not possible here: {facts.why_not(action)}"
             return Judgement(action, MISORDERED, facts.world.rules[ground.action], reason)
         judgement = self.state.judge(action)
-        if judgement and judgement.action in self.described:  # a text of its rule, but of no objects that are there
+        if judgement and judgement.action in self.described:  # its rule admits the text, but with unknown objects
             return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
         return judgement
 
     def judged(self, action: str) -> tuple[Judgement, PossibleActions]:
-        """The verdict on `action`, and where the path goes on: here, if its conditions don't hold."""
+        """The verdict on `action`, and the state after it; an action whose conditions fail changes nothing."""
         judgement = self.judge(action)
         return judgement, self.after(action) if judgement else self
 
@@ -259,7 +263,7 @@ class PossibleActions:
         return [text for text in self.facts.actions if state.admits(text)]
 
     def _others(self, steps_left: int | None) -> Grammar | None:
-        """The grammar of the next actions that are not described; None if there are none."""
+        """The grammar of the next actions that are not `described`; None if there are none."""
         if self.described.issuperset(self.state.graph.rules[self.state.last]):
             return None
         try:
@@ -269,7 +273,7 @@ class PossibleActions:
 
 
 def action_bytes(action: str) -> bytes:
-    """`action` as UTF-8; KnowledgeError if it is no text."""
+    """`action` as UTF-8. Raises KnowledgeError: it isn't text."""
     if not isinstance(action, str):
         raise KnowledgeError(f"an action is text, not {type(action).__name__}")
     try:

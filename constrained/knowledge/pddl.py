@@ -1,7 +1,7 @@
-"""`import_pddl`: a planning domain becomes action knowledge, a `.lark` file with its physics in `//:` lines.
+"""`import_pddl`: turn a planning domain into action knowledge, a `.lark` file with its physics in `//:` lines.
 
-Each action of the domain is a rule with the words that write it; above it stands what it needs and what it makes. Any
-action may follow any other as far as the grammar goes: which of them are possible follows from the facts.
+Each action of the domain becomes a rule with its command; the lines above say what it needs and makes. The grammar lets
+any action follow any other: the facts decide which of them are possible.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from constrained.errors import PddlError
 from constrained.knowledge.action_knowledge import ActionKnowledge
@@ -31,7 +32,7 @@ from constrained.planning.wording import NO_TEXTS, Command, commands, condition_
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _TAKEN = ("not", "some", "every", "one", "at-most-one")
-"""Words that mean something where a name may stand in `//:` lines."""
+"""Keywords of `//:` lines that could be taken for a name."""
 
 
 @dataclass
@@ -56,14 +57,14 @@ def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str =
     text : str
         The domain.
     texts : mapping of str to str, optional
-        Action -> its command, such as ``"go to {r}"``; by default its name and parameters.
+        Action -> its command, such as ``"go to {r}"``; by default, its name and parameters.
     source : str
         The file's name, for messages.
 
     Raises
     ------
     PddlError
-        The domain doesn't parse, or contains what isn't supported; with line and column.
+        The domain doesn't parse, or contains something that isn't supported; with line and column.
     """
     domain = read_domain(text, source)
     return Imported(domain, write_lark(domain, commands(domain, texts), source))
@@ -75,14 +76,14 @@ def write_lark(domain: Domain, written: Mapping[str, Command], origin: str) -> s
     Parameters
     ----------
     written : mapping of str to Command
-        Action -> how it is written.
+        Action -> its command.
     origin : str
-        Where the domain is from, for the first comment.
+        The name of the domain's file, for the first comment.
 
     Raises
     ------
     PddlError
-        A name that a `.lark` file can't have.
+        The domain has a name that a `.lark` file can't have.
     """
     return _Writer(domain, written).write(origin)
 
@@ -119,16 +120,16 @@ class _Writer:
 
     def _slots(self) -> dict[str, str]:
         """Type -> the slot that is named after it."""
-        found: dict[str, str] = {}
+        slots: dict[str, str] = {}
         for kind in (ROOT, *self.domain.types):
             slot = re.sub(r"[^A-Z0-9]+", "_", self.domain.spell(kind).upper()).strip("_")
-            if squeezed(slot) != squeezed(kind) or not slot[:1].isalpha() or slot in found.values():
+            if squeezed(slot) != squeezed(kind) or not slot[:1].isalpha() or slot in slots.values():
                 raise PddlError(
                     f"no slot can be named after the type {self.domain.spell(kind)}",
                     "give it a name of letters from a to z, digits and hyphens, that no other type has",
                 )
-            found[kind] = slot
-        return found
+            slots[kind] = slot
+        return slots
 
     def _declarations(self) -> Iterator[str]:
         domain = self.domain
@@ -147,7 +148,7 @@ class _Writer:
             yield f"//: object {', '.join(names)}" + ("" if kind == ROOT else f": {self._name(kind)}")
 
     def _argument_types(self) -> dict[str, list[str]]:
-        """Predicate -> types that everything belongs to that it is said of, whatever the domain declares."""
+        """Predicate -> the types of its arguments, widened where conditions and effects use other types."""
         domain = self.domain
         found = {name: [p.type for p in arguments] for name, arguments in domain.predicates.items()}
 
@@ -195,15 +196,15 @@ class _Writer:
         return f"{self.rules[action]}{{{', '.join(arguments)}}}" if arguments else self.rules[action]
 
     def _variables(self, action: Action) -> dict[str, str]:
-        """Variable -> its name in the file, which no object, no rule and no other variable has."""
-        every = [p.name for p in action.parameters]
+        """Variable -> its name in the file, different from those of objects, rules and other variables."""
+        variables = [p.name for p in action.parameters]
         conditions = [action.precondition, *(effect.condition for effect in action.effects)]
         quantified = (part for condition in conditions for part in parts_in(condition) if isinstance(part, Quantified))
-        every += [v.name for part in quantified for v in part.variables]
-        every += [v.name for effect in action.effects for v in effect.variables]
+        variables += [v.name for part in quantified for v in part.variables]
+        variables += [v.name for effect in action.effects for v in effect.variables]
         taken = {*self.domain.constants, *self.domain.undeclared, *self.rules.values(), "start", *_TAKEN}
         names: dict[str, str] = {}
-        for variable in dict.fromkeys(every):
+        for variable in dict.fromkeys(variables):
             names[variable] = _unused(_snake(variable), taken)
             taken.add(names[variable])
         return names
@@ -245,7 +246,7 @@ class _Writer:
     def _name(self, name: str) -> str:
         spelled = self.domain.spell(name)
         if not _NAME.fullmatch(spelled) or name in _TAKEN:
-            raise PddlError(f"{spelled} can be no name in a `//:` line", "rename it: letters, digits, _ and -")
+            raise PddlError(f"{spelled} can't be a name in a `//:` line", "rename it: letters, digits, _ and -")
         return spelled
 
 
@@ -254,18 +255,14 @@ def _types(variables: Iterable[Parameter]) -> dict[str, str]:
 
 
 def _snake(name: str) -> str:
-    """A name in the form of a rule's."""
+    """A name in the form of a rule's name: lower case, with underscores."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.lstrip("?"))
     name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return name if name[:1].isalpha() else f"a_{name}".rstrip("_")
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:
-    new, number = name, 1
-    while new in taken:
-        number += 1
-        new = f"{name}_{number}"
-    return new
+    return next(new for i in count(1) if (new := name if i == 1 else f"{name}_{i}") not in taken)
 
 
 def _quoted(text: str) -> str:

@@ -1,13 +1,14 @@
-"""The picture of the action graph: Mermaid text, and SVG without a drawing package.
+"""Pictures of the action graph: Mermaid text, and SVG without a drawing package.
 
-An SVG shows choice points in a row, groups of actions on a circle, or, where neither would be readable, a table of
-dots. Pages find the elements by their ``data-`` attributes, which hold the names of rules.
+An SVG shows choice points in a row, or groups of actions on a circle; if neither would be readable, a table of dots.
+Pages find the elements by their ``data-`` attributes, which hold the names of rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import combinations
 from math import atan2, cos, hypot, pi, sin
 
 from constrained import html
@@ -28,9 +29,9 @@ _END = "(end)"
 
 _MAX_BOXES = 8
 _MAX_ARROWS = 24
-"""A picture with more of them is a tangle: then the graph is a table."""
+"""With more boxes or arrows, a picture is a tangle, and the graph is drawn as a table."""
 
-# Words that Mermaid reads as its own in a flowchart; "start" is no action, and is told apart from one of that name.
+# Mermaid's keywords in a flowchart; and "start", so that the start differs from an action of that name.
 _RESERVED = frozenset(
     "start end graph flowchart subgraph direction style class click call href default interpolate".split()
 )
@@ -63,7 +64,7 @@ Curve = tuple[Point, Point, Point]
 def to_mermaid(graph: ActionGraph) -> str:
     """The graph as a Mermaid flowchart: choice points with actions on the arrows, or actions as boxes.
 
-    Actions that come after the same ones and before the same ones share a box.
+    Actions with the same predecessors and successors share a box.
     """
     lines = ["flowchart LR"]
     points = graph.choice_points()
@@ -90,8 +91,8 @@ def _mermaid_id(name: str) -> str:
 def to_svg(name: str, graph: ActionGraph, comments: Mapping[str, str], matrix: bool = False) -> str:
     """The graph as a standalone SVG.
 
-    Actions that a plan may end with have a double border. Actions that come after the same ones and before the same
-    ones share a box. With `matrix`, or where boxes and arrows would not be readable, the picture is a table.
+    Actions that a plan may end with have a double border. Actions with the same predecessors and successors share a
+    box. With `matrix`, or if boxes and arrows would not be readable, the picture is a table.
     """
     points = graph.choice_points()
     drawn = None if matrix else _row(points, comments) if points else _circle(graph, comments)
@@ -104,7 +105,7 @@ Drawing = tuple[float, float, list[str]]
 
 
 def _row(points: Mapping[tuple[str, str], list[str]], comments: Mapping[str, str]) -> Drawing | None:
-    """Choice points in a row, actions on the arrows; None if there are too many, or labels would overlap."""
+    """Choice points in a row with actions on the arrows; None if there are too many, or labels would overlap."""
     if len(points) > _MAX_ARROWS:
         return None
     names = list(dict.fromkeys(name for pair in points for name in pair))
@@ -147,11 +148,10 @@ def _row(points: Mapping[tuple[str, str], list[str]], comments: Mapping[str, str
 
 
 def _overlap(labels: Sequence[tuple[str, float, float]]) -> bool:
-    """Whether any two of the (text, x, y) would be written over each other."""
+    """Whether two labels (text, x, y) overlap."""
     return any(
-        abs(y - v) < _LINE - 2 and abs(x - u) < (len(text) + len(other)) * CHAR / 2
-        for i, (text, x, y) in enumerate(labels)
-        for other, u, v in labels[:i]
+        abs(y1 - y2) < _LINE - 2 and abs(x1 - x2) < (len(first) + len(second)) * CHAR / 2
+        for (first, x1, y1), (second, x2, y2) in combinations(labels, 2)
     )
 
 
@@ -198,18 +198,16 @@ def _around(groups: Sequence[Group], radius: float) -> dict[Group, Point]:
 
 
 def _crowded(at: Mapping[Group, Point], half: Mapping[Group, Point]) -> bool:
-    """Whether two boxes are closer than an arrow needs."""
-    groups = list(at)
+    """Whether two boxes leave too little room for an arrow between them."""
     return any(
         abs(at[a][0] - at[b][0]) < half[a][0] + half[b][0] + 36
         and abs(at[a][1] - at[b][1]) < half[a][1] + half[b][1] + 36
-        for i, a in enumerate(groups)
-        for b in groups[:i]
+        for a, b in combinations(at, 2)
     )
 
 
 def _matrix(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing:
-    """A row for each action, a column for each that may follow; the last column: the plan may end."""
+    """A row for each action, a column for each action that may follow it, and a last column for the plan's end."""
     rows, columns = list(graph.rules), [*graph.actions, _END]
     left = 20 + round(max(map(len, rows)) * CHAR)
     top = 20 + round(max(map(len, columns)) * CHAR)
@@ -249,7 +247,7 @@ def _tip(text: str) -> str:
 def _data(
     *, action: Iterable[str] = (), place: Iterable[str] = (), source: Iterable[str] = (), target: Iterable[str] = ()
 ) -> str:
-    """Attributes that tell a page what an element stands for: names of rules, separated by blanks."""
+    """The attributes that tell a page what an element stands for: names of rules, separated by spaces."""
     names = {"data-action": action, "data-place": place, "data-from": source, "data-to": target}
     return "".join(f' {key}="{escape(" ".join(value))}"' for key, value in names.items() if value)
 
@@ -278,7 +276,7 @@ def _path(curve: Curve) -> str:
 
 
 def _between(a: Point, b: Point, half_a: Point, half_b: Point, mutual: bool) -> Curve:
-    """The arrow from the edge of one box to the edge of another; bent if there is one back, too."""
+    """The arrow from the edge of a box to the edge of another; curved if there is also an arrow back."""
     middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
     length = hypot(b[0] - a[0], b[1] - a[1]) or 1
     bend = 0.12 if mutual else 0.0
@@ -288,7 +286,7 @@ def _between(a: Point, b: Point, half_a: Point, half_b: Point, mutual: bool) -> 
 
 
 def _edge(at: Point, half: Point, towards: Point) -> Point:
-    """The point on a box's edge in the direction of another point."""
+    """The point on a box's edge towards another point."""
     dx, dy = towards[0] - at[0], towards[1] - at[1]
     scale = min((half[0] + 2) / abs(dx) if dx else 1e9, (half[1] + 2) / abs(dy) if dy else 1e9, 1)
     return at[0] + dx * scale, at[1] + dy * scale
@@ -305,7 +303,7 @@ def _crosses(curve: Curve, at: Point, half: Point) -> bool:
 
 
 def _loop(at: Point, half: Point, centre: Point) -> str:
-    """The arrow from a box to itself, on the side away from the middle of the circle."""
+    """The arrow from a box to itself, on the side that faces outwards."""
     angle = atan2(at[1] - centre[1], at[0] - centre[0])
     x, y = at
     if abs(cos(angle)) > 0.5:  # left or right
@@ -323,7 +321,7 @@ def to_html(
     unbound: Sequence[str],
     path: Sequence[str],
 ) -> str:
-    """What a notebook shows of action knowledge: the graph, then each action with its definition and successors."""
+    """Action knowledge as a notebook shows it: the graph, then each action with its definition and successors."""
     rows = [
         [html.code(action), html.plain(comments.get(action, "")), html.plain(successors(graph, action))]
         for action in graph.actions

@@ -19,12 +19,12 @@ _HEADING = re.compile(r"(Parameters|Args|Arguments|Attributes)\s*:?\s*$")
 
 
 def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
-    """A function, or a pydantic model whose fields are the arguments, as a tool in MCP's form.
+    """Describe a function, or a pydantic model whose fields are the arguments, as a tool in MCP's form.
 
     Raises
     ------
     KnowledgeError
-        An argument can't be given by its name, or its type has no JSON Schema.
+        An argument can't be passed by name, or its type has no JSON Schema.
     """
     name = getattr(given, "__name__", "")
     text = inspect.getdoc(given) or ""
@@ -42,7 +42,7 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
     for parameter in signature.parameters.values():
         where = f"tool {name!r}: argument {parameter.name!r}"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise KnowledgeError(f"{where} can't be given by its name", "leave out *, ** and / in its signature")
+            raise KnowledgeError(f"{where} can't be passed by name", "leave out *, ** and / in its signature")
         inner = _schema(hints.get(parameter.name, Any), where, schema["$defs"])
         if parameter.name in described and "description" not in inner:
             inner = {**inner, "description": described[parameter.name]}
@@ -53,12 +53,12 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a type; what it refers to is added to `defs`."""
+    """The JSON Schema of a type; definitions that it refers to are added to `defs`."""
     origin, given = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        words = [note if isinstance(note, str) else getattr(note, "description", None) for note in given[1:]]
-        found = _schema(given[0], where, defs)
-        return {**found, "description": text} if (text := next(filter(None, words), None)) else found
+        notes = (note if isinstance(note, str) else getattr(note, "description", None) for note in given[1:])
+        schema = _schema(given[0], where, defs)
+        return {**schema, "description": text} if (text := next(filter(None, notes), None)) else schema
     if kind is Any:
         return {}
     if kind in _PLAIN:
@@ -85,7 +85,7 @@ def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The first paragraph, and what is said of each parameter, in NumPy's, Google's or Sphinx's form."""
+    """The first paragraph, and the description of each parameter, in NumPy's, Google's or Sphinx's format."""
     lines = text.splitlines()
     summary, described = " ".join(text.split("\n\n")[0].split()), {}
     heading = next((i for i, line in enumerate(lines) if _HEADING.match(line)), None)
@@ -95,11 +95,11 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
         return summary.partition(" :param")[0], described
     below = lines[heading + 1 :]
     name = ""
-    if below and set(below[0].strip()) == {"-"}:  # NumPy's: names at the margin, words under them
+    if below and set(below[0].strip()) == {"-"}:  # NumPy's: names at the margin, descriptions indented below
         for line in below[1:]:
             if line and not line[0].isspace():
                 if line.strip() and set(line.strip()) == {"-"}:
-                    described.pop(name, None)  # it was the next heading
+                    described.pop(name, None)  # the name was the next heading
                     break
                 name = line.partition(":")[0].strip()
             elif line.strip() and name:

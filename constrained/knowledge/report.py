@@ -19,12 +19,12 @@ class Judgement:
     ----------
     text : str
     verdict : str
-        "ok"; "invalid": no such action, or arguments that grammar or slots don't admit;
-        "misordered": an action that the rules don't admit at this point.
+        "ok"; "invalid": no such action, or arguments that the grammar or the slots don't admit; "misordered": an
+        action that the rules don't admit at this point.
     action : str or None
-        The rule that the text is an instance of.
+        The rule that writes the text.
     reason : str
-        Empty when ok.
+        Empty if ok.
     """
 
     text: str

@@ -1,12 +1,13 @@
-"""Step limits: admit only actions from which a path can still end in time.
+"""Step limits: admit only actions after which a path can still end in time.
 
-The fewest actions to an end are found over the rules, template arguments included, as the lightest derivation (Knuth,
-"A generalization of Dijkstra's algorithm", 1977). What slots are bound to is not looked at, as it changes with every
+The fewest actions to an end are computed over the rules, template arguments included, as the lightest derivation
+(Knuth, "A generalization of Dijkstra's algorithm", 1977). The values of slots are ignored, as they change with every
 action.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 from constrained.automaton import Grammar
@@ -15,9 +16,9 @@ from constrained.knowledge.follow_sets import ends_step, writes_text
 
 
 def within_steps(grammar: Grammar, steps: int) -> Grammar:
-    """`grammar` without the next actions after which no path ends within `steps`, themselves included.
+    """`grammar` without the next actions that no path of at most `steps` actions begins with.
 
-    `grammar` itself if that leaves all of them.
+    The same object if nothing is removed.
     """
     limit = _StepLimit(grammar, steps)
     limit.settle(grammar.start)
@@ -26,31 +27,31 @@ def within_steps(grammar: Grammar, steps: int) -> Grammar:
 
 
 class _StepLimit:
-    """The costs of nodes in actions, at most one more than the limit, and the pruning of those that cost too much.
+    """The costs of nodes in actions, capped at one more than the limit, and the pruning of those that cost too much.
 
-    In all methods, `costs` is the cost of each template parameter, and `inside` tells that the node is part of an
-    action's text, where the rules it calls are no actions.
+    In all methods, `costs` is the cost of each template parameter, and `inside` says that the node is part of an
+    action's text, where the rules it calls are not actions.
     """
 
     def __init__(self, grammar: Grammar, steps: int):
         self.rules = dict(grammar.rules)
         self._over = steps + 1
-        self._found: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._round: set[tuple[str, tuple[int, ...]]] = set()
+        self._call_costs: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._visited: set[tuple[str, tuple[int, ...]]] = set()  # in this round of the fixed point
         self._settled = False
         self._being_pruned: set[str] = set()  # rules may call themselves
 
     def settle(self, start: Node) -> None:
         """Find the cost of each rule with the arguments it is called with: the least fixed point."""
         before = None
-        while before != self._found:
-            before = dict(self._found)
-            self._round.clear()
+        while before != self._call_costs:
+            before = dict(self._call_costs)
+            self._visited.clear()
             self.cost(start, {}, False)
         self._settled = True
 
     def cost(self, node: Node, costs: Mapping[str, int], inside: bool) -> int:
-        """The fewest actions that `node` takes. It visits every call in `node`, which `settle` relies on."""
+        """The fewest actions in a text of `node`. Visits all calls in `node`, which `settle` relies on."""
         match node:
             case Seq():
                 parts = zip(node.items, _inside_action(node, inside))
@@ -68,15 +69,15 @@ class _StepLimit:
         return 0
 
     def prune(self, node: Node, costs: Mapping[str, int], left: int, inside: bool) -> Node:
-        """`node` without what takes more than `left` actions; the same object if nothing does."""
+        """`node` without the alternatives that take more than `left` actions; the same object if there are none."""
         if self.cost(node, costs, inside) > left:
             return NEVER
         match node:
             case Seq():
                 return self._prune_seq(node, costs, left, inside)
             case Alt():
-                kept = [self.prune(item, costs, left, inside) for item in node.items]
-                return node if _same(kept, node.items) else alt([k for k in kept if k is not NEVER])
+                items = [self.prune(item, costs, left, inside) for item in node.items]
+                return node if _same(items, node.items) else alt([item for item in items if item is not NEVER])
             case Repeat():
                 others = max(node.low - 1, 0) * self.cost(node.item, costs, inside)
                 item = self.prune(node.item, costs, left - others, inside)
@@ -93,14 +94,14 @@ class _StepLimit:
 
     def _prune_seq(self, node: Seq, costs: Mapping[str, int], left: int, inside: bool) -> Node:
         inside_action = _inside_action(node, inside)
-        each = [self.cost(item, costs, part_inside) for item, part_inside in zip(node.items, inside_action)]
-        spare = left - sum(each)
+        item_costs = [self.cost(item, costs, part_inside) for item, part_inside in zip(node.items, inside_action)]
+        spare = left - sum(item_costs)
         # an item on the other side of the _STEP is left as it is: it is pruned once the action is done
-        kept = [
-            self.prune(item, costs, spare + own, part_inside) if part_inside == inside else item
-            for item, own, part_inside in zip(node.items, each, inside_action)
+        items = [
+            self.prune(item, costs, spare + cost, part_inside) if part_inside == inside else item
+            for item, cost, part_inside in zip(node.items, item_costs, inside_action)
         ]
-        return node if _same(kept, node.items) else seq(kept)
+        return node if _same(items, node.items) else seq(items)
 
     def _prune_call(self, node: Call, costs: tuple[int, ...], left: int) -> Node:
         rule = self.rules[node.rule]
@@ -117,13 +118,13 @@ class _StepLimit:
 
     def _call_cost(self, name: str, costs: tuple[int, ...]) -> int:
         key = (name, costs)
-        if not self._settled and key not in self._round:
-            self._round.add(key)
+        if not self._settled and key not in self._visited:
+            self._visited.add(key)
             rule = self.rules[name]
             inside = writes_text(rule.body)
-            found = inside + self.cost(rule.body, dict(zip(rule.params, costs)), inside)
-            self._found[key] = min(found, self._over)
-        return self._found.get(key, self._over)
+            cost = inside + self.cost(rule.body, dict(zip(rule.params, costs)), inside)
+            self._call_costs[key] = min(cost, self._over)
+        return self._call_costs.get(key, self._over)
 
     def _argument_costs(self, node: Call, costs: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(self.cost(arg, costs, False) for arg in node.args)
@@ -134,13 +135,13 @@ class _StepLimit:
 
 
 def _inside_action(node: Seq, inside: bool) -> list[bool]:
-    """For each item, whether it is part of an action's text: not if it comes after the `_STEP` that ends it."""
-    found = []
+    """For each item, whether it is part of an action's text: not after the `_STEP` that ends the action."""
+    flags = []
     for item in node.items:
-        found.append(inside)
+        flags.append(inside)
         inside = inside and not ends_step(item)
-    return found
+    return flags
 
 
-def _same(kept: Sequence[Node], items: Sequence[Node]) -> bool:
-    return all(a is b for a, b in zip(kept, items))
+def _same(first: Sequence[Node], second: Sequence[Node]) -> bool:
+    return all(map(operator.is_, first, second))

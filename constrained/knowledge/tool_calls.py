@@ -1,6 +1,6 @@
-"""Calls of tools as programs hold them: read from messages, and written as the masks write them.
+"""Tool calls as programs hold them: read from messages and dictionaries, and written as the masks write them.
 
-A call is known by what it says, not by its spacing or the order of its keys.
+Two calls are the same if they say the same, whatever their spacing and the order of their keys.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from constrained.grammar.json_schema.document import pointer_keys
 
 
 class CallForm:
-    """How calls of some tools are written.
+    """The format in which calls of some tools are written.
 
     Parameters
     ----------
     template : str
-        With NAME and ARGUMENTS in it.
+        The text of a call, with NAME and ARGUMENTS in it.
     schemas : mapping of str to dict
         Tool -> the JSON Schema of its arguments.
     order : mapping of str to list of str, optional
-        Tool -> its arguments in the order in which they are written, if that is not its schema's.
+        Tool -> the order of its arguments, if that is not its schema's.
     compact : bool
         No white space within the arguments.
     """
@@ -43,15 +43,16 @@ class CallForm:
         if name not in self.schemas:
             raise KnowledgeError(f"there is no tool {name!r}", f"the tools are: {', '.join(self.schemas)}")
         schema = self.schemas[name]
-        listed = self.order.get(name) or list(schema.get("properties", {}))
-        names = dict.fromkeys([*(name for name in listed if name in arguments), *arguments])
-        inner = schema.get("properties", {})
-        ordered = {name: _in_order(arguments[name], inner.get(name), schema) for name in names}
+        properties = schema.get("properties", {})
+        ordered = {
+            key: _in_order(value, properties.get(key), schema)
+            for key, value in _first(self.order.get(name) or properties, arguments).items()
+        }
         text = json.dumps(ordered, ensure_ascii=False, separators=self._separators)
         return text.join(call_around(self.template, name))
 
     def read(self, action: str) -> tuple[str, dict[str, Any]] | None:
-        """(tool, arguments) of a written call, whatever its spacing and the order of its keys; None if it is none."""
+        """(tool, arguments) of a written call, whatever its spacing and order of keys; None if it isn't a call."""
         for name in self.schemas:
             head, after = call_around(self.template, name)
             if action.startswith(head) and action.endswith(after):
@@ -62,7 +63,7 @@ class CallForm:
         return None if whole is None else _named(whole)
 
     def text(self, action: Any) -> str:
-        """A call, given in any form, as the masks write it; what is no call of a tool that there is, as text.
+        """A call in any form as the masks write it; anything that isn't a call of a known tool as text.
 
         Raises KnowledgeError: it can't be written as JSON.
         """
@@ -77,7 +78,7 @@ class CallForm:
 
 
 def call_around(template: str, name: str) -> tuple[str, str]:
-    """What is written before and after the arguments of a call."""
+    """The texts before and after the arguments of a call."""
     before, _, after = template.partition("ARGUMENTS")
     name = json.dumps(name, ensure_ascii=False)[1:-1]
     return before.replace("NAME", name), after.replace("NAME", name)
@@ -92,7 +93,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
-    """(tool, arguments) of a call as a dictionary: ours, OpenAI's ``tool_calls``, Anthropic's ``tool_use``."""
+    """(tool, arguments) of a call given as a dictionary: ours, OpenAI's ``tool_calls``, Anthropic's ``tool_use``."""
     inner = call.get("function", call)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         return None
@@ -102,42 +103,42 @@ def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
 
 
 _REFERENCES = 20
-"""References to references that are followed."""
+"""The longest chain of references that is followed."""
 
 _NO_CALLS = ("function_call_output", "reasoning")
-"""Items of OpenAI's Responses API beside messages and calls."""
+"""Items of OpenAI's Responses API that are neither messages nor calls."""
 
 
 def plain(value: Any) -> Any:
-    """An object of a provider's client (a pydantic model) as a dictionary; anything else as it is."""
+    """An object of a provider's client library (a pydantic model) as a dictionary; other values as they are."""
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
 def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
-    """Every action among actions, calls and messages (OpenAI's and Anthropic's); only the assistant's hold calls."""
+    """The actions and calls among actions, calls and messages (OpenAI's and Anthropic's) of the assistant."""
     for action in map(plain, actions):
         if not isinstance(action, Mapping) or "role" not in action:
             if not isinstance(action, Mapping) or action.get("type") not in _NO_CALLS:
                 yield action
         elif action["role"] == "assistant":
-            asked = action.get("tool_calls") or ()
-            if not isinstance(asked, (list, tuple)):
-                raise KnowledgeError(f"tool_calls are {asked!r:.80}", "give a list of calls")
-            yield from asked
+            calls = action.get("tool_calls") or ()
+            if not isinstance(calls, (list, tuple)):
+                raise KnowledgeError(f"tool_calls are {calls!r:.80}", "give a list of calls")
+            yield from calls
             content = action.get("content")
             blocks = content if isinstance(content, list) else ()
             yield from (block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use")
 
 
 def referred(root: Any, ref: str) -> Any:
-    """What a reference such as ``#/$defs/Item`` stands for in a schema; None if it is none."""
+    """The part of a schema that a reference such as ``#/$defs/Item`` names; None if there is none."""
     for key in pointer_keys(ref[1:]) if ref.startswith("#/") else [""]:
         root = root.get(key) if isinstance(root, dict) else None
     return root
 
 
 def _in_order(value: Any, schema: Any, root: Any) -> Any:
-    """`value` with the members of objects in their schema's order."""
+    """`value` with the members of its objects in their schema's order."""
     seen = 0
     while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and seen < _REFERENCES:
         schema, seen = referred(root, schema["$ref"]), seen + 1
@@ -145,8 +146,12 @@ def _in_order(value: Any, schema: Any, root: Any) -> Any:
         return value
     properties = schema.get("properties")
     if isinstance(value, dict) and isinstance(properties, dict):
-        names = dict.fromkeys([*(name for name in properties if name in value), *value])
-        return {name: _in_order(value[name], properties.get(name), root) for name in names}
+        return {key: _in_order(member, properties.get(key), root) for key, member in _first(properties, value).items()}
     if isinstance(value, list):
         return [_in_order(item, schema.get("items"), root) for item in value]
     return value
+
+
+def _first(keys: Iterable[str], members: Mapping[str, Any]) -> dict[str, Any]:
+    """`members` with those at `keys` first, in that order."""
+    return {**{key: members[key] for key in keys if key in members}, **members}

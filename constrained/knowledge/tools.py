@@ -1,14 +1,15 @@
 """Tool lists as action knowledge: each tool is an action, written as the call that a model makes.
 
-The forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat, as its
-Responses API takes it), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's
-``{"name", "input_schema"}``.
+These forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat as in its
+Responses API), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's ``{"name",
+"input_schema"}``.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ CALL_FORMATS = {
     "llama": '{"name": "NAME", "parameters": ARGUMENTS}',
     "hermes": '<tool_call>\n{"name": "NAME", "arguments": ARGUMENTS}\n</tool_call>',
 }
-"""How a call is written; "hermes" is Qwen's form, too."""
+"""The templates of calls; "hermes" is also Qwen's format."""
 
 _SCHEMAS = ("parameters", "inputSchema", "input_schema")
 _DESCRIPTIVE = {"type", "title", "description", "$schema"}
@@ -50,10 +51,10 @@ class Tool:
 
 
 def read_tools(tools: Any, limits: Limits) -> list[Tool]:
-    """Read a list of tools (functions and pydantic models, too), a ``tools/list`` result, or JSON text or a file.
+    """Read tools from a list (with functions and pydantic models), a ``tools/list`` result, JSON text, or a file.
 
-    Raises GrammarError: the file can't be read, or is not JSON. Raises KnowledgeError: it is no list of tools, is
-    empty, or has two tools of one name.
+    Raises GrammarError: the file can't be read, or is not JSON. Raises KnowledgeError: it is not a list of tools, is
+    empty, or has two tools of the same name.
     """
     if callable(tools) or isinstance(tools, (list, tuple)):
         listed = tools if isinstance(tools, (list, tuple)) else [tools]
@@ -65,14 +66,13 @@ def read_tools(tools: Any, limits: Limits) -> list[Tool]:
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
-    found = [_tool(tool, i) for i, tool in enumerate(given)]
-    names = [tool.name for tool in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise KnowledgeError(f"there are {names.count(name)} tools named {name!r}", "give each a name of its own")
-    if not found:
-        raise KnowledgeError("there are no tools", "give one at least")
-    return found
+    read = [_tool(tool, i) for i, tool in enumerate(given)]
+    for name, number in Counter(tool.name for tool in read).items():
+        if number > 1:
+            raise KnowledgeError(f"there are {number} tools named {name!r}", "give each tool another name")
+    if not read:
+        raise KnowledgeError("there are no tools", "give at least one")
+    return read
 
 
 def _tool(given: Any, index: int) -> Tool:
@@ -85,12 +85,12 @@ def _tool(given: Any, index: int) -> Tool:
         raise KnowledgeError(f"tool {index} can't be named {name!r}", "use letters, digits and _")
     schema: Any = next((function[key] for key in _SCHEMAS if function.get(key) is not None), {})
     if not isinstance(schema, Mapping):
-        raise KnowledgeError(f"tool {name!r}: its parameters are no JSON Schema", "give an object of type 'object'")
+        raise KnowledgeError(f"tool {name!r}: its parameters are not a JSON Schema", "give an object of type 'object'")
     kind = schema.get("type", "object")
     if kind != "object":
         raise KnowledgeError(f"tool {name!r}: its parameters are of type {kind!r}", "arguments are an object")
     schema = {"type": "object", **schema}
-    if set(schema) <= _DESCRIPTIVE:  # it mentions no argument, so there is none
+    if set(schema) <= _DESCRIPTIVE:  # no arguments are mentioned, so the tool has none
         schema["properties"] = {}
     return Tool(name, " ".join(str(function.get("description") or "").split()), schema)
 
@@ -103,13 +103,13 @@ def tool_rules(
     whitespace: str,
     options: Options,
 ) -> Grammar:
-    """The grammar of paths of calls (see `ActionKnowledge.from_tools`)."""
+    """The grammar of paths whose actions are calls (see `ActionKnowledge.from_tools`)."""
     names = [tool.name for tool in tools]
     successors = _order(names, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
     style, template = layout(whitespace), _template(call_format)
     rules: dict[str, Rule] = {}
-    then: dict[tuple[str, ...], Call] = {}  # one rule for tools with the same successors: thousands stay quick
+    then: dict[tuple[str, ...], Call] = {}  # one rule for all tools with the same successors, as there may be thousands
     for tool in tools:
         if _has_slot(tool.parameters):
             hint = "give policy=: a .lark file with `//: tells ORDER = $.path by tool`"
@@ -135,18 +135,18 @@ RESPOND = {
     "description": "Say something to the user.",
     "parameters": {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]},
 }
-"""The tool that speaks to the user, where a tool list has none of its own."""
+"""The tool that speaks to the user, added if a tool list doesn't have one."""
 
 
 def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Options) -> Toolbox:
-    """The tools that a policy's rules name, with their calls."""
+    """The toolbox of the tools that a policy's rules name."""
     if policy.message and all(tool.name != policy.message for tool in tools):
         tools.append(_tool({**RESPOND, "name": policy.message}, len(tools)))
     named: dict[str, Tool] = {}
     for tool in tools:
         other = named.setdefault(slot_of(tool.name), tool)
         if other is not tool:
-            what = f"the tools {other.name!r} and {tool.name!r} would have the same slot {slot_of(tool.name)}"
+            what = f"the tools {other.name!r} and {tool.name!r} have the same slot {slot_of(tool.name)}"
             raise KnowledgeError(what, "rename one of them")
     used = [tool for slot, tool in named.items() if re.search(rf"\b{slot}\b", policy.source.text)]
     policy = policy.renamed({slot: tool.name for slot, tool in named.items()})
@@ -156,14 +156,14 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
         needs: list[Expression] = []
         schemas[tool.name] = _without_slots(tool, tool.parameters, None, needs)
         if _has_slot({key: value for key, value in schemas[tool.name].items() if key != "$defs"}):
-            hint = "put it into properties and items: not into $defs, anyOf, ..."
+            hint = "put it into properties and items, not into $defs, anyOf, ..."
             raise KnowledgeError(f"tool {tool.name!r}: an x-slot stands where no argument can be found", hint)
         policy.needs[tool.name] = [*needs, *policy.needs.get(tool.name, [])]
     return Toolbox(policy, schemas, template, options)
 
 
 def call_form(tools: list[Tool], call_format: str, whitespace: str) -> CallForm:
-    """How calls of a tool list are written."""
+    """The format in which calls of a tool list are written."""
     compact, template = whitespace == "compact", _template(call_format)
     if compact and call_format in CALL_FORMATS:
         template = template.replace('": ', '":').replace('", ', '",')
@@ -171,24 +171,23 @@ def call_form(tools: list[Tool], call_format: str, whitespace: str) -> CallForm:
 
 
 def _has_slot(schema: Any) -> bool:
-    """Whether the keyword "x-slot" stands anywhere in a schema."""
-    found, seen = [schema], set()
-    while found:
-        part = found.pop()
+    """Whether the keyword "x-slot" occurs anywhere in a schema."""
+    parts, seen = [schema], set()
+    for part in parts:
         if id(part) not in seen and isinstance(part, (dict, list)):
             seen.add(id(part))
             if isinstance(part, dict) and not isinstance(part.get("x-slot", {}), dict):
                 return True
-            found += part.values() if isinstance(part, dict) else part
+            parts += part.values() if isinstance(part, dict) else part
     return False
 
 
 def _without_slots(
     tool: Tool, schema: Any, at: ParseTree | None, needs: list[Expression], seen: frozenset[str] = frozenset()
 ) -> Any:
-    """A schema without the keyword "x-slot" and with the schemas that it refers to in their places.
+    """A schema without the keyword "x-slot", and with references replaced by what they refer to.
 
-    The conditions that slots stand for are added to `needs`. A schema that refers to itself does so still.
+    The conditions that "x-slot" stands for are added to `needs`. References of a schema to itself stay.
     """
     if not isinstance(schema, dict):
         return schema
@@ -200,7 +199,7 @@ def _without_slots(
         slot = schema["x-slot"]
         if not isinstance(slot, str) or not slot.isidentifier():
             raise KnowledgeError(
-                f"tool {tool.name!r}: {slot!r} is no slot", 'name what a result tells: "x-slot": "ORDER"'
+                f"tool {tool.name!r}: {slot!r} is not a slot", 'name what a result tells: "x-slot": "ORDER"'
             )
         text = f"{'.'.join(path_of(at) or ())} in {slot}".replace(".[i]", "[i]")
         needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text, if_given=True))
@@ -219,9 +218,8 @@ def _without_slots(
 def _template(call_format: str) -> str:
     template = CALL_FORMATS.get(str(call_format), call_format)
     if not isinstance(template, str) or template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
-        known = ", ".join(CALL_FORMATS)
-        hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"
-        raise KnowledgeError(f"{call_format!r} is no format of calls", hint)
+        hint = f"give a text with NAME and ARGUMENTS once each, or one of: {', '.join(CALL_FORMATS)}"
+        raise KnowledgeError(f"{call_format!r} is not a format of calls", hint)
     return template
 
 
@@ -237,7 +235,7 @@ def _call(tool: Tool, template: str, named: bool, rules: dict[str, Rule], style:
 
 
 def _text(text: str, named: bool, style: Layout) -> list[Node]:
-    """The text around the arguments; in the named formats, its white space is written as within the arguments."""
+    """The text around the arguments; in the named formats, with the same white space as the arguments."""
     if not named:
         return [nodes.literal(text)]
     spaced = {", ": style.comma, ": ": style.colon}
@@ -246,24 +244,25 @@ def _text(text: str, named: bool, style: Layout) -> list[Node]:
 
 def _order(names: Sequence[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     if not isinstance(follow, Mapping):
-        raise KnowledgeError(f"follow: {follow!r} says nothing of tools", "give a mapping of a tool to those after it")
+        raise KnowledgeError(f"follow: {follow!r} is not a mapping", "give tool -> the tools that may follow it")
     _known([*names, START], follow, "follow")
     return {name: _known(names, after, f"follow[{name!r}]") for name, after in follow.items()}
 
 
 def _known(names: Sequence[str], given: Iterable[str], what: str) -> list[str]:
-    """`given` as a list; KnowledgeError if it names a tool that doesn't exist."""
+    """`given` as a list. Raises KnowledgeError: it names a tool that doesn't exist."""
+    hint = f"the tools are: {', '.join(names)}"
     if not isinstance(given, Iterable):
-        raise KnowledgeError(f"{what}: {given!r} is no list of tools", f"the tools are: {', '.join(names)}")
+        raise KnowledgeError(f"{what}: {given!r} is not a list of tools", hint)
     listed = [given] if isinstance(given, str) else list(given)
     for name in listed:
         if name not in names:
-            raise KnowledgeError(f"{what}: there is no tool {name!r}", f"the tools are: {', '.join(names)}")
+            raise KnowledgeError(f"{what}: there is no tool {name!r}", hint)
     return listed
 
 
 def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
-    """The overview, which says how a call is written, and the definition of each tool."""
+    """The overview, which shows the format of a call, and the definition of each tool."""
     call = CALL_FORMATS.get(call_format, call_format).replace("ARGUMENTS", "{...}").replace("\n", "\\n")
     comments = {START: f"Use the tools one after the other. A call is written {call}"}
     for tool in tools:
@@ -274,26 +273,26 @@ def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
 
 
 def joined_comments(comments: Mapping[str, str], described: Mapping[str, str]) -> dict[str, str]:
-    """A file's comments, each behind what the tool list says of the same tool; the overview before it."""
+    """A file's comments joined with the tool list's: a tool's description before its comment, the overview after."""
     words = {slot_of(name): text for name, text in described.items() if name != START}
     joined = {name: " ".join(filter(None, [words.get(slot_of(name)), text])) for name, text in comments.items()}
     return {**joined, START: " ".join(filter(None, [comments.get(START), described[START]]))}
 
 
 _VALUES = 6
-"""Values of an enum that a signature shows."""
+"""How many values of an enum a signature shows."""
 
 _DEPTH = 3
-"""Levels of objects and lists that a signature shows."""
+"""How many levels of objects and lists a signature shows."""
 
 
 def signature(parameters: dict) -> str:
-    """The arguments with their types, a ``?`` behind those that may be left out: ``(city: string, days?: integer)``."""
+    """The arguments with their types, ``?`` behind optional ones: ``(city: string, days?: integer)``."""
     return f"({_members(parameters, _DEPTH)})"
 
 
 def _described(parameters: dict) -> list[str]:
-    """What the descriptions of the arguments say: ``city: Where to look.``"""
+    """The descriptions of the arguments: ``city: Where to look.``"""
     properties = parameters.get("properties")
     pairs = properties.items() if isinstance(properties, dict) else ()
     found = (

@@ -1,4 +1,4 @@
-"""Any action at any point of a path, with any arguments that exist now: this tells misordered from invalid."""
+"""All actions at any point of a path, with any arguments that exist now: what isn't among them is invalid."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from constrained.knowledge.action_graph import ActionGraph
 class UnorderedActions:
     """The actions of a grammar without the rules of their order.
 
-    A parameter may have every value that could reach it through some call: those its slots are bound to, and those
-    that earlier actions fixed. A parameter for what comes after the action is the rest of the path here.
+    A parameter may have any value that could reach it through some call: the values of slots, and those that earlier
+    actions fixed. A parameter for what comes after the action stands for the rest of the path.
 
-    `missing`: stands for a parameter that has no value now.
+    `missing`: the node that stands for a parameter without a value.
     """
 
     def __init__(self, grammar: Grammar, graph: ActionGraph, missing: Node = nodes.NEVER):
@@ -44,12 +44,12 @@ class UnorderedActions:
         return start_state(self._grammar.with_start(nodes.alt([self._any_arguments(a) for a in self._graph.actions])))
 
     def names(self, data: bytes) -> list[str]:
-        """The actions of which `data` is a text, in the file's order."""
+        """The actions that may be written as `data`, in the file's order."""
         states = ((a, self.opening(a)) for a in self._graph.actions)
         return [a for a, state in states if state and (end := state.read(data)) and end.accepting]
 
     def nearest(self, data: bytes) -> str | None:
-        """The action that reads the longest prefix of `data`; None if none reads a byte."""
+        """The action that reads the longest prefix of `data`; None if no action reads a byte of it."""
         lengths = {a: longest_prefix(self.opening(a), data)[1] for a in self._graph.actions}
         best = max(lengths, key=lengths.__getitem__)
         return best if lengths[best] else None
@@ -69,7 +69,7 @@ class UnorderedActions:
         return nodes.Scoped(rule.body, {param: self._value(action, param) for param in rule.params})
 
     def _value(self, rule: str, param: str) -> tuple[bytes, ...] | nodes.Scoped:
-        """Every value that a parameter may have now, as a scope takes it."""
+        """All values that a parameter may have now, in the form that `Scoped` takes."""
         parameters, arguments = self._graph.sources(rule, param)
         texts = {text for parameter in parameters for text in self._fixed.get(parameter, ())}
         pieces: list[Node] = []
@@ -93,7 +93,7 @@ class UnorderedActions:
         return nodes.Scoped(nodes.alt([nodes.choices(texts), *pieces]), {})
 
     def _grammars(self, slot: nodes.Slot) -> list[Node]:
-        """The grammars that a slot is bound to, as nodes: of the slot itself, or of each key."""
+        """The nodes of a slot that is bound to a grammar, or to grammars by key."""
         value = self._grammar.bindings.get(slot.name, ())
         if isinstance(value, dict):
             keys = [key for key, values in value.items() if isinstance(values, Grammar)]
@@ -126,22 +126,22 @@ def longest_prefix(state: State | None, data: bytes) -> tuple[State | None, int]
 
 
 def diagnose(state: State | None, data: bytes, actions: Iterable[str], lenient: State | None = None) -> str:
-    """Say why `data`, read from `state`, is no action.
+    """Say why `data`, read from `state`, is not an action.
 
     Parameters
     ----------
     state : State or None
         None: there is no action now.
     actions : iterable of str
-        The actions that are named where not even the first byte fits.
+        The actions to name if not even the first byte fits.
     lenient : State, optional
-        Admits more than `state`: an argument that has no value now may be left out.
+        A state that admits more than `state`: arguments that have no value now may be left out.
     """
     state, length = longest_prefix(state, data)
     _, lenient_length = longest_prefix(lenient, data)
     if not max(length, lenient_length):
         return f"no admitted action begins like this; the actions are {', '.join(actions)}"
-    known = data[: max(length, lenient_length)].decode("utf-8", "ignore")
+    prefix = data[: max(length, lenient_length)].decode("utf-8", "ignore")
     if lenient_length > length or state is None:
-        return f"stops fitting after {known!r}: nothing is there now that could stand here"
-    return f"stops fitting after {known!r}, expected {expected(state) or 'nothing more'}"
+        return f"stops fitting after {prefix!r}: nothing is there now that could stand here"
+    return f"stops fitting after {prefix!r}, expected {expected(state) or 'nothing more'}"

@@ -1,8 +1,8 @@
-"""What is known of the world at one point of a path: the facts, and the actions whose conditions hold in them.
+"""The facts at one point of a path, and the actions whose conditions hold there.
 
 Actions are texts in action knowledge and ground actions in a planning task. A text may leave arguments out ("go to
-shelf 2" doesn't say from where), so one text can stand for several ground actions; where they lead to different states
-from here, that is an error, never a guess.
+shelf 2" doesn't say from where), so a text can stand for several ground actions; if they lead to different states, that
+is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import Words, condition_words, readings, written
 
 MAX_READINGS = 2_000
-"""Ground actions that one text is tried as, to say why it is not possible."""
+"""How many ground actions a text is tried as to explain why it is not possible."""
 
 
 Described = Words | World
@@ -28,7 +28,7 @@ Described = Words | World
 
 
 class KnownFacts(Protocol):
-    """What an environment or a memory tells of the world."""
+    """The facts that an environment or a memory knows."""
 
     @property
     def task(self) -> Task: ...
@@ -41,9 +41,9 @@ class KnownFacts(Protocol):
 
 
 class WorldState:
-    """The facts at one point of a path; it never changes.
+    """The facts at one point of a path; immutable.
 
-    `state`: what is known to be true. `optimistic`: facts that are unknown and may hold.
+    `state`: the facts known to be true. `optimistic`: unknown facts that may hold.
     """
 
     def __init__(self, world: Described, task: Task, state: State, optimistic: Collection[Fact] = ()):
@@ -52,24 +52,24 @@ class WorldState:
 
     @cached_property
     def actions(self) -> dict[str, list[GroundAction]]:
-        """The text of each action that is possible, or may be -> what it stands for."""
-        found: dict[str, list[GroundAction]] = {}
+        """The text of each action that is possible, or may be -> the ground actions that it stands for."""
+        texts: dict[str, list[GroundAction]] = {}
         for action in self.task.applicable(self.hopeful):
-            found.setdefault(self.write(action), []).append(action)
-        return found
+            texts.setdefault(self.write(action), []).append(action)
+        return texts
 
     @property
     def hopeful(self) -> State:
-        """The state if all held that may hold."""
+        """The state in which all facts hold that may hold."""
         return self.state.changed(added=self.optimistic) if self.optimistic else self.state
 
     @property
     def reached_goal(self) -> bool:
-        """Whether the goal holds; True if there is none, as nothing is left to do then."""
+        """Whether the goal holds; True if there is no goal."""
         return self.task.goal is None or self.task.reached_goal(self.state)
 
     def write(self, action: GroundAction) -> str:
-        """An action's text; kept for the states that follow."""
+        """An action's text, cached for later states, too."""
         text = self._texts.get(action)
         if text is None:
             parameters = self.task.schemas[action.action].action.parameters
@@ -78,11 +78,11 @@ class WorldState:
         return text
 
     def rule(self, text: str) -> str | None:
-        """The grammar's rule of an action that is possible here."""
+        """The grammar's rule for the text of a possible action; None if the action is not possible here."""
         return self.world.rules[self.actions[text][0].action] if text in self.actions else None
 
     def ground(self, text: str) -> GroundAction | None:
-        """What a text stands for: a possible action, or else one that fewest conditions keep from being possible."""
+        """The ground action of a text: a possible one, or else the one with the fewest unmet conditions."""
         if text in self.actions:
             return self.actions[text][0]
         readings = islice(self._readings(text), MAX_READINGS)
@@ -112,7 +112,7 @@ class WorldState:
         return other
 
     def unmet(self, text: str) -> list[Condition]:
-        """The conditions that keep an action from being possible; none if it is, or is no action."""
+        """An action's conditions that don't hold; none if it is possible, or there is no such action."""
         action = None if text in self.actions else self.ground(text)
         return [] if action is None else self.task.unmet(self.hopeful, action)
 
@@ -124,9 +124,9 @@ class WorldState:
         return f"it needs {' and '.join(condition_words(part, self.task) for part in unmet)}" if unmet else ""
 
     def impossible(self, beginning: str = "") -> dict[str, str]:
-        """Texts of actions that are not possible here, those that lack least first -> what they need, in words.
+        """Texts of actions that are not possible here -> what they need, in words; the fewest unmet conditions first.
 
-        Of each action the first `MAX_READINGS` choices of objects are looked at.
+        For each action schema, the first `MAX_READINGS` choices of objects are tried.
         """
         found: dict[str, list[Condition]] = {}
         for name, schema in self.task.schemas.items():

@@ -1,4 +1,4 @@
-"""Planning tasks of PDDL: facts, what is applicable in a state, and what follows."""
+"""PDDL planning tasks: states, applicable actions and their effects, delete relaxation, search."""
 
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import Domain, Problem

@@ -1,8 +1,8 @@
 """A state of the world: an immutable set of ground facts, indexed for joins.
 
-A fact is a tuple, ("at", "truck1", "depot2"): the predicate first, then objects, all in lower case. The facts of each
-predicate are one `Table`. A state after an action shares the tables of all predicates that the action doesn't change,
-so a step costs what it changes, and facts that never change cost nothing.
+A fact is a tuple, ("at", "truck1", "depot2"): the predicate, then objects, all in lower case. The facts of a predicate
+form a `Table`. The state after an action shares the tables of all predicates that the action doesn't change, so the
+cost of a step is proportional to what it changes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 Fact = tuple[str, ...]
-"""A predicate and what it is true of."""
+"""A predicate, and the objects it is true of."""
 
 NO_FACTS: frozenset[Fact] = frozenset()
 
 
 class Table:
-    """The facts of one predicate; it never changes.
+    """The facts of one predicate; immutable.
 
     Parameters
     ----------
@@ -30,10 +30,10 @@ class Table:
         self._index = {} if index is None else index
 
     def where(self, position: int, value: str) -> frozenset[Fact]:
-        """The facts with `value` at a position; the predicate stands at 0, its first argument at 1."""
+        """The facts with `value` at a position; the predicate is at position 0, its first argument at 1."""
         index = self._index.get(position)
         if index is None:
-            if not self.facts:  # `EMPTY` is every predicate's
+            if not self.facts:  # the shared table `EMPTY`
                 return NO_FACTS
             lists: dict[str, list[Fact]] = {}
             for fact in self.facts:
@@ -42,7 +42,7 @@ class Table:
         return index.get(value, NO_FACTS)
 
     def changed(self, deleted: frozenset[Fact], added: frozenset[Fact]) -> Table:
-        """The table with some facts fewer and some more; the indexes made so far are carried over."""
+        """The table with some facts deleted and some added; existing indexes are updated, not rebuilt."""
         indexes = {}
         for position, index in self._index.items():
             new = indexes[position] = dict(index)
@@ -74,7 +74,7 @@ class State:
     tables : mapping of str to Table
         Predicate -> its facts.
     known : dict
-        What others found out about this state, such as its applicable actions, by who did.
+        Results cached with this state, such as its applicable actions; the key is the object that computed them.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class State:
         lists: dict[str, list[Fact]] = {}
         for fact in facts:
             lists.setdefault(fact[0], []).append(fact)
-        self._set({predicate: Table(frozenset(own)) for predicate, own in lists.items()})
+        self._set({predicate: Table(frozenset(of_predicate)) for predicate, of_predicate in lists.items()})
 
     def _set(self, tables: dict[str, Table]) -> None:
         self.tables: Mapping[str, Table] = tables
@@ -110,13 +110,11 @@ class State:
         for fact in added:
             changes.setdefault(fact[0], (set(), set()))[1].add(fact)
         for fact in deleted:
-            change = changes.setdefault(fact[0], (set(), set()))
-            if fact not in change[1]:
-                change[0].add(fact)
+            changes.setdefault(fact[0], (set(), set()))[0].add(fact)
         tables = dict(self.tables)
         for predicate, (gone, new) in changes.items():
             table = self.table(predicate)
-            really_gone, really_new = table.facts.intersection(gone), frozenset(new - table.facts)
+            really_gone, really_new = table.facts.intersection(gone - new), frozenset(new - table.facts)
             if really_gone or really_new:
                 tables[predicate] = table.changed(really_gone, really_new)
                 if not tables[predicate].facts:
@@ -126,7 +124,7 @@ class State:
         return state
 
     def difference(self, other: State) -> set[Fact]:
-        """The facts that hold here and not in another state."""
+        """The facts that hold in this state but not in another."""
         return {
             fact
             for predicate, table in self.tables.items()

@@ -1,12 +1,12 @@
-"""A planning task without deletes, as numbers: what delete relaxation needs (Bonet and Geffner, 2001).
+"""Ground a planning task for delete relaxation (Bonet and Geffner, 2001): facts and operators as numbers.
 
-Facts are numbered, and so is "this fact doesn't hold" wherever a condition asks for it: in the relaxation both may be
-true at once. Each way in which an action has an effect is one `Operator`: a disjunct of its precondition, joined with a
-disjunct of the effect's condition. What is no conjunction (`forall`, a disjunction inside it) becomes a fact of its own
-that axioms derive at no cost. So nothing of PDDL's ADL is approximated, but for the deletes.
+Facts are numbered, and so is the negation of a fact if a condition asks for it: in the relaxation both may be true at
+once. An action has an operator for each disjunct of its precondition joined with a disjunct of an effect's condition. A
+condition that isn't a conjunction (`forall`, a disjunction inside it) becomes a fact that axioms derive at no cost. So
+all of PDDL's ADL is exact, except for the deletes.
 
-Operators are found by joins over the facts reached so far (Helmert, "Concise finite-domain representations for PDDL
-planning tasks", 2009), once for a task; where a state has a fact that was never reached, from there on.
+Operators are found once for a task, by joins over the facts reached so far (Helmert, "Concise finite-domain
+representations for PDDL planning tasks", 2009). If a state has a fact that was never reached, more are added.
 """
 
 from __future__ import annotations
@@ -25,50 +25,50 @@ from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task
 
 MAX_OPERATORS = 300_000
-"""Operators and axioms of one task; PlanBench's have some thousands."""
+"""Operators and axioms of one task; PlanBench's tasks have some thousands."""
 
 TRUE, FALSE = 0, 1
-"""The facts that always and never hold."""
+"""The numbers of the facts that always hold and never hold."""
 
 
-_Form = tuple[str, tuple[int | str, ...]]
-"""A fact to be filled in: its predicate, and places of variables or objects."""
+_Template = tuple[str, tuple[int | str, ...]]
+"""A fact with variables: its predicate, and for each argument the number of a variable, or an object."""
 
 
 @dataclass
 class _Rule:
-    """One way in which an action has effects.
+    """The operators of one disjunct of an action, before variables have values.
 
     Attributes
     ----------
     action : Action
     query : Query
-        The positive literals and equalities, asked of all variables; the action's parameters stand first.
+        The positive literals and equalities, over all variables; the action's parameters come first.
     names : tuple of str
         The variables.
     needs, denies : list of (str, tuple)
-        The facts of changing predicates that must hold, and those of any predicate that must not.
+        The facts of changing predicates that must hold, and the facts that must not.
     rest : list of Condition
-        What is no literal.
+        The conditions that aren't literals.
     adds, deletes : list of (str, tuple)
-        The effects that conditions ask for.
+        The effects on predicates that conditions ask for.
     seen : set of tuple of str
-        The values that operators were made for.
+        The values for which there is an operator.
     """
 
     action: Action
     query: Query
     names: tuple[str, ...]
-    needs: list[_Form]
-    denies: list[_Form]
+    needs: list[_Template]
+    denies: list[_Template]
     rest: list[Condition]
-    adds: list[_Form]
-    deletes: list[_Form]
+    adds: list[_Template]
+    deletes: list[_Template]
     seen: set[tuple[str, ...]] = field(default_factory=set)
 
 
-def _filled(forms: Iterable[_Form], values: Sequence[str]) -> list[Fact]:
-    return [(name, *[values[term] if isinstance(term, int) else term for term in terms]) for name, terms in forms]
+def _filled(templates: Iterable[_Template], values: Sequence[str]) -> list[Fact]:
+    return [(name, *[values[term] if isinstance(term, int) else term for term in terms]) for name, terms in templates]
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class Block:
     Attributes
     ----------
     needs : ndarray of int, shape (number of preconditions,)
-        The facts that the operators need, one operator's after the other's; at least one each.
+        The facts that the operators need, operator by operator; each needs at least one.
     starts : ndarray of int, shape (operators,)
-        Where those of each operator begin.
+        The index in `needs` at which each operator begins.
     adds, adders : ndarray of int, shape (number of effects,)
-        The facts that become true, and the operators that make them so.
+        The facts that become true, and the operators that make them true.
     supporters : list of ndarray of int
         Fact -> the operators that make it true.
     """
@@ -95,7 +95,7 @@ class Block:
 
     @classmethod
     def of(cls, needs: Sequence[Sequence[int]], adds: Sequence[Sequence[int]], facts: int) -> Block:
-        """The arrays of some operators' preconditions and effects, where there are so many facts."""
+        """Make the arrays from operators' preconditions and effects; `facts` is the number of facts."""
         lengths = np.array([len(facts) for facts in needs], dtype=np.intp)
         adders = np.repeat(np.arange(len(adds)), [len(facts) for facts in adds]) if adds else np.zeros(0, np.intp)
         flat = np.array([fact for facts in adds for fact in facts], dtype=np.intp)
@@ -108,7 +108,7 @@ class Block:
         )  # fmt: skip
 
     def ready(self, true: np.ndarray) -> np.ndarray:
-        """Which operators have all that they need, as a bool each."""
+        """Which operators have all their preconditions met, as a bool each."""
         if not len(self.starts):
             return np.zeros(0, dtype=bool)
         return np.logical_and.reduceat(true[self.needs], self.starts)
@@ -124,21 +124,21 @@ class Grounding:
     Attributes
     ----------
     numbers : dict
-        Fact -> its number; of the opposite of a fact, (False, fact); of a condition that axioms derive, the condition.
+        Fact -> its number. The key of a negated fact is (False, fact); of a fact that axioms derive, the condition.
     goal : list of int
-        The facts that make the goal.
+        The facts of which the goal consists.
     actions : list of GroundAction
-        Operator -> the action that it is a part of.
+        Operator -> its action.
     needs : list of tuple of int
         Operator -> its preconditions; at least one.
     changes : list of (tuple of int, tuple of int)
-        Operator -> the facts that it adds and those that it deletes, where conditions ask for their predicates.
+        Operator -> the facts that it adds and deletes; only of predicates that conditions ask for.
     axioms : list of (tuple of int, int)
-        What derives a fact, and the fact. What derives other facts on the way stands before.
+        The facts that derive a fact, and that fact; an axiom comes after those that it depends on.
     derived : set of int
         The facts that axioms derive.
     opposites : list of (int, int)
-        A fact, and its opposite.
+        A fact and its negation.
     """
 
     def __init__(self, task: Task):
@@ -150,7 +150,7 @@ class Grounding:
         ]
         self._asked = {lit.predicate for lit in literals}
         self._denied = {lit.predicate for lit in literals if not lit.positive}
-        self._static = set(task.static)  # less those of which states have other facts than the task's first
+        self._static = set(task.static)  # shrinks if a state has other facts of such a predicate than the initial one
         self._build()
 
     def _build(self) -> None:
@@ -162,9 +162,9 @@ class Grounding:
         self.axioms: list[tuple[tuple[int, ...], int]] = []
         self.derived: set[int] = set()
         self.opposites: list[tuple[int, int]] = []
-        self._adds: list[tuple[int, ...]] = []  # with opposites
+        self._adds: list[tuple[int, ...]] = []  # of each operator, with negated facts
         self._reached = State()
-        self._numbered: dict[Fact, int] = {}  # those reached
+        self._numbered: dict[Fact, int] = {}  # reached fact -> its number
         self._tables: dict[str, tuple[Table, np.ndarray]] = {}
         self._blocks: tuple[Block, Block] | None = None
         self._rules = [rule for action in self.task.domain.actions for rule in self._rules_of(action)]
@@ -191,7 +191,7 @@ class Grounding:
         variables = (*action.parameters, *disjunct.variables)
         places = {v.name: place for place, v in enumerate(variables)}
 
-        def forms(literals: Iterable[Literal], positive: bool, among: Container[str]) -> list[_Form]:
+        def templates(literals: Iterable[Literal], positive: bool, among: Container[str]) -> list[_Template]:
             return [
                 (lit.predicate, tuple(places.get(term, term) for term in lit.terms))
                 for lit in dict.fromkeys(literals)
@@ -202,19 +202,19 @@ class Grounding:
             action,
             Query(self.task._objects, variables, Junction("and", tuple(joined))),
             tuple(places),
-            forms(joined, True, self._asked - self._static),
-            forms(disjunct.literals, False, self._asked),
+            templates(joined, True, self._asked - self._static),
+            templates(disjunct.literals, False, self._asked),
             list(disjunct.whole),
-            forms(effects, True, self._asked),
-            forms(effects, False, self._asked),
+            templates(effects, True, self._asked),
+            templates(effects, False, self._asked),
         )
 
     def _extend(self, facts: Iterable[Fact], first: bool = False) -> None:
-        """Take facts as reached, and find all operators that this makes possible."""
+        """Mark facts as reached, and add all operators that become possible."""
         new = {fact for fact in facts if fact not in self._numbered}
         while new or first:
             self._reached = self._reached.changed(added=new)
-            for fact in sorted(new):  # so that runs don't depend on the order of sets
+            for fact in sorted(new):  # makes runs reproducible
                 self._numbered[fact] = self._number(fact)
             later: set[Fact] = set()
             for rule in self._rules:
@@ -229,7 +229,7 @@ class Grounding:
         self._tables = {}
 
     def _operator(self, rule: _Rule, values: tuple[str, ...]) -> set[Fact]:
-        """Make an operator; returns what it adds that was not reached before."""
+        """Add an operator; returns the facts that it adds and that were not reached before."""
         needs = [self._number(fact) for fact in _filled(rule.needs, values)]
         needs += [self._opposite(fact) for fact in _filled(rule.denies, values)]
         if rule.rest:
@@ -250,7 +250,7 @@ class Grounding:
         if len(self.needs) + len(self.axioms) > MAX_OPERATORS:
             raise PddlError(
                 f"the task has more than {MAX_OPERATORS:,} ground actions, too many to look ahead to the goal",
-                "use the level state and another model than a search, or fewer objects",
+                "use the level `state` and a model that doesn't search, or fewer objects",
             )
 
     # numbers
@@ -262,24 +262,24 @@ class Grounding:
                 return TRUE if (condition.terms[0] == condition.terms[1]) == condition.positive else FALSE
             fact = (condition.predicate, *condition.terms)
             return self._positive(fact) if condition.positive else self._opposite(fact)
-        known = self.numbers.get(condition)
-        if known is None:
+        number = self.numbers.get(condition)
+        if number is None:
             if isinstance(condition, Quantified):
-                every, parts = condition.quantifier == "every", tuple(self._instances(condition))
+                conjunction, parts = condition.quantifier == "every", tuple(self._instances(condition))
             else:
-                every, parts = condition.operator == "and", condition.parts
-            neutral = TRUE if every else FALSE
-            found = set(map(self.number, parts)) - {neutral}
-            if (FALSE if every else TRUE) in found:
-                found = {FALSE if every else TRUE}
-            if len(found) < 2:
-                known = self.numbers[condition] = next(iter(found), neutral)
+                conjunction, parts = condition.operator == "and", condition.parts
+            neutral, absorbing = (TRUE, FALSE) if conjunction else (FALSE, TRUE)
+            numbers = set(map(self.number, parts)) - {neutral}
+            if absorbing in numbers:
+                numbers = {absorbing}
+            if len(numbers) < 2:
+                number = self.numbers[condition] = next(iter(numbers), neutral)
             else:
-                known = self._number(condition)
-                self.derived.add(known)
-                self.axioms += [(tuple(found), known)] if every else [((part,), known) for part in found]
+                number = self._number(condition)
+                self.derived.add(number)
+                self.axioms += [(tuple(numbers), number)] if conjunction else [((part,), number) for part in numbers]
                 self._check_size()
-        return known
+        return number
 
     def _instances(self, condition: Quantified) -> Iterator[Condition]:
         for values in product(*(self.task.of_type(v.type) for v in condition.variables)):
@@ -299,17 +299,17 @@ class Grounding:
     def _opposite(self, fact: Fact) -> int:
         if fact[0] in self._static:
             return FALSE if fact in self.task.initial else TRUE
-        number = len(self.names)
-        found = self._number((False, fact))
-        if found == number:
-            self.opposites.append((self._number(fact), found))
-        return found
+        is_new = (False, fact) not in self.numbers
+        number = self._number((False, fact))
+        if is_new:
+            self.opposites.append((self._number(fact), number))
+        return number
 
     # states
 
     @property
     def blocks(self) -> tuple[Block, Block]:
-        """The operators, and the axioms."""
+        """The operators and the axioms as arrays."""
         if self._blocks is None:
             axioms = [(needs, (fact,)) for needs, fact in self.axioms]
             self._blocks = (
@@ -320,27 +320,27 @@ class Grounding:
         return self._blocks
 
     def true_in(self, state: State, possible: Iterable[Fact] = ()) -> np.ndarray:
-        """Which facts are true in a state, as a bool each; `possible` are unknown, so each may hold or not."""
+        """Which facts are true in a state, as a bool each; a fact that is `possible` and its negation both are."""
         possible = [fact for fact in possible if fact[0] in self._asked]
-        unmet = [fact for fact in possible if fact not in self._numbered]
+        new = [fact for fact in possible if fact not in self._numbered]
         parts: list[np.ndarray] = []
         for predicate, table in state.tables.items():
             if predicate in self._asked:
-                known = self._tables.get(predicate)
-                if known is None or known[0] is not table:
+                cached = self._tables.get(predicate)
+                if cached is None or cached[0] is not table:
                     numbers = [self._numbered.get(fact, -1) for fact in table.facts]
                     if -1 in numbers:
-                        unmet += [fact for fact in table.facts if fact not in self._numbered]
+                        new += [fact for fact in table.facts if fact not in self._numbered]
                         continue
-                    known = self._tables[predicate] = table, np.array(numbers, dtype=np.intp)
-                parts.append(known[1])
-        if unmet:
-            other = self._static.intersection(fact[0] for fact in unmet)
-            self._static -= other
-            if other:
+                    cached = self._tables[predicate] = table, np.array(numbers, dtype=np.intp)
+                parts.append(cached[1])
+        if new:
+            changed = self._static.intersection(fact[0] for fact in new)
+            self._static -= changed
+            if changed:
                 self._build()
             else:
-                self._extend(unmet)
+                self._extend(new)
             return self.true_in(state, possible)
         blocks = self.blocks
         assert blocks

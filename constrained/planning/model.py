@@ -1,6 +1,6 @@
-"""PDDL's planning domains and problems as data: types, predicates, actions, conditions, effects, facts.
+"""PDDL planning domains and problems as data: types, predicates, actions, conditions, effects, facts.
 
-Names are in lower case, as PDDL's know no case; a domain keeps how its file spells them.
+Names are in lower case, as PDDL ignores case; a domain keeps the spelling of its file.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Union
 
 ROOT = "object"
-"""The type that every type belongs to."""
+"""The type that all types belong to."""
 
 Formula = tuple[Union[str, "Formula"], ...]
-"""PDDL's notation as nested tuples: ("and", ("objectType", "?o", "MugType"), ...); the variables of a quantifier stay a
-flat list: ("exists", ("?o", "-", "object"), (...))."""
+"""A PDDL expression as nested tuples: ("and", ("objectType", "?o", "MugType"), ...). The variables of a quantifier are
+a flat tuple: ("exists", ("?o", "-", "object"), (...))."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Literal:
-    """A predicate with its terms, or its negation; "=" is a predicate, too."""
+    """A predicate with its terms, or the negation of that; "=" is a predicate, too."""
 
     predicate: str
     terms: tuple[str, ...]
@@ -35,7 +35,7 @@ class Literal:
 
     @property
     def negated(self) -> Literal:
-        """The opposite."""
+        """The negation."""
         return Literal(self.predicate, self.terms, not self.positive)
 
 
@@ -75,7 +75,7 @@ class Effect:
 
     @property
     def plain(self) -> bool:
-        """Whether it always happens, and once."""
+        """Whether it is unconditional, and has no variables."""
         return not self.variables and self.condition == ALWAYS
 
 
@@ -91,22 +91,22 @@ class Action:
 
 @dataclass(eq=False)
 class Domain:
-    """A planning domain; equal to itself alone.
+    """A planning domain; compared by identity.
 
     Attributes
     ----------
     name : str
     types : dict of str to str
-        Type -> the type it belongs to; "object" is the root.
+        Type -> its supertype; "object" is the root.
     constants : dict of str to str
         Constant -> type.
     predicates : dict of str to tuple of Parameter
         Predicate -> its arguments.
     actions : list of Action
     spelling : dict of str to str
-        Name in lower case -> how the file first spells it.
+        Name in lower case -> its first spelling in the file.
     undeclared : dict of str to None
-        Objects that conditions and effects name, and that each problem is to declare.
+        Objects that conditions and effects name, and that each problem must declare.
     """
 
     name: str
@@ -118,23 +118,23 @@ class Domain:
     undeclared: dict[str, None] = field(default_factory=dict)
 
     def wider(self, kind: str) -> list[str]:
-        """A type and all that it belongs to, the root included."""
-        found = [kind]
-        while kind in self.types and (kind := self.types[kind]) not in found:
-            found.append(kind)
-        return found if ROOT in found else [*found, ROOT]
+        """A type and its supertypes, up to the root."""
+        types = [kind]
+        while kind in self.types and (kind := self.types[kind]) not in types:
+            types.append(kind)
+        return types if ROOT in types else [*types, ROOT]
 
     def is_subtype(self, kind: str, wider: str) -> bool:
-        """Whether every `kind` is a `wider`."""
+        """Whether `kind` is `wider` or one of its subtypes."""
         return wider in self.wider(kind)
 
     def spell(self, name: str) -> str:
-        """A name as the file spells it."""
+        """A name in the spelling of the file."""
         return self.spelling.get(name, name)
 
     @property
     def fluents(self) -> set[str]:
-        """Predicates that some action changes."""
+        """The predicates that some action changes."""
         return {effect.literal.predicate for action in self.actions for effect in action.effects}
 
 
@@ -163,7 +163,7 @@ class Problem:
 
 
 def parts_in(condition: Condition) -> Iterator[Condition]:
-    """A condition and all that it consists of, from left to right."""
+    """A condition and all its parts, from left to right."""
     yield condition
     match condition:
         case Junction(_, parts):
@@ -174,12 +174,12 @@ def parts_in(condition: Condition) -> Iterator[Condition]:
 
 
 def literals_in(condition: Condition) -> Iterator[Literal]:
-    """The literals of a condition, equalities included."""
+    """The literals of a condition, including equalities."""
     return (part for part in parts_in(condition) if isinstance(part, Literal))
 
 
 def negated(condition: Condition) -> Condition:
-    """The opposite of a condition, by De Morgan's laws."""
+    """The negation of a condition, by De Morgan's laws."""
     match condition:
         case Literal():
             return condition.negated
@@ -190,7 +190,7 @@ def negated(condition: Condition) -> Condition:
 
 
 def free_variables(condition: Condition) -> set[str]:
-    """The variables of a condition that no quantifier in it declares."""
+    """The variables of a condition that none of its quantifiers declares."""
     match condition:
         case Literal():
             return {term for term in condition.terms if term.startswith("?")}
@@ -208,7 +208,6 @@ def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
         case Junction(operator, parts):
             return Junction(operator, tuple(renamed(part, names) for part in parts))
         case Quantified(quantifier, variables, part):
-            own = {v.name for v in variables}
-            return Quantified(
-                quantifier, variables, renamed(part, {old: new for old, new in names.items() if old not in own})
-            )
+            bound = {v.name for v in variables}
+            free = {old: new for old, new in names.items() if old not in bound}
+            return Quantified(quantifier, variables, renamed(part, free))

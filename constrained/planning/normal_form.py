@@ -1,8 +1,8 @@
 """The disjunctive normal form of a condition.
 
-Each disjunct is literals that hold at once; a variable of a positive `exists` becomes one more variable of the
-disjunct (Pednault, "ADL: Exploring the middle ground between STRIPS and the situation calculus", 1989, treats it so). A
-condition that has no such form, or would multiply the disjuncts past a limit, is kept whole beside the literals.
+A disjunct is a set of literals that hold together; a variable of a positive `exists` becomes a variable of the disjunct
+(as in Pednault, "ADL: Exploring the middle ground between STRIPS and the situation calculus", 1989). A condition that
+has no such form, or would multiply the disjuncts beyond a limit, stays whole beside the literals.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from itertools import count
 from constrained.planning.model import Condition, Junction, Literal, Parameter, Quantified, renamed
 
 MAX_DISJUNCTS = 32
-"""Disjuncts of one condition; a disjunction that would make more of them is kept whole."""
+"""Disjuncts of one condition; a disjunction with more of them stays whole."""
 
 
 @dataclass(frozen=True)
 class Disjunct:
-    """One way in which a condition can hold.
+    """One disjunct: all of it must hold.
 
     Attributes
     ----------
     literals : tuple of Literal
     whole : tuple of Condition
-        Conditions that are no literals, such as `forall`.
+        Conditions that aren't literals, such as `forall`.
     variables : tuple of Parameter
-        Those of `exists`, renamed to be unique.
+        The variables of `exists`, renamed to be unique.
     """
 
     literals: tuple[Literal, ...] = ()
@@ -35,7 +35,7 @@ class Disjunct:
     variables: tuple[Parameter, ...] = ()
 
     def joined(self, other: Disjunct) -> Disjunct:
-        """Both at once."""
+        """The conjunction of two disjuncts."""
         return Disjunct(
             tuple(dict.fromkeys(self.literals + other.literals)),
             tuple(dict.fromkeys(self.whole + other.whole)),
@@ -44,9 +44,9 @@ class Disjunct:
 
 
 def disjuncts_of(condition: Condition, taken: set[str]) -> list[Disjunct]:
-    """The disjuncts of a condition; variables of `exists` get names that are not among `taken`.
+    """The disjuncts of a condition; variables of `exists` get names that are not in `taken`.
 
-    A disjunction is never kept whole here, however many parts it has.
+    A disjunction at the top is always split, however many parts it has.
     """
     if isinstance(condition, Junction) and condition.operator == "or":
         return list(dict.fromkeys(d for part in condition.parts for d in disjuncts_of(part, taken)))
@@ -54,16 +54,16 @@ def disjuncts_of(condition: Condition, taken: set[str]) -> list[Disjunct]:
 
 
 def _disjuncts(condition: Condition, names: Mapping[str, str], taken: set[str]) -> list[Disjunct]:
-    """The disjuncts of `condition`, its variables renamed by `names`; `taken` are the names used so far."""
+    """The disjuncts of `condition` with its variables renamed by `names`; `taken` are the names used so far."""
     match condition:
         case Literal(predicate, terms, positive):
             return [Disjunct((Literal(predicate, tuple(names.get(term, term) for term in terms), positive),))]
         case Junction("and", parts):
             return _product([(part, _disjuncts(part, names, taken)) for part in parts], names)
         case Junction("or", parts):
-            every = [disjunct for part in parts for disjunct in _disjuncts(part, names, taken)]
-            if len(every) <= MAX_DISJUNCTS:
-                return every
+            disjuncts = [disjunct for part in parts for disjunct in _disjuncts(part, names, taken)]
+            if len(disjuncts) <= MAX_DISJUNCTS:
+                return disjuncts
         case Quantified("some", declared, part):
             inner = {**names, **{v.name: _fresh(v.name, taken) for v in declared}}
             variables = tuple(Parameter(inner[v.name], v.type) for v in declared)
@@ -72,12 +72,12 @@ def _disjuncts(condition: Condition, names: Mapping[str, str], taken: set[str]) 
 
 
 def _product(parts: Sequence[tuple[Condition, list[Disjunct]]], names: Mapping[str, str]) -> list[Disjunct]:
-    """Every combination of one disjunct of each part."""
+    """All combinations of one disjunct of each part."""
     out = [Disjunct()]
-    for part, found in sorted(parts, key=lambda pair: len(pair[1])):
-        if len(out) * len(found) > MAX_DISJUNCTS:
-            found = [Disjunct(whole=(renamed(part, names),))]
-        out = [a.joined(b) for a in out for b in found]
+    for part, disjuncts in sorted(parts, key=lambda pair: len(pair[1])):
+        if len(out) * len(disjuncts) > MAX_DISJUNCTS:
+            disjuncts = [Disjunct(whole=(renamed(part, names),))]
+        out = [a.joined(b) for a in out for b in disjuncts]
     return out
 
 

@@ -1,6 +1,7 @@
-"""PDDL's notation: expressions in parentheses, read without recursion, with the place of each word.
+"""Read PDDL's notation: expressions in parentheses, parsed without recursion, with the offset of each word.
 
-The work is bounded by the length of the text. A comma counts as a space, as files in use have it between variables.
+The time is linear in the length of the text. A comma counts as a space, since existing files have commas between
+variables.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Part = Formula | str
 
 
 class Word(str):
-    """A word with its place: `at` characters from the beginning of the text."""
+    """A word with its offset in the text, `at`."""
 
     at: int
 
@@ -66,7 +67,7 @@ def read_expression(text: str, what: str, source: str | None = None) -> Formula:
                 raise error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}", source=source)
         elif token == ")":
             if not open_lists:
-                raise error_at(text, match.start(), f"{what} closes what was never opened", source=source)
+                raise error_at(text, match.start(), f"{what} has a closing parenthesis too many", source=source)
             closed = tuple(open_lists.pop()[0])
             if not open_lists:
                 return closed
@@ -97,6 +98,7 @@ def error_at(text: str, at: int, message: str, hint: str | None = None, source: 
 
 
 def words_in(part: Part) -> Iterator[Word]:
+    """The words of an expression, from left to right."""
     if isinstance(part, Word):
         yield part
     elif isinstance(part, tuple):

@@ -1,8 +1,8 @@
-"""Which first actions of a relaxed plan nothing in the plan undoes before they are of use.
+"""Which of a relaxed plan's first actions can come first in a real plan, judged by what actions undo.
 
-A relaxed plan forgets that walking to the shelf undoes having walked to the table, so it holds both to be good now.
-Here its actions are put in order, as far as what they undo says one must come before the other (the threats and causal
-links of partial-order planning; Weld, "An introduction to least commitment planning", 1994). A heuristic, too.
+A relaxed plan ignores that walking to the shelf undoes having walked to the table, so both look helpful now. This
+heuristic orders its actions by what they undo for each other (the threats and causal links of partial-order planning;
+Weld, "An introduction to least commitment planning", 1994).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from constrained.planning.model import Literal, Quantified, literals_in, renamed
 from constrained.planning.task import GroundAction, Task
 
 Term = tuple[bool, Fact]
-"""A fact that holds, or (False) one that doesn't."""
+"""(whether it holds, fact)."""
 
 
 def in_order(
@@ -24,17 +24,17 @@ def in_order(
     plan: Collection[GroundAction],
     alternatives: Collection[GroundAction],
 ) -> frozenset[GroundAction]:
-    """Those first actions of a relaxed plan that may really come first; all, if that leaves none.
+    """The first actions of a relaxed plan that may come first in a real plan; all, if there would be none.
 
     Parameters
     ----------
     task : Task
     state : State
-        What holds now, and what is assumed to.
+        The facts that hold or are assumed to hold.
     first : collection of GroundAction
-        Helpful actions.
+        The first actions of the relaxed plan.
     plan, alternatives : collection of GroundAction
-        A relaxed plan; and all actions of such plans that are equally cheap.
+        The relaxed plan, and the actions of all equally cheap relaxed plans.
     """
     order = _Order(task, state, plan, alternatives)
     return frozenset(action for action in first if order.may_begin(action)) or frozenset(first)
@@ -47,7 +47,7 @@ class _Order:
         self.task, self.state = task, state
         self.actions = sorted({*plan, *alternatives})
         changes = {action: task.changes(state, action) for action in self.actions}
-        # What an action undoes depends on what is true by then: anything that any of them makes true may be.
+        # What an action undoes depends on what is true by then: assume all that any of these actions makes true.
         after = state.changed(added=[fact for _, added in changes.values() for fact in added])
         changes = {action: task.changes(after, action) for action in self.actions}
         self.makes: dict[GroundAction, frozenset[Term]] = {}
@@ -84,12 +84,12 @@ class _Order:
             if isinstance(part, Literal) and part.predicate != "=":
                 yield part.positive, (part.predicate, *part.terms)
             elif isinstance(part, Quantified) and isinstance(part.part, Literal) and not part.part.positive:
-                for fact in self.state.of(part.part.predicate):  # no such thing: the ones there are must go
-                    if all(t.startswith("?") or t == own for t, own in zip(part.part.terms, fact[1:])):
+                for fact in self.state.of(part.part.predicate):  # "there is none": those that hold must be undone
+                    if all(t.startswith("?") or t == value for t, value in zip(part.part.terms, fact[1:])):
                         yield False, fact
 
     def may_begin(self, action: GroundAction) -> bool:
-        """Whether an action makes true what is still true when it is needed, and undoes nothing needed before that."""
+        """Whether nothing must precede an action, and it makes something true that is needed before it is undone."""
         if self.before[action]:
             return False
         for term in self.makes[action]:
@@ -103,8 +103,7 @@ class _Order:
         return False
 
     def _must_precede(self, action: GroundAction) -> list[Term]:
-        """What must be made true before an action, as whatever makes it true needs something that the action undoes."""
-        # What it undoes and didn't need can be made true after it.
+        """The terms that must be made true before an action, because it undoes something that all their makers need."""
         undone = {term for term in self.undoes[action] if self._true(term) or term in self.needs[action]}
         return [
             term
@@ -118,29 +117,29 @@ class _Order:
         ]
 
     def _open_before(self, action: GroundAction) -> set[Term]:
-        """What must still be made true for an action, or for what makes that true, and so on."""
-        found: set[Term] = set()
+        """The terms that must still be made true for an action, for the makers of these terms, and so on."""
+        terms: set[Term] = set()
         work = [action]
         for maker in work:
-            for term in self.open[maker] - found:
-                found.add(term)
+            for term in self.open[maker] - terms:
+                terms.add(term)
                 work += self.makers.get(term, ())
-        return found
+        return terms
 
     def _losing(self, term: Term, first: GroundAction) -> set[GroundAction]:
-        """The actions for which something must be done that undoes a term, once the first action is done."""
-        losing = {action for action in self.actions if term in self.undoes[action]}
-        found: set[GroundAction] = set()
+        """The actions that need something done before them that undoes a term, once the first action is done."""
+        undoing = {action for action in self.actions if term in self.undoes[action]}
+        losing: set[GroundAction] = set()
         changed = True
         while changed:
             changed = False
             for action in self.actions:
-                if action != first and action not in found and self._lost(action, term, found | losing):
-                    found.add(action)
+                if action != first and action not in losing and self._lost(action, term, losing | undoing):
+                    losing.add(action)
                     changed = True
-        return found
+        return losing
 
     def _lost(self, action: GroundAction, term: Term, losing: Collection[GroundAction]) -> bool:
-        """Whether something that must be true before an action is made so by `losing` actions alone."""
+        """Whether only `losing` actions make something true that an action needs before it."""
         before = [*(self.open[action] - {term}), *self.before[action]]
         return any(need in self.makers and all(maker in losing for maker in self.makers[need]) for need in before)

@@ -1,7 +1,7 @@
-"""A planning task over integers: a state is one number with a bit for each fact, which makes a search quick.
+"""A planning task over integers: a state is one integer with a bit for each fact, which makes searching fast.
 
-The bits are a grounding's numbers of facts. A condition is a pair of integers, `mask` and `flip`, and holds in a state
-if ``(state ^ flip) & mask == mask``: `mask` has the facts it is about, `flip` those of them that must not hold.
+The bits are the numbers of the facts in a grounding. A condition is a pair of integers, `mask` and `flip`, and holds in
+a state if ``(state ^ flip) & mask == mask``: `mask` has the facts it is about, `flip` those that must not hold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from constrained.planning.task import GroundAction
 
 
 class _Affected:
-    """The operators whose needs are about one fact, by another fact that each of them needs."""
+    """The operators whose preconditions mention one fact, indexed by a second fact that each of them needs."""
 
     __slots__ = ("by", "others")
 
@@ -29,7 +29,7 @@ class _Affected:
         self.by.setdefault(1 << other, []).append(operator)
 
     def among(self, state: int) -> Iterator[int]:
-        """Those of which the other fact is true."""
+        """The operators whose second fact is true."""
         others = self.others & state
         while others:
             low = others & -others
@@ -44,22 +44,22 @@ class PackedTask:
     ----------
     grounding : Grounding
     origin : State
-        Its facts that no operator changes are those of every state.
+        All states agree with it on facts that no operator changes.
 
     Attributes
     ----------
     start : int
         The origin.
     goal : list of (int, int)
-        The conditions that make the goal.
+        The parts of the goal.
     changing : int
         The facts that operators change.
     adds, deletes : list of int
-        Of each operator.
+        Operator -> the facts that it adds, and those that it deletes.
     """
 
     def __init__(self, grounding: Grounding, origin: State):
-        grounding.true_in(origin)  # facts that were never reached so far get their numbers and operators
+        grounding.true_in(origin)  # numbers the origin's facts and adds the operators that they make possible
         self.origin, self._names = origin, grounding.names
         self._opposites = {opposite: fact for fact, opposite in grounding.opposites}
         self._axioms = [(*self._condition(needs), 1 << fact) for needs, fact in grounding.axioms]
@@ -90,7 +90,7 @@ class PackedTask:
         return _bits(number for number in numbers if number not in self._opposites) | flip, flip
 
     def _derive(self, state: int) -> int:
-        """A state with what axioms derive; what derives a fact stands before what needs it."""
+        """A state with the facts that axioms derive; axioms are in the order of their dependencies."""
         for mask, flip, fact in self._axioms:
             if (state ^ flip) & mask == mask:
                 state |= fact
@@ -105,7 +105,7 @@ class PackedTask:
         return self.origin.changed(gone, new)
 
     def ready(self, state: int, before: int | None = None, ready_before: Iterable[int] = ()) -> list[int]:
-        """The operators whose needs hold in a state; sooner found where those of a similar state are given."""
+        """The operators whose preconditions hold; faster if those of a similar state `before` are given."""
         if before is None:
             before = (1 << len(self._names)) - 1 ^ state
         needs, found = self._needs, list[int]()
@@ -125,7 +125,7 @@ class PackedTask:
         return found + sorted(more)
 
     def successors(self, state: int, ready: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Each applicable action that changes something, as a number, and the state after it."""
+        """The number of each applicable action that changes something, and the state after it."""
         changes: dict[int, tuple[int, int]] = {}
         for operator in ready:
             action = self._action[operator]
@@ -143,12 +143,12 @@ class PackedTask:
         return all((state ^ flip) & mask == mask for mask, flip in self.goal)
 
     def action(self, number: int) -> GroundAction:
-        """The action of a number."""
+        """The action with a number."""
         return self._actions[number]
 
 
 def places(bits: int) -> Iterator[int]:
-    """The places of the bits that are set, the lowest first."""
+    """The positions of the bits that are set, in ascending order."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1

@@ -1,19 +1,15 @@
-"""Read planning domains and problems from PDDL.
+"""Read planning domains from PDDL.
 
-Of domains, PDDL 2.2's ADL part is read (Edelkamp and Hoffmann, *PDDL2.2*, 2004): typing, negative and disjunctive
-conditions, quantifiers, implications, equality, conditional and universal effects. Of numbers, only `(increase
-(total-cost) ...)` is read, and left out: a cost changes no action's meaning. What would change it (numeric conditions
-and effects, durative actions, derived predicates, preferences) is refused, with its place.
-
-Of problems, objects, initial facts and goal are read (McDermott et al., *PDDL: the Planning Domain Definition
-Language*, 1998). Problem files come from many tools, so their sections may stand in any order and unknown ones are
-skipped.
+The ADL part of PDDL 2.2 is read (Edelkamp and Hoffmann, *PDDL2.2*, 2004): typing, negative and disjunctive conditions,
+quantifiers, implications, equality, conditional and universal effects. `(increase (total-cost) ...)` is read and
+ignored, since costs don't change what actions mean. Whatever would change it (other numeric conditions and effects,
+durative actions, derived predicates, preferences) is refused with its place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from constrained.errors import PddlError
@@ -25,7 +21,7 @@ MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
 
 MAX_DECLARED = 500
-"""Actions of a domain, and predicates; those of planning competitions have some tens."""
+"""Actions of a domain, and its predicates; domains of planning competitions have some tens."""
 
 _NUMERIC_EFFECTS = ("increase", "decrease", "assign", "scale-up", "scale-down")
 _AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
@@ -56,17 +52,17 @@ def read_domain(text: str, source: str = "domain") -> Domain:
     Raises
     ------
     PddlError
-        With line, column and a caret: the text doesn't parse, names what it doesn't declare, or contains what action
-        knowledge can't express.
+        The text doesn't parse, names something undeclared, or contains something that action knowledge can't express;
+        with line, column and a caret.
     """
     return DomainReader(text, source).read()
 
 
-_SCHEMAS = "give the schemas of its actions, not their instances"
+_TOO_LARGE = "give the schemas of its actions, not their instances"
 
 
 class DomainReader:
-    """Turns the expressions of one domain into its model."""
+    """Reads the expressions of one domain."""
 
     def __init__(self, text: str, source: str):
         self.text, self.source = text, source
@@ -74,26 +70,27 @@ class DomainReader:
 
     def read(self) -> Domain:
         define, self.domain.name = self.define(
-            "domain", MAX_DOMAIN_CHARACTERS, _SCHEMAS, "a problem file is no domain: give the one that has the actions"
+            "domain",
+            MAX_DOMAIN_CHARACTERS,
+            _TOO_LARGE,
+            "a problem file is no domain: give the one that has the actions",
         )
         sections = [(self.section_of(part, _SECTIONS), part) for part in define[2:]]
-        readers: dict[str, Callable[[Formula], None]] = {":requirements": self.requirements, ":types": self.types}
-        readers |= {":constants": self.constants, ":predicates": self.predicates}
-        readers[":action"] = self.action
-        for wanted, read in readers.items():  # each needs what the ones before declare
+        readers = (self.requirements, self.types, self.constants, self.predicates, self.action)
+        for read in readers:  # in this order, as each section uses the declarations of those before
             for name, part in sections:
-                if name == wanted and isinstance(part, tuple):
+                if name == f":{read.__name__}" and isinstance(part, tuple):
                     read(part)
         for what, declared in (("actions", self.domain.actions), ("predicates", self.domain.predicates)):
             if len(declared) > MAX_DECLARED:
                 message = f"the domain has {len(declared):,} {what}, more than {MAX_DECLARED:,}"
-                raise self.error(define, message, _SCHEMAS)
+                raise self.error(define, message, _TOO_LARGE)
         if not self.domain.actions:
-            raise self.error(define, "the domain has no (:action ...)", "there is nothing to know about")
+            raise self.error(define, "the domain has no (:action ...)", "action knowledge needs at least one action")
         return self.domain
 
     def define(self, kind: str, most: int, too_long: str, other: str) -> tuple[Formula, str]:
-        """The text as ``(define (KIND NAME) ...)``, and its name; hints for a text too long, and for another one."""
+        """Read ``(define (KIND NAME) ...)``; returns it and NAME. Hints: if the text is too long, or another kind."""
         if len(self.text) > most:
             message = f"the PDDL {kind} has {len(self.text):,} characters, more than {most:,}"
             raise PddlError(message, too_long, source=self.source)
@@ -113,7 +110,7 @@ class DomainReader:
     # declarations
 
     def section_of(self, part: Part, known: Sequence[str]) -> str:
-        """The name of a section, in lower case, which is one of those known."""
+        """The name of a section, in lower case. Raises PddlError: it isn't among those known."""
         if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
             raise self.error(part, "a section such as (:predicates ...) belongs here")
         name = part[0].lower()
@@ -132,12 +129,12 @@ class DomainReader:
                 raise self.error(word or part, f"the requirement {shown} is not supported", known)
 
     def name(self, word: str) -> str:
-        """A name in lower case; its spelling is kept."""
+        """A name in lower case; its spelling is noted."""
         self.domain.spelling.setdefault(word.lower(), str(word))
         return word.lower()
 
     def typed(self, part: Formula, either: bool = False) -> list[model.Parameter]:
-        """The names of a typed list with their types; with `either`, (either ...) is read as object."""
+        """The names of a typed list with their types; with `either`, the type (either ...) is read as object."""
         out: list[model.Parameter] = []
         waiting: list[str] = []
         rest = iter(part)
@@ -168,6 +165,7 @@ class DomainReader:
         self.domain.types.pop(model.ROOT, None)
 
     def known_type(self, parameter: model.Parameter, part: Formula) -> model.Parameter:
+        """Check that the type of a parameter in `part` is declared."""
         if parameter.type != model.ROOT and parameter.type not in self.domain.types:
             word = next((w for w in words_in(part) if w.lower() == parameter.type), None)
             known = ", ".join(self.domain.types) or "none but object"
@@ -185,7 +183,7 @@ class DomainReader:
             self.domain.predicates[self.name(predicate[0])] = tuple(self.typed(predicate[1:], either=True))
 
     def variables(self, listed: Formula) -> tuple[model.Parameter, ...]:
-        """A typed list of variables, whose types are known."""
+        """A typed list of variables, checked."""
         parameters = self.typed(listed)
         wrong = next((p.name for p in parameters if not p.name.startswith("?")), None)
         if wrong:
@@ -223,7 +221,7 @@ class DomainReader:
         self.domain.actions.append(model.Action(self.name(name), parameters, precondition, effects))
 
     def condition(self, part: Part, scope: Sequence[str]) -> Condition:
-        """A condition; `scope` are the variables declared around it. () always holds."""
+        """A condition; `scope` are the variables declared around it. The empty condition () always holds."""
         if part == ():
             return model.ALWAYS
         if not isinstance(part, tuple) or not isinstance(part[0], str):
@@ -240,11 +238,9 @@ class DomainReader:
             parts = tuple(self.condition(p, scope) for p in part[1:])
             if operator == "not":
                 return model.negated(parts[0])
-            return (
-                model.Junction("or", (model.negated(parts[0]), parts[1]))
-                if operator == "imply"
-                else model.Junction(operator, parts)
-            )
+            if operator == "imply":
+                return model.Junction("or", (model.negated(parts[0]), parts[1]))
+            return model.Junction(operator, parts)
         if operator in ("exists", "forall"):
             if len(part) != 3 or not isinstance(part[1], tuple):
                 raise self.error(part, f"({operator} ...) needs a list of variables and one condition")
@@ -274,9 +270,9 @@ class DomainReader:
         for term, parameter in zip(terms, self.domain.predicates.get(predicate, ())):
             kind = self.domain.constants.get(term.lower())
             if kind is not None and not self.domain.is_subtype(kind, parameter.type):
-                own, taken = self.domain.spell(kind), self.domain.spell(parameter.type)
-                hint = f"name a {taken}, or declare '{head}' with a wider type"
-                raise self.error(term, f"{term} is of the type {own}, where '{head}' takes {taken}", hint)
+                given, declared = self.domain.spell(kind), self.domain.spell(parameter.type)
+                hint = f"name a {declared}, or declare '{head}' with a wider type"
+                raise self.error(term, f"{term} is of the type {given}, where '{head}' takes {declared}", hint)
         return model.Literal(predicate, tuple(self.name(t) for t in terms))
 
     def effects(self, part: Part, scope: Sequence[str]) -> Iterator[model.Effect]:
@@ -294,35 +290,35 @@ class DomainReader:
                 yield from self.effects(each, scope)
         elif operator == "forall" and len(inner) == 2 and isinstance(inner[0], tuple):
             declared = self.variables(inner[0])
-            # A variable that hides another gets a name that no file can have.
+            # A variable that hides another gets a name with a space, which no file can have.
             names = {v.name: f"{v.name} {len(scope)}" for v in declared if v.name in scope}
-            own = tuple(model.Parameter(names.get(v.name, v.name), v.type) for v in declared)
+            variables = tuple(model.Parameter(names.get(v.name, v.name), v.type) for v in declared)
             for effect in self.effects(inner[1], [*scope, *(v.name for v in declared)]):
                 literal = model.renamed(effect.literal, names)
                 assert isinstance(literal, model.Literal)
-                yield model.Effect(literal, (*own, *effect.variables), model.renamed(effect.condition, names))
+                yield model.Effect(literal, (*variables, *effect.variables), model.renamed(effect.condition, names))
         elif operator == "when" and len(inner) == 2:
             condition = self.condition(inner[0], scope)
             for effect in self.effects(inner[1], scope):
                 yield replace(effect, condition=_both(condition, effect.condition))
         elif operator in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
-            raise self.error(part, f"({operator} ...) is no effect", "use and, not, when and forall")
+            raise self.error(part, f"({operator} ...) is not an effect", "use and, not, when and forall")
         elif operator == "not" and len(inner) == 1 and isinstance(inner[0], tuple) and inner[0]:
             yield model.Effect(self.literal(inner[0], scope).negated)
         else:
             literal = self.literal(part, scope)
             if literal.predicate == "=":
-                raise self.error(part, "equality is no effect")
+                raise self.error(part, "equality is not an effect")
             yield model.Effect(literal)
 
     def undeclared(self, word: str) -> None:
-        """Note an object that the domain names and doesn't declare: alfred.pddl leaves that to its problems."""
+        """Note an object that the domain names but doesn't declare; alfred.pddl leaves that to its problems."""
         self.domain.undeclared.setdefault(word.lower())
 
     def cost(self, part: Formula) -> None:
-        """Check that a numeric effect is no more than what an action costs."""
+        """Check that a numeric effect only states an action's cost."""
         if len(part) != 3 or str(part[0]).lower() != "increase" or [str(w).lower() for w in part[1]] != ["total-cost"]:
-            hint = "state it as predicates; only (increase (total-cost) ...) may stand here, and is left out"
+            hint = "state it as predicates; only (increase (total-cost) ...) is read, and ignored"
             raise self.error(part, "numeric effects are not supported", hint)
         amount = part[2]
         if isinstance(amount, str) and not _AMOUNT.fullmatch(amount):
@@ -332,6 +328,5 @@ class DomainReader:
 
 
 def _both(first: Condition, second: Condition) -> Condition:
-    return (
-        second if first == model.ALWAYS else first if second == model.ALWAYS else model.Junction("and", (first, second))
-    )
+    parts = tuple(condition for condition in (first, second) if condition != model.ALWAYS)
+    return parts[0] if len(parts) == 1 else model.Junction("and", parts)

@@ -1,4 +1,4 @@
-"""Judge a written plan: which action fails and why, or what of the goal is missing at its end."""
+"""Validate a written plan: which action fails and why, or which parts of the goal don't hold at its end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from constrained.planning.model import Condition
 from constrained.planning.task import GroundAction, Task
 
 EXECUTED, UNKNOWN, INAPPLICABLE = "executed", "unknown", "inapplicable"
-"""What became of a plan's actions: all were done; one doesn't exist in the task; one's precondition didn't hold."""
+"""The outcomes of a plan: all actions were done; one doesn't exist in the task; one's precondition didn't hold."""
 
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """What a plan comes to.
+    """The verdict on a plan.
 
     Attributes
     ----------
@@ -24,15 +24,15 @@ class PlanVerdict:
     solved : bool
         Whether all actions were done and the goal holds at the end.
     steps : int
-        Actions done.
+        How many actions were done.
     action : str
         The action that failed, as written; "" if none did.
     missing : tuple of Condition
-        The parts of its precondition that didn't hold; if all actions were done, those of the goal.
+        The parts of its precondition that didn't hold; if all actions were done, the parts of the goal that don't.
     reason : str
-        Why there is no such action, where there is none.
+        Why the action doesn't exist, if it doesn't.
     final : State
-        After the last action that was done.
+        The state after the last action that was done.
     """
 
     outcome: str
@@ -45,9 +45,9 @@ class PlanVerdict:
 
 
 def read_action(line: str) -> GroundAction | None:
-    """The action that a line such as ``(stack a b)`` writes, in lower case; None if it writes none.
+    """Read an action such as ``(stack a b)``, in lower case; None if the line isn't one.
 
-    Parentheses may be missing, as in the plans that some programs write.
+    Parentheses may be missing, as in the plans of some programs.
     """
     words = line.strip().lower()
     if words.startswith("(") and words.endswith(")"):
@@ -57,13 +57,13 @@ def read_action(line: str) -> GroundAction | None:
 
 
 def judge_plan(task: Task, lines: Iterable[str]) -> PlanVerdict:
-    """Judge a plan as a validator does: from the task's initial state, until an action can't be done.
+    """Execute a plan from the task's initial state until an action can't be done.
 
     Parameters
     ----------
     task : Task
     lines : iterable of str
-        An action each, ``(name object …)``; empty lines and comments (after ``;``) are skipped.
+        One action each, ``(name object …)``; empty lines and comments (after ``;``) are skipped.
     """
     state, steps = task.initial, 0
     for line in lines:

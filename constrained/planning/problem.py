@@ -1,4 +1,7 @@
-"""Read a planning problem against its domain: every type, object and predicate that it names is declared."""
+"""Read a planning problem against its domain, which must declare the types, objects and predicates that it names.
+
+Problem files come from many tools, so their sections may stand in any order.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ def read_problem_of(domain: Domain, text: str, source: str = "problem") -> Probl
     Raises
     ------
     PddlError
-        With line, column and a caret: the text doesn't parse, names what is not declared, or contains what is not
-        supported.
+        The text doesn't parse, names something undeclared, or contains something that is not supported; with line,
+        column and a caret.
     """
     return _ProblemReader(domain, text, source).read_problem()
 
 
 class _ProblemReader(DomainReader):
-    """Turns the expressions of one problem into its model; its objects count as constants of the domain."""
+    """Reads the expressions of one problem; its objects count as constants of the domain."""
 
     def __init__(self, domain: Domain, text: str, source: str):
         super().__init__(text, source)
@@ -64,7 +67,7 @@ class _ProblemReader(DomainReader):
         facts = tuple(dict.fromkeys(self.facts(sections[":init"])))
         goal = sections[":goal"]
         if len(goal) != 2:
-            raise self.error(goal, "(:goal ...) holds one condition", "join several with (and ...)")
+            raise self.error(goal, "(:goal ...) has exactly one condition", "join several with (and ...)")
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
         place = self.error(goal, "")
         at = (self.source, place.line or 1, place.column or 1)

@@ -1,9 +1,9 @@
-"""Which values of its variables make a condition true in a state: conjunctive queries answered by joins.
+"""Find the values of variables for which a condition holds in a state: conjunctive queries, answered by joins.
 
-A condition is brought into disjunctive normal form; each disjunct becomes a list of steps that are fixed once: match a
-literal against the facts that agree with what is bound so far (found by an index), test what is bound, or run through
-the objects of a type where no fact binds a variable. Steps with few expected answers come first. `forall` asks whether
-its opposite has no answer.
+A condition is brought into disjunctive normal form. Each disjunct is compiled into steps: match a literal against the
+facts that agree with the variables bound so far (found by an index), test a literal whose variables are bound, or go
+through the objects of a type if no fact binds a variable. Steps with few expected answers come first. `forall` is
+answered by asking whether its negation has no answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from constrained.planning.model import Condition, Literal, Parameter, Quantified
 from constrained.planning.normal_form import disjuncts_of
 
 MAX_EXAMINED = 5_000_000
-"""Facts and objects examined for the answers to one condition; PlanBench's and ALFWorld's need some thousands."""
+"""Facts and objects examined to answer one query; PlanBench's and ALFWorld's need some thousands."""
 
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -30,9 +30,9 @@ class Objects:
     Parameters
     ----------
     of : mapping of str to sequence of str
-        Type -> its objects, those of subtypes included.
+        Type -> its objects, including those of subtypes.
     counts : mapping of str to int
-        Predicate -> about how many facts it has.
+        Predicate -> the approximate number of its facts.
     """
 
     def __init__(self, of: Mapping[str, Sequence[str]], counts: Mapping[str, int]):
@@ -44,18 +44,18 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Take a fact of a predicate; positions count from the predicate, at 0."""
+    """Match a fact of a predicate; the predicate is at position 0."""
 
     predicate: str
     constants: tuple[tuple[int, str], ...]
-    bound: tuple[tuple[int, int], ...]  # position, slot with a value
+    bound: tuple[tuple[int, int], ...]  # position, slot that has a value
     new: tuple[tuple[int, int, frozenset[str] | None], ...]  # position, slot, its type's objects
     equal: tuple[tuple[int, int], ...]  # two positions of one new variable
 
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A literal whose variables are all bound; its terms are slots or objects."""
+    """Test a literal whose variables are all bound; its terms are slots or objects."""
 
     predicate: str
     terms: tuple[int | str, ...]
@@ -64,7 +64,7 @@ class _Test:
 
 @dataclass(frozen=True, slots=True)
 class _Each:
-    """Run through the objects of a type."""
+    """Go through the objects of a type."""
 
     slot: int
     objects: tuple[str, ...]
@@ -72,7 +72,7 @@ class _Each:
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """Another query on the values bound so far, that must have an answer or must have none."""
+    """Ask another query with the values bound so far; `positive`: it must have an answer, else it must have none."""
 
     query: Query
     slots: tuple[int, ...]
@@ -83,22 +83,22 @@ _Step = _Match | _Test | _Each | _Ask
 
 
 class Query:
-    """A condition to be asked of states.
+    """A condition compiled for asking it of states.
 
     Parameters
     ----------
     objects : Objects
     variables : sequence of Parameter
-        What is asked for; every free variable of the condition is one of them.
+        The variables to find values for; they include all free variables of the condition.
     condition : Condition
 
     Attributes
     ----------
     predicates : frozenset of str
-        Those that the answers depend on.
+        The predicates that the answers depend on.
     joined : bool
-        The condition is literals alone (perhaps several disjuncts of them), so that a change of some facts changes only
-        answers that these facts are part of.
+        Whether all disjuncts consist of literals only. Then a change of some facts affects only answers that use these
+        facts.
     """
 
     def __init__(self, objects: Objects, variables: Sequence[Parameter], condition: Condition):
@@ -112,19 +112,19 @@ class Query:
         self._plans: dict[tuple[int, frozenset[str]], tuple[_Step, ...]] = {}
 
     def answers(self, state: State, given: Mapping[str, str] = NOTHING) -> set[tuple[str, ...]]:
-        """The values of the variables, in their order, for which the condition holds; some may be given."""
+        """The values of the variables, in their order, for which the condition holds; some values may be given."""
         found: set[tuple[str, ...]] = set()
         for number in range(len(self.disjuncts)):
             self._run(state, number, given, found)
         return found
 
     def holds(self, state: State, values: Sequence[str]) -> bool:
-        """Whether the condition holds for these values of all variables; types are not looked at."""
+        """Whether the condition holds for these values of all variables; their types are not checked."""
         given = dict(zip(self._names, values))
         return any(self._run(state, number, given, None) for number in range(len(self.disjuncts)))
 
     def answers_with(self, state: State, facts: Iterable[Fact], positive: bool) -> set[tuple[str, ...]]:
-        """The answers in which one of these facts stands for a literal of that sign (of a `joined` query)."""
+        """The answers of a `joined` query in which a literal with the given sign is matched by one of these facts."""
         found: set[tuple[str, ...]] = set()
         by_predicate: dict[str, list[Fact]] = {}
         for fact in facts:
@@ -139,7 +139,7 @@ class Query:
         return found
 
     def _unified(self, number: int, literal: Literal, fact: Fact) -> dict[str, str] | None:
-        """Variable -> object, if the literal is this fact; None if it can't be."""
+        """The values of variables with which a literal equals a fact; None if it can't."""
         given: dict[str, str] = {}
         types = self._types[number]
         for term, value in zip(literal.terms, fact[1:]):
@@ -199,10 +199,10 @@ class Query:
                 bound.add(each)
 
     def _cost(self, literal: Literal, bound: set[str]) -> float:
-        """About how many facts a literal matches: each bound term divides them by the number of objects."""
-        known = sum(term in bound or not term.startswith("?") for term in literal.terms)
+        """An estimate of the facts that a literal matches: each bound term divides them by the number of objects."""
+        bound_terms = sum(term in bound or not term.startswith("?") for term in literal.terms)
         count = self.objects.counts.get(literal.predicate, 1)
-        return count / max(2.0, count ** (1 / max(1, len(literal.terms)))) ** known
+        return count / max(2.0, count ** (1 / max(1, len(literal.terms)))) ** bound_terms
 
     def _match(self, literal: Literal, bound: set[str], types: Mapping[str, str], slots: Mapping[str, int]) -> _Match:
         constants, known, new, equal = [], [], [], []
@@ -229,7 +229,7 @@ class Query:
 
 
 class _Run:
-    """One search for the answers of a plan."""
+    """One execution of a query's steps."""
 
     __slots__ = ("examined", "found", "state", "steps", "values", "wanted")
 
@@ -245,7 +245,7 @@ class _Run:
         self.examined = 0
 
     def step(self, number: int) -> bool:
-        """Continue from a step; whether the search is to stop, as one answer is enough."""
+        """Continue from a step; returns True if the search is over, because one answer was enough."""
         values = self.values
         while number < len(self.steps):
             step = self.steps[number]

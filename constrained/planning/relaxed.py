@@ -1,9 +1,9 @@
-"""Delete relaxation: what can be reached if nothing that was ever true becomes false again.
+"""Delete relaxation: what can be reached if nothing true ever becomes false again.
 
-Whatever is out of reach in the relaxation is out of reach, so `dead_end` and `without_dead_ends` are sound. A plan for
-the relaxed task is easy to find, and its first actions are those that FF calls helpful (Hoffmann and Nebel, "The FF
-planning system", 2001): a heuristic, which may leave out all that leads to the goal. Facts that may hold, though they
-aren't known to, are given as `possible`, and assumed.
+What is out of reach in the relaxation is really out of reach, so `dead_end` and `without_dead_ends` are sound. A plan
+for the relaxed task is easy to find. Its first actions are the ones that FF calls helpful (Hoffmann and Nebel, "The FF
+planning system", 2001): a heuristic, which may miss all actions that lead to the goal. Facts that may hold, but aren't
+known to, are given as `possible` and assumed to hold.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import condition_words
 
 NEVER = 1 << 30
-"""The layer of what is out of reach."""
+"""The layer of facts and operators that are out of reach."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class RelaxedPlan:
     ----------
     actions : frozenset of GroundAction
     alternatives : frozenset of GroundAction
-        The actions of all such plans that are equally cheap.
+        The actions of all equally cheap relaxed plans.
     beginning : frozenset of GroundAction
-        The applicable ones that bring about what some cheapest plan brings about first. FF's helpful actions, of all
-        supporters that are equally cheap instead of one.
+        The applicable actions that add a fact of the first layer of some cheapest plan: FF's helpful actions, but with
+        all equally cheap supporters instead of one.
     needed, denied : frozenset of tuple of str
-        The facts of the state that the plan builds on, and those that it needs not to hold.
+        The facts of the state that the plan relies on, and the facts that must not hold there.
     task : Task
     state : State
-        Where it begins, with what is assumed.
+        The state in which it begins, with the facts that are assumed.
     """
 
     actions: frozenset[GroundAction]
@@ -55,15 +55,15 @@ class RelaxedPlan:
 
     @cached_property
     def helpful(self) -> frozenset[GroundAction]:
-        """The beginning, without what the plan would undo before it is of use (`ordering.in_order`)."""
+        """The beginning without actions whose effect the plan would undo before using it (see `ordering`)."""
         return in_order(self.task, self.state, self.beginning, self.actions, self.alternatives)
 
 
 @dataclass(frozen=True)
 class _Layers:
-    """The first layer in which each fact is true, and each operator possible; `NEVER` where it isn't.
+    """The first layer in which each fact is true and each operator applicable; `NEVER`: in none.
 
-    `assumed` are the facts that no operator need make true there: they hold, or may.
+    `assumed`: the facts that hold or may hold at the beginning.
     """
 
     facts: np.ndarray
@@ -72,7 +72,7 @@ class _Layers:
 
 
 class Relaxed:
-    """The relaxation of a task; its operators are found once, and shared by all states.
+    """The relaxation of a task, grounded once for all states.
 
     Parameters
     ----------
@@ -108,18 +108,19 @@ class Relaxed:
 
     @classmethod
     def of(cls, task: Task) -> Relaxed:
-        """The relaxation of a task, made once and kept with it; that it is too large is kept, too."""
-        if "relaxed" not in vars(task):
+        """The relaxation of a task, cached with the task; so is the error if the task is too large."""
+        cache = vars(task)
+        if "relaxed" not in cache:
             try:
-                vars(task)["relaxed"] = cls(task)
+                cache["relaxed"] = cls(task)
             except PddlError as error:
-                vars(task)["relaxed"] = error.with_traceback(None)
-        if isinstance(vars(task)["relaxed"], PddlError):
-            raise vars(task)["relaxed"]
-        return vars(task)["relaxed"]
+                cache["relaxed"] = error.with_traceback(None)
+        if isinstance(cache["relaxed"], PddlError):
+            raise cache["relaxed"]
+        return cache["relaxed"]
 
     def distance(self, state: State, possible: Iterable[Fact] = ()) -> int | None:
-        """A lower bound on the number of actions to the goal; None if it can't be reached even if nothing is undone."""
+        """A lower bound on the number of actions to the goal; None if not even the relaxed goal can be reached."""
         if self.task.goal is None:
             return 0
         layers = self._layers(state, possible)
@@ -127,57 +128,57 @@ class Relaxed:
         return None if last == NEVER else last
 
     def dead_end(self, state: State, possible: Iterable[Fact] = ()) -> bool:
-        """Whether the goal can't be reached even if nothing is undone; False does not mean that it can."""
+        """Whether not even the relaxed goal can be reached; False does not mean that the goal can."""
         return self.distance(state, possible) is None
 
     def without_dead_ends(
         self, state: State, actions: Sequence[GroundAction], possible: Collection[Fact] = ()
     ) -> list[GroundAction]:
-        """The actions after which the goal is in reach if nothing is undone; none if it isn't in reach now.
+        """The actions that don't lead to a dead end; none if the state is one.
 
-        Only an action that undoes something the relaxed plan builds on is looked at further.
+        Only actions that undo something the relaxed plan relies on need a closer look.
         """
         plan = self.plan(state, possible)
         if plan is None:
             return []
-        return [action for action in actions if not self._ends(state, action, plan, possible)]
 
-    def _ends(self, state: State, action: GroundAction, plan: RelaxedPlan, possible: Collection[Fact]) -> bool:
-        deleted, added = self.task.changes(state, action)
-        if plan.needed.isdisjoint(deleted - added) and plan.denied.isdisjoint(added):
-            return False
-        return self.dead_end(self.task.apply(state, action), possible)
+        def is_safe(action: GroundAction) -> bool:
+            deleted, added = self.task.changes(state, action)
+            if plan.needed.isdisjoint(deleted - added) and plan.denied.isdisjoint(added):
+                return True
+            return not self.dead_end(self.task.apply(state, action), possible)
+
+        return [action for action in actions if is_safe(action)]
 
     def helpful(self, state: State, possible: Iterable[Fact] = ()) -> frozenset[GroundAction]:
-        """The actions that look useful in a state, a heuristic; empty at the goal, and where it is out of reach."""
+        """The actions that look useful in a state, a heuristic; none at the goal or at a dead end."""
         plan = self.plan(state, possible)
         return frozenset() if plan is None else plan.helpful
 
     def plan(self, state: State, possible: Iterable[Fact] = ()) -> RelaxedPlan | None:
-        """A plan of the relaxed task; None if the goal is out of reach.
+        """A plan of the relaxed task, cached with the state; None if the goal is out of reach.
 
-        What may hold is assumed only where what is known leads no further.
+        Facts that may hold are assumed only if the known facts don't suffice.
         """
-        possible = frozenset(possible)
-        known = state.known.get((self, possible))
-        if known is None:
-            known = state.known[self, possible] = (self._plan(state, possible),)
-        return cast("tuple[RelaxedPlan | None]", known)[0]
+        key = self, frozenset(possible)
+        if key not in state.known:
+            state.known[key] = self._plan(state, key[1])
+        return cast("RelaxedPlan | None", state.known[key])
 
     def _plan(self, state: State, possible: Collection[Fact]) -> RelaxedPlan | None:
         grounding, layers = self.grounding, self._layers(state, possible, late=True)
         if any(layers.facts[fact] == NEVER for fact in grounding.goal):
             return None
         search = _Extraction(grounding, layers)
-        chosen, _, base = search.run(every=False)
-        every, first, _ = search.run(every=True)
+        chosen, _, base = search.run(all_cheapest=False)
+        all_chosen, first, _ = search.run(all_cheapest=True)
         operators = grounding.blocks[0]
         helpful = {
             int(number) for fact in first for number in operators.supporters[fact] if layers.operators[number] == 0
         }
         names = [grounding.names[fact] for fact in base]
         actions, alternatives, beginning = (
-            frozenset(grounding.actions[number] for number in numbers) for numbers in (chosen, every, helpful)
+            frozenset(grounding.actions[number] for number in numbers) for numbers in (chosen, all_chosen, helpful)
         )
         return RelaxedPlan(
             actions,
@@ -190,18 +191,18 @@ class Relaxed:
         )
 
     def operators(self, state: State, barred: np.ndarray) -> set[int] | None:
-        """The operators of a relaxed plan that has none of those barred (a bool each); None if there is none."""
+        """The operators of a relaxed plan without those that are `barred` (a bool each); None if there is none."""
         layers = self._layers(state, (), barred=barred)
         if any(layers.facts[fact] == NEVER for fact in self.grounding.goal):
             return None
-        return _Extraction(self.grounding, layers).run(every=False)[0]
+        return _Extraction(self.grounding, layers).run(all_cheapest=False)[0]
 
     def _layers(
         self, state: State, possible: Iterable[Fact], late: bool = False, barred: np.ndarray | None = None
     ) -> _Layers:
-        """Layer by layer what becomes true, until the goal is, or nothing more does.
+        """Compute the layers until the goal is true or nothing changes.
 
-        With `late`, what is possible comes in once nothing more becomes true by what is known.
+        With `late`, `possible` facts are assumed only when nothing more becomes true without them.
         """
         grounding = self.grounding
         true = hoped = grounding.true_in(state, possible)
@@ -235,7 +236,7 @@ class Relaxed:
 
 
 def _derive(axioms: Block, true: np.ndarray, facts: np.ndarray, layer: int) -> None:
-    """Make true, in this layer, what axioms derive."""
+    """Add the facts that axioms derive to a layer."""
     while len(axioms.starts):
         added = axioms.adds[axioms.ready(true)[axioms.adders]]
         added = added[~true[added]]
@@ -250,7 +251,7 @@ class _Extraction:
     def __init__(self, grounding: Grounding, layers: _Layers):
         self.grounding, self.layers = grounding, layers
         self.operators, self.axioms = grounding.blocks
-        effort = layers.facts.copy()  # what axioms derive is as hard as what they derive it from, all together
+        effort = layers.facts.copy()  # a derived fact costs the sum of the facts that it is derived from
         while len(self.axioms.starts):
             cheapest = effort.copy()
             cheapest[self.axioms.adds] = np.iinfo(effort.dtype).max
@@ -262,10 +263,10 @@ class _Extraction:
         of = layers.facts[self.axioms.needs]
         self.derived_in = np.maximum.reduceat(of, self.axioms.starts) if len(of) else of  # axiom -> its layer
 
-    def run(self, *, every: bool) -> tuple[set[int], set[int], set[int]]:
-        """The operators of a plan, the facts of layer 1 that it brings about, and the facts of layer 0 that it needs.
+    def run(self, *, all_cheapest: bool) -> tuple[set[int], set[int], set[int]]:
+        """The operators of a plan, the facts of layer 1 that it makes true, and the facts of layer 0 that it needs.
 
-        With `every`, not one of the cheapest operators for a fact is taken, but all of them.
+        `all_cheapest`: take all of the cheapest operators for a fact, instead of one.
         """
         layers, chosen, first, base = self.layers, set[int](), set[int](), set[int]()
         seen: set[int] = set()
@@ -286,7 +287,7 @@ class _Extraction:
                 block, costs, among = self.operators, self.costs[0], self.operators.supporters[fact]
                 among = among[layers.operators[among] == layer - 1]
             cost = costs[among]
-            best = among[cost == cost.min()] if every else among[[int(cost.argmin())]]
+            best = among[cost == cost.min()] if all_cheapest else among[[int(cost.argmin())]]
             if block is self.operators:
                 chosen.update(map(int, best))
                 if layer == 1:
@@ -299,14 +300,14 @@ class _Extraction:
 
 
 def _costs(block: Block, effort: np.ndarray) -> np.ndarray:
-    """How hard it is to make each operator possible: the sum over what it needs, as in FF."""
+    """The difficulty of each operator, as in FF: the sum of the efforts of its preconditions."""
     return np.add.reduceat(effort[block.needs], block.starts) if len(block.starts) else block.starts
 
 
 def require_reachable(task: Task) -> None:
-    """Raise PddlError, with the goal's place, if the goal can't be reached even if nothing is undone.
+    """Raise PddlError, with the goal's place, if the goal can't be reached even in the relaxation.
 
-    Nothing is said of a task with more ground actions than are looked at.
+    A task with too many ground actions is not checked.
     """
     try:
         relaxed = Relaxed.of(task)

@@ -1,4 +1,4 @@
-"""Search for plans: greedily, to reach a goal."""
+"""Greedy search for a plan."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from constrained.planning.relaxed import Relaxed
 from constrained.planning.task import GroundAction, Task
 
 MAX_STATES = 500_000
-"""States that a search keeps: half a minute and 400 MB in PlanBench's largest problems."""
+"""States that a search keeps; in PlanBench's largest problems, half a minute and 400 MB."""
 
 MAX_SHORTENED = 300
-"""Actions of the longest plan that is gone through for actions that can be left out."""
+"""Actions of the longest plan that is searched for superfluous actions."""
 
 
 class _Node(NamedTuple):
@@ -27,28 +27,28 @@ class _Node(NamedTuple):
 
     state: int
     parent: int
-    """The place of the node before it; -1: none."""
+    """The index of the node before it; -1: none."""
     action: int
     ready: list[int]
-    """The operators whose needs hold; filled in when the node's turn comes."""
+    """The operators whose preconditions hold; filled in when the node is expanded."""
     counted: int = 0
     """The parts of the goal that count as reached, a bit each."""
     void: int = 0
-    """Those that hold, but must be undone to reach others."""
+    """The parts that hold, but must be undone to reach others."""
     hoped: int = 0
-    """The facts of a relaxed plan, made when last more parts counted."""
+    """The facts of a relaxed plan made when `counted` last grew."""
     had: int = 0
-    """Those of them that were true since."""
+    """Those of them that have been true since."""
 
 
 def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[GroundAction], bool | None]:
     """Search greedily for a plan, not a shortest one.
 
-    By best-first width search (Lipovetzky and Geffner, "Best-first width search: exploration and exploitation in
-    classical planning", 2017): first come states with a fact, then those with a pair of facts, that no state before had
-    with as many parts of the goal left and as many facts of a relaxed plan had; among these, those with fewer parts
-    left. Parts that hold don't count where another is out of reach, even if relaxed, unless they are undone (Koehler
-    and Hoffmann, "On reasonable and forced goal orderings", 2000). Every state is looked at in the end.
+    Best-first width search (Lipovetzky and Geffner, "Best-first width search: exploration and exploitation in classical
+    planning", 2017): states with a new fact come first, then states with a new pair of facts; new among the states with
+    as many parts of the goal left and as many facts of a relaxed plan achieved. Among equals, states with fewer parts
+    left come first. A part that holds doesn't count if it must be undone to reach another (Koehler and Hoffmann, "On
+    reasonable and forced goal orderings", 2000). The search is complete: no state is dropped.
 
     Parameters
     ----------
@@ -56,33 +56,33 @@ def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[G
     state : State
         Where the plan begins.
     limit : int
-        States to keep.
+        How many states to keep.
 
     Returns
     -------
     actions : list of GroundAction
-        A plan; or, where none was found within the limit, the way to the most promising state.
+        A plan; if none was found within the limit, the path to the most promising state.
     found : bool or None
-        Whether the goal can be reached; None: the limit came first.
+        Whether the goal can be reached; None: unknown, as the search passed the limit.
     """
     actions, found = _WidthSearch(state, Relaxed.of(task)).run(limit)
     return (_shortened(task, state, actions) if found else actions), found
 
 
 def _shortened(task: Task, state: State, plan: list[GroundAction]) -> list[GroundAction]:
-    """A plan without the actions that it can do without, each tried with all that then can't be done.
+    """A plan without superfluous actions: each action is tried to be left out with those that depend on it.
 
     Nakhost and Müller, "Action elimination and plan neighborhood graph search", 2010.
     """
     place = 0
     while place < len(plan) <= MAX_SHORTENED:
-        here, kept = state, list[GroundAction]()
+        here, rest = state, list[GroundAction]()
         for action in plan[place + 1 :]:
             if task.is_applicable(here, action):
                 here = task.apply(here, action)
-                kept.append(action)
+                rest.append(action)
         if task.reached_goal(here):
-            plan = plan[:place] + kept
+            plan = plan[:place] + rest
         else:
             state = task.apply(state, plan[place])
             place += 1
@@ -97,7 +97,7 @@ class _WidthSearch:
             np.array([bool(added & flip | deleted & mask & ~flip) for added, deleted in changes], dtype=bool)
             for mask, flip in self.packed.goal
         ]  # part of the goal -> the operators that undo it
-        self.facts: dict[tuple[int, int], int] = {}  # parts that count and number of facts had -> the facts true so far
+        self.facts: dict[tuple[int, int], int] = {}  # (parts counted, facts had) -> the facts that have been true
         self.pairs: dict[tuple[int, int], dict[int, int]] = {}  # the same -> fact -> those that were true with it
 
     def run(self, limit: int) -> tuple[list[GroundAction], bool | None]:
@@ -126,7 +126,7 @@ class _WidthSearch:
         return _way(packed, nodes, best), None if queue else False
 
     def _node(self, state: int, before: _Node, place: int, action: int) -> _Node | None:
-        """The node of a state that comes after another; None if the goal is out of reach from there."""
+        """The node of a state that follows another; None if the goal is out of reach from it."""
         reached = self._reached(state)
         void = before.void & reached
         counted = reached & ~void
@@ -153,7 +153,7 @@ class _WidthSearch:
         return reached
 
     def _hoped(self, state: int, kept: int) -> int | None:
-        """The facts that a relaxed plan makes true which undoes none of some parts of the goal; None: there is none."""
+        """The facts made true by a relaxed plan that keeps some parts of the goal; None: there is none."""
         barred = np.zeros(len(self.packed.adds), dtype=bool)
         for place in places(kept):
             barred |= self.undoing[place]
@@ -163,7 +163,7 @@ class _WidthSearch:
         return reduce(or_, (self.packed.adds[operator] for operator in operators), 0) & ~state
 
     def _novelty(self, node: _Node, before: int) -> int:
-        """1: with a fact that no such state had before; 2: with such a pair of facts; 3: neither."""
+        """The novelty of a state: 1, it has a new fact; 2, a new pair of facts; 3, neither."""
         key = node.counted.bit_count(), node.had.bit_count()
         state, known = node.state & self.packed.changing, self.facts.get(key, 0)
         new = state & ~before

@@ -1,8 +1,8 @@
-"""A planning task: a domain and a problem as a machine that says what is applicable in a state and what follows.
+"""A planning task: a domain and a problem as a transition system.
 
-The meaning is PDDL's (Fox and Long, *PDDL2.1*, 2003, without numbers and time): an action is applicable where its
-precondition holds; all its effects are evaluated in the state before it, and where one effect adds a fact that another
-deletes, it is true afterwards. What no fact says is false.
+The semantics are PDDL's (Fox and Long, *PDDL2.1*, 2003, without numbers and time): an action is applicable if its
+precondition holds; all its effects are evaluated in the state before it; a fact that one effect adds and another
+deletes is true afterwards. Facts that are not in a state are false.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from constrained.planning.model import Action, Condition, Domain, Effect, Litera
 from constrained.planning.query import NOTHING, Objects, Query
 
 MAX_APPLICABLE = 100_000
-"""Applicable actions of one state; PlanBench's problems have some hundreds at most."""
+"""Applicable actions of one state; in PlanBench's problems there are some hundreds at most."""
 
 
 class GroundAction(NamedTuple):
@@ -34,17 +34,17 @@ class GroundAction(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """An action of a task, with its queries.
+    """An action schema of a task, with its queries.
 
     Attributes
     ----------
     action : Action
     query : Query
-        Its precondition, asked of its parameters.
+        Its precondition, over its parameters.
     plain : tuple of Effect
-        The effects that always happen.
+        The unconditional effects.
     conditional : tuple of (Effect, Query)
-        The others; the query is asked of the parameters, then of the effect's own variables.
+        The other effects, with their conditions over the parameters and the effect's variables.
     """
 
     action: Action
@@ -64,12 +64,12 @@ class Task:
     Attributes
     ----------
     objects : dict of str to str
-        Object, in lower case -> type; the domain's constants, then the problem's objects.
+        Object, in lower case -> type: the domain's constants, then the problem's objects.
     initial : State
     goal : Condition or None
         None: the problem has no goal.
     schemas : dict of str to Schema
-        By action's name.
+        Action's name -> its schema.
 
     Raises
     ------
@@ -108,11 +108,11 @@ class Task:
     # objects
 
     def of_type(self, kind: str) -> tuple[str, ...]:
-        """The objects of a type, in the order of their declaration; subtypes' included."""
+        """The objects of a type, including subtypes, in the order of their declaration."""
         return self._objects.of.get(kind, ())
 
     def spell(self, name: str) -> str:
-        """An object's, action's or predicate's name as its file spells it."""
+        """The name of an object, action or predicate in the spelling of its file."""
         return self._spelling.get(name) or self.domain.spell(name)
 
     @cached_property
@@ -121,16 +121,16 @@ class Task:
         return frozenset(self.domain.predicates) - self.domain.fluents
 
     def query(self, variables: tuple[model.Parameter, ...], condition: Condition) -> Query:
-        """A condition to be asked of states; every free variable of it is among `variables`."""
+        """Compile a condition into a query; `variables` include its free variables."""
         return Query(self._objects, variables, condition)
 
     # what is possible
 
     def applicable(self, state: State) -> list[GroundAction]:
-        """The actions whose precondition holds, sorted by their place in the domain and their arguments.
+        """The actions whose precondition holds, in the order of the domain, then of their arguments.
 
-        Found by joins over the facts; where the state came about by `apply` from one whose applicable actions are
-        known, only what the changed facts take part in is looked at.
+        They are found by joins over the facts. If the state was made by `apply` from one whose applicable actions are
+        cached, only matches of the changed facts are computed.
 
         Raises
         ------
@@ -144,36 +144,29 @@ class Task:
         ]
 
     def _applicable(self, state: State) -> dict[str, set[tuple[str, ...]]]:
-        """Action's name -> the arguments for which it is applicable; kept with the state."""
-        known = state.known.get(self)
-        if isinstance(known, dict):
-            return known
-        found: dict[str, set[tuple[str, ...]]] = {}
-        for name, schema in self.schemas.items():
-            found[name] = (
-                self._changed(name, schema.query, known, state)
-                if isinstance(known, _Step)
-                else schema.query.answers(state)
-            )
-        if sum(map(len, found.values())) > MAX_APPLICABLE:
+        """Action's name -> the arguments for which it is applicable; cached with the state."""
+        cached = state.known.get(self)
+        if isinstance(cached, dict):
+            return cached
+        step = cached if isinstance(cached, _Step) else None
+        applicable = {name: self._arguments(name, schema.query, state, step) for name, schema in self.schemas.items()}
+        if sum(map(len, applicable.values())) > MAX_APPLICABLE:
             raise PddlError(f"more than {MAX_APPLICABLE:,} actions are applicable in this state")
-        state.known[self] = found
-        return found
+        state.known[self] = applicable
+        return applicable
 
-    def _changed(self, name: str, query: Query, step: _Step, state: State) -> set[tuple[str, ...]]:
-        """The arguments with which an action is applicable, from those before the step that led to the state."""
-        before = step.applicable[name]
-        if not step.predicates & query.predicates:
-            return before
-        if not query.joined:
+    def _arguments(self, name: str, query: Query, state: State, step: _Step | None) -> set[tuple[str, ...]]:
+        """The arguments for which an action is applicable; updated from the state before `step` if there is one."""
+        if step is not None and not step.predicates & query.predicates:
+            return step.applicable[name]
+        if step is None or not query.joined:
             return query.answers(state)
         lost = query.answers_with(step.state, step.deleted, True) | query.answers_with(step.state, step.added, False)
-        found = before - {arguments for arguments in lost if not query.holds(state, arguments)}
-        found |= query.answers_with(state, step.added, True)
-        return found | query.answers_with(state, step.deleted, False)
+        kept = step.applicable[name] - {arguments for arguments in lost if not query.holds(state, arguments)}
+        return kept | query.answers_with(state, step.added, True) | query.answers_with(state, step.deleted, False)
 
     def is_applicable(self, state: State, action: GroundAction) -> bool:
-        """Whether an action's precondition holds; False also where its arguments don't fit."""
+        """Whether an action's precondition holds; False also if its arguments don't fit."""
         return not self._misfits(action) and self.schemas[action.action].query.holds(state, action.arguments)
 
     def apply(self, state: State, action: GroundAction) -> State:
@@ -184,9 +177,7 @@ class Task:
         PddlError
             No such action, or arguments that don't fit its parameters.
         """
-        wrong = self._misfits(action)
-        if wrong:
-            raise PddlError(f"{action} is no action of this task: {wrong}")
+        self._check(action)
         deleted, added = self.changes(state, action)
         after = state.changed(deleted, added)
         applicable = state.known.get(self)
@@ -197,15 +188,15 @@ class Task:
         return after
 
     def states(self, state: State, actions: Iterable[GroundAction]) -> dict[State, GroundAction]:
-        """Each state on a path, and the action that is done there."""
-        found = {}
+        """Each state on a path -> the action that is done there."""
+        path = {}
         for action in actions:
-            found[state] = action
+            path[state] = action
             state = self.apply(state, action)
-        return found
+        return path
 
     def changes(self, state: State, action: GroundAction) -> tuple[set[Fact], set[Fact]]:
-        """The facts that an action's effects delete and add in a state; one in both is true afterwards."""
+        """The facts that an action's effects delete and add in a state; a fact in both is true afterwards."""
         schema = self.schemas[action.action]
         parameters = [p.name for p in schema.action.parameters]
         values = dict(zip(parameters, action.arguments))
@@ -215,8 +206,8 @@ class Task:
             (added if effect.literal.positive else deleted).add(ground(effect.literal, values))
         for effect, query in schema.conditional:
             names = [*parameters, *(v.name for v in effect.variables)]
-            for found in query.answers(state, values):
-                fact = ground(effect.literal, dict(zip(names, found)))
+            for answer in query.answers(state, values):
+                fact = ground(effect.literal, dict(zip(names, answer)))
                 (added if effect.literal.positive else deleted).add(fact)
         return deleted, added
 
@@ -227,16 +218,14 @@ class Task:
     # explaining
 
     def unmet(self, state: State, action: GroundAction) -> list[Condition]:
-        """The parts of an action's precondition, with its arguments put in, that don't hold in a state.
+        """The parts of an action's precondition that don't hold in a state, with the action's arguments.
 
         Raises
         ------
         PddlError
-            No such action, or arguments that don't fit its parameters: the message says which.
+            No such action, or arguments that don't fit its parameters.
         """
-        wrong = self._misfits(action)
-        if wrong:
-            raise PddlError(f"{action} is no action of this task: {wrong}")
+        self._check(action)
         declared = self.schemas[action.action].action
         names = dict(zip((p.name for p in declared.parameters), action.arguments))
         return [part for part in self.parts(declared.precondition, names) if not self.holds(state, part)]
@@ -246,7 +235,7 @@ class Task:
         return [] if self.goal is None else [part for part in self.parts(self.goal) if not self.holds(state, part)]
 
     def parts(self, condition: Condition, names: Mapping[str, str] = NOTHING) -> Iterator[Condition]:
-        """The conditions that a conjunction consists of, with its free variables replaced."""
+        """The parts of a conjunction, with its free variables replaced."""
         if isinstance(condition, model.Junction) and condition.operator == "and":
             for part in condition.parts:
                 yield from self.parts(part, names)
@@ -259,8 +248,12 @@ class Task:
             return ((condition.predicate, *condition.terms) in state) == condition.positive
         return Query(self._objects, (), condition).holds(state, ())
 
+    def _check(self, action: GroundAction) -> None:
+        if wrong := self._misfits(action):
+            raise PddlError(f"{action} is not an action of this task: {wrong}")
+
     def _misfits(self, action: GroundAction) -> str:
-        """Why a ground action can't be one of this task; "" if it can."""
+        """Why a ground action is not an action of this task; "" if it is."""
         schema = self.schemas.get(action.action)
         if schema is None:
             return f"the actions are {', '.join(map(self.spell, self.schemas))}"
@@ -271,12 +264,12 @@ class Task:
             if value not in self.objects:
                 return f"there is no {value}"
             if value not in self._objects.sets[parameter.type]:
-                return f"{self.spell(value)} is no {parameter.type}"
+                return f"{self.spell(value)} is not of the type {parameter.type}"
         return ""
 
 
 class _Step(NamedTuple):
-    """How a state came about from one whose applicable actions are known."""
+    """The step to a state from one whose applicable actions are cached."""
 
     state: State
     applicable: dict[str, set[tuple[str, ...]]]
@@ -286,5 +279,5 @@ class _Step(NamedTuple):
 
 
 def ground(literal: Literal, values: Mapping[str, str]) -> Fact:
-    """The fact that a literal, whatever its sign, is about."""
+    """The fact of a literal, whatever its sign."""
     return literal.predicate, *(values.get(term, term) for term in literal.terms)

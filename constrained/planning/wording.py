@@ -1,7 +1,7 @@
-"""How actions, conditions and effects are written: the commands of actions, and words for comments and messages.
+"""How actions, conditions and effects are written: commands, and words for comments and messages.
 
 A command is an action's name and parameters, or comes from a file of texts: TextWorld's logic (`alfred.twl2`: ``action
-GotoLocation { template :: "go to {r}"; ...``), or lines ``GotoLocation = go to {r}``. Parameters stand in braces.
+GotoLocation { template :: "go to {r}"; ...``), or lines ``GotoLocation = go to {r}``, with parameters in braces.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from constrained.planning.model import Action, Condition, Domain, Effect, Juncti
 from constrained.planning.task import Task
 
 Command = tuple[str, ...]
-"""Pieces of text and variables ("?r"), in turns."""
+"""The pieces of a command: texts, and variables ("?r")."""
 
 _TEMPLATE = re.compile(r'action\s+([\w-]+)\s*\{\s*template\s*::\s*"((?:[^"\\]|\\.)*)"')
 _LISTED = re.compile(r"\[\{\s*([\w.-]+)\s*\|[^{}]*\}\]")  # [{r.name | condition}] stands for one of them
@@ -28,12 +28,12 @@ NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 def read_texts(text: str, source: str = "texts") -> dict[str, str]:
-    """Action -> the text of its command, from a file's content.
+    """Read the texts of commands from a file's content: action -> text.
 
     Raises
     ------
     PddlError
-        A line that is neither a comment nor ``NAME = TEXT``.
+        A line is neither a comment nor ``NAME = TEXT``.
     """
     found = dict(_TEMPLATE.findall(text))
     if found:
@@ -45,13 +45,13 @@ def read_texts(text: str, source: str = "texts") -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if not match:
             hint = "write one action a line, such as: GotoLocation = go to {r}"
-            raise PddlError(f"{source}, line {number}: {line[:60]!r} is no command text", hint)
+            raise PddlError(f"{source}, line {number}: {line[:60]!r} is not a command text", hint)
         found[match[1]] = match[2]
     return found
 
 
 def commands(domain: Domain, texts: Mapping[str, str] = NO_TEXTS) -> dict[str, Command]:
-    """The command of each action: its text if there is one, else its name and parameters.
+    """The command of each action: from its text if there is one, else its name and parameters.
 
     Raises
     ------
@@ -73,9 +73,9 @@ class Words:
     ----------
     domain : Domain
     commands : mapping of str to Command
-        Action -> how it is written.
+        Action -> its command.
     rules : mapping of str to str
-        Action -> its rule in a grammar.
+        Action -> its grammar rule.
     """
 
     domain: Domain
@@ -89,9 +89,9 @@ def written(command: Command, values: Mapping[str, str]) -> str:
 
 
 def readings(command: Command, text: str, names: Collection[str]) -> Iterator[dict[str, str]]:
-    """The values of a command's variables, names in lower case, with which a text is the command.
+    """The values of a command's variables, names in lower case, with which the command is written as `text`.
 
-    Each piece is tried at each place of the text once, so that the work is bounded by the text's length.
+    Each piece is tried at each position of the text only once, so the time is bounded by the text's length.
     """
     lengths = sorted({len(name) for name in names}, reverse=True)
     lower, dead = text.lower(), set()
@@ -107,13 +107,11 @@ def readings(command: Command, text: str, names: Collection[str]) -> Iterator[di
         if not piece.startswith("?"):
             ends = [at + len(piece)] if text.startswith(piece, at) else []
         else:
-            known = values.get(piece)
-            possible = lengths if known is None else [len(known)]
-            ends = [
-                at + n
-                for n in possible
-                if (lower[at : at + n] in names if known is None else lower.startswith(known, at))
-            ]
+            value = values.get(piece)
+            if value is None:
+                ends = [at + length for length in lengths if lower[at : at + length] in names]
+            else:
+                ends = [at + len(value)] if lower.startswith(value, at) else []
         for end in ends:
             inner = values if not piece.startswith("?") else {**values, piece: lower[at:end]}
             for reading in read(number + 1, end, inner):
@@ -142,11 +140,11 @@ def _from_text(action: Action, text: str, domain: Domain) -> Command:
         parts[i] = f"?{parts[i].lower()}"
         if parts[i] not in known:
             hint = f"its parameters are {', '.join(p.lstrip('?') for p in sorted(known)) or 'none'}"
-            raise PddlError(f"the text of {name} names {{{parts[i][1:]}}}, which is no parameter of it", hint)
+            raise PddlError(f"the text of {name} names {{{parts[i][1:]}}}, which is not one of its parameters", hint)
     literal = "".join(parts[::2])
     if not literal.strip() or "\n" in literal or "{" in literal or "}" in literal:
         hint = "write words with parameters in braces, such as: go to {r}"
-        raise PddlError(f"the text of {name} is no command: {text!r}", hint)
+        raise PddlError(f"the text of {name} is not a command: {text!r}", hint)
     return tuple(part for part in parts if part)
 
 
@@ -160,17 +158,17 @@ def condition_words(condition: Condition, domain: Domain | Task) -> str:
                 [domain.spell(predicate), *(plain(term, domain) for term in terms)]
             )
         case Junction(operator, parts):
-            found = [(part, words) for part in parts if (words := condition_words(part, domain))]
-            if len(found) == 1:
-                return found[0][1]
-            return f" {operator} ".join(f"({w})" if _is_list(p, operator) else w for p, w in found)
+            worded = [(part, words) for part in parts if (words := condition_words(part, domain))]
+            if len(worded) == 1:
+                return worded[0][1]
+            return f" {operator} ".join(f"({w})" if _is_list(p, operator) else w for p, w in worded)
         case Quantified(quantifier, variables, part):
             names = " ".join(plain(v.name, domain) for v in variables)
             return f"{quantifier} {names} with ({condition_words(part, domain)})"
 
 
 def _is_list(condition: Condition, within: str) -> bool:
-    """Whether a condition's words are joined by another word than the list they stand in."""
+    """Whether a condition's words are joined by another operator than the list around them."""
     return isinstance(condition, Junction) and condition.operator != within and len(condition.parts) > 1
 
 
@@ -188,28 +186,27 @@ def _effect(effect: Effect, domain: Domain) -> str:
 
 
 def plain(term: str, domain: Domain | Task) -> str:
-    """A variable or constant as the file spells it, without its question mark."""
+    """A variable or constant in the spelling of the file, without its question mark."""
     return domain.spell(term).lstrip("?")
 
 
 def fact_lines(
     domain: Domain, objects: Mapping[str, str], facts: Iterable[Fact], spell: Callable[[str], str]
 ) -> Iterator[str]:
-    """What there is, by type, and a line for each predicate: "in: mug 1, shelf 2; pen 3, desk 1"."""
-    things: dict[str, list[str]] = {}
+    """The objects by type, then a line for each predicate: "in: mug 1, shelf 2; pen 3, desk 1"."""
+    by_type: dict[str, list[str]] = {}
     for name, kind in objects.items():
-        things.setdefault(kind, []).append(spell(name))
-    listed = "; ".join(f"{domain.spell(kind)}: {', '.join(names)}" for kind, names in things.items())
+        by_type.setdefault(kind, []).append(spell(name))
+    listed = "; ".join(f"{domain.spell(kind)}: {', '.join(names)}" for kind, names in by_type.items())
     yield f"There is: {listed}."
-    by: dict[str, list[str]] = {}
+    by_predicate: dict[str, list[str]] = {}
     for predicate, *terms in facts:
-        by.setdefault(predicate, []).append(", ".join(map(spell, terms)))
+        by_predicate.setdefault(predicate, []).append(", ".join(map(spell, terms)))
     for predicate in domain.predicates:
-        if predicate in by:
-            found = by[predicate]
-            yield f"{domain.spell(predicate)}: {'; '.join(found)}" if found != [""] else domain.spell(predicate)
+        if texts := by_predicate.get(predicate):
+            yield f"{domain.spell(predicate)}: {'; '.join(texts)}" if texts != [""] else domain.spell(predicate)
 
 
 def squeezed(name: str) -> str:
-    """A name without spaces, hyphens, underscores and case: the slot COFFEE_MACHINE is named after coffee-machine."""
+    """A name in lower case without spaces, hyphens and underscores: the slot COFFEE_MACHINE matches coffee-machine."""
     return re.sub(r"[\s_-]", "", name).lower()

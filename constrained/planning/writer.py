@@ -1,10 +1,11 @@
-"""Planning domains and problems as PDDL text, for planners and validators."""
+"""Write planning domains and problems as PDDL text, for planners and validators."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import count
 
 from constrained.planning.model import (
     ALWAYS,
@@ -24,9 +25,9 @@ _OPERATORS = {"every": "forall", "some": "exists"}
 
 
 class PddlText:
-    """A task as PDDL.
+    """A task as PDDL text.
 
-    PDDL's names have no spaces: "mug 1" becomes ``mug-1``, and a name that is taken already gets a number.
+    PDDL's names have no spaces: "mug 1" becomes ``mug-1``, with a number appended if that name is taken.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class PddlText:
     Attributes
     ----------
     names : dict of str to str
-        Name in the task, in lower case -> the name in the files.
+        Name in the task, in lower case -> name in the files.
     """
 
     def __init__(self, task: Task):
@@ -46,12 +47,12 @@ class PddlText:
 
     @cached_property
     def domain(self) -> str:
-        """The domain's file."""
+        """The text of the domain file."""
         return "\n".join(self._domain_lines()) + "\n"
 
     @cached_property
     def problem(self) -> str:
-        """The problem's file."""
+        """The text of the problem file."""
         return "\n".join(self._problem_lines()) + "\n"
 
     def _domain_lines(self) -> Iterator[str]:
@@ -78,10 +79,10 @@ class PddlText:
 
     def _problem_lines(self) -> Iterator[str]:
         task = self._task
-        own = {name: kind for name, kind in task.objects.items() if name not in task.domain.constants}
+        objects = {name: kind for name, kind in task.objects.items() if name not in task.domain.constants}
         yield f"(define (problem {_pddl_name(task.problem.name) or 'problem'})"
         yield f"  (:domain {_pddl_name(task.domain.name) or 'domain'})"
-        yield f"  (:objects {self._typed(own)})"
+        yield f"  (:objects {self._typed(objects)})"
         yield "  (:init"
         for fact in sorted(task.initial):
             yield f"    ({' '.join(map(self._name, fact))})"
@@ -137,22 +138,18 @@ class PddlText:
 
 
 def _pddl_names(names: Iterable[str], task: Task) -> dict[str, str]:
-    found: dict[str, str] = {ROOT: ROOT}
+    written: dict[str, str] = {ROOT: ROOT}
     taken = {ROOT}
-    for name in names:
-        if name in found:
-            continue
-        written = first = _pddl_name(task.spell(name)) or "thing"
-        number = 2
-        while written.lower() in taken:
-            written, number = f"{first}-{number}", number + 1
-        taken.add(written.lower())
-        found[name] = written
-    return found
+    for name in dict.fromkeys(names):
+        base = _pddl_name(task.spell(name)) or "thing"
+        new = next(new for i in count(1) if (new := base if i == 1 else f"{base}-{i}").lower() not in taken)
+        taken.add(new.lower())
+        written.setdefault(name, new)
+    return written
 
 
 def _pddl_name(name: str) -> str:
-    """A name without what PDDL's names can't have; one that came from PDDL stays as it is."""
+    """A name without the characters that PDDL names can't have; a name from PDDL stays as it is."""
     if re.fullmatch(r"[\w-]+", name):
         return name
     kept = re.sub(r"[^\w-]+", "-", name).strip("-_")

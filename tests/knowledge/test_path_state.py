@@ -280,7 +280,7 @@ def test_the_next_actions_are_listed():
     assert knowledge.next_actions() == ["go to desk 1", "go to desk 10", "look"]
     with pytest.raises(KnowledgeError, match="can't be listed"):
         knowledge.next_actions(limit=2)
-    with pytest.raises(KnowledgeError, match="hold free text"):
+    with pytest.raises(KnowledgeError, match="contain free text"):
         ActionKnowledge.from_lark("hotpotqa").next_actions()
 
 

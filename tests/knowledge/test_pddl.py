@@ -103,9 +103,9 @@ def test_the_order_of_actions_is_read_at_once_where_paths_continue_alike():
 def test_commands_are_written_as_texts_say():
     texts = read_texts("# mine\npick-up = take {b} in hand\nstack: put {b} on {c}\n")
     assert blocks(texts=texts).check(["take b in hand", "put b on c"]).ok
-    with pytest.raises(PddlError, match="names {x}, which is no parameter of it"):
+    with pytest.raises(PddlError, match="names {x}, which is not one of its parameters"):
         import_pddl(domains.BLOCKS, texts={"stack": "put {x}"})
-    with pytest.raises(PddlError, match="line 1: 'nonsense' is no command text"):
+    with pytest.raises(PddlError, match="line 1: 'nonsense' is not a command text"):
         read_texts("nonsense")
 
 
@@ -117,7 +117,7 @@ def test_a_text_that_stands_for_actions_with_different_ends_is_refused():
 
 def test_a_name_that_a_file_cannot_have_is_refused():
     domain = "(define (domain d) (:predicates (p.q)) (:action a :parameters () :effect (p.q)))"
-    with pytest.raises(PddlError, match=r"p.q can be no name in a `//:` line"):
+    with pytest.raises(PddlError, match=r"p.q can't be a name in a `//:` line"):
         import_pddl(domain)
 
 

@@ -153,8 +153,8 @@ def unknown(when: "Nowhere"): ...  # noqa: F821
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (scattered, "can't be given by its name"),
-        (positional, "can't be given by its name"),
+        (scattered, "can't be passed by name"),
+        (positional, "can't be passed by name"),
         (odd, "argument 'when' is of type complex"),
         (unknown, "its types can't be read"),
     ],

@@ -494,8 +494,8 @@ def test_a_rule_is_named_after_its_tool_in_lower_case(name, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("tools", "told"),
     [
-        (named("act", id={"x-slot": 5}), "5 is no slot"),
-        (named("act", id={"x-slot": "a b"}), "'a b' is no slot"),
+        (named("act", id={"x-slot": 5}), "5 is not a slot"),
+        (named("act", id={"x-slot": "a b"}), "'a b' is not a slot"),
         (named("act", id={"anyOf": [{"x-slot": "ID"}]}), "where no argument can be found"),
         (named("act", "ACT"), "the same slot ACT"),
     ],

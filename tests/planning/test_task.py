@@ -154,7 +154,7 @@ def test_what_is_missing_is_named():
         (GroundAction("fly", ()), "the actions are go, pack"),
         (GroundAction("go", ("me",)), "go has 2 arguments, not 1"),
         (GroundAction("go", ("me", "moon")), "there is no moon"),
-        (GroundAction("go", ("me", "mug")), "mug is no room"),
+        (GroundAction("go", ("me", "mug")), "mug is not of the type room"),
     ],
 )
 def test_an_action_that_does_not_fit_is_refused(action, message):

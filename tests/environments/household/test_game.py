@@ -61,7 +61,7 @@ def test_text_that_is_no_game_is_refused(text, message):
         ("", "is empty"),
         ("define", "instead of a parenthesis"),
         ("(problem)", "doesn't begin with"),
-        (")", "closes what was never opened"),
+        (")", "has a closing parenthesis too many"),
         ("(" * 100, "nests deeper than 60"),
         (" " * 5_000_000, "more than 4,000,000"),
         (PROBLEM.replace("(openable Fridge_bar_1)", "(openable Oven_bar_1)"), "no object 'Oven_bar_1'"),
