@@ -1,11 +1,11 @@
-"""Conditions and effects in `//:` lines: names become predicates, objects and variables with types."""
+"""Read the conditions and effects in `//:` lines: resolve names to predicates, objects and typed variables."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lark import Token
 
@@ -37,15 +37,17 @@ class Scope:
     Attributes
     ----------
     types : dict of str to (str or None)
-        Variable -> its type, None if that follows from the facts it is used in.
+        Variable -> its type; None if it must be inferred from the facts that use the variable.
     uses : dict of str to list of (str, SourceSpan)
-        Variable -> the types that facts give it, with the place.
+        Variable -> the types that facts require of it, with the place.
     free : bool
-        Other names are variables, too.
+        Undeclared names are variables, too.
     captured : frozenset of str
-        Names of types that a task's sentence gives.
+        The holes of a task's sentence, which stand for types.
+    what : str
+        What the scope belongs to, for messages.
     worded : bool
-        The statement says how to tell what is known: it may name facts that follow, and what the goal asks for.
+        The statement describes what is known: it may use derived facts, and `asks` for facts of the goal.
     """
 
     types: dict[str, str | None] = field(default_factory=dict)
@@ -56,14 +58,10 @@ class Scope:
     worded: bool = False
 
     def inner(self, declared: Mapping[str, str]) -> Scope:
-        """A scope within this one, with some more variables; what is used of the outer ones is noted there."""
-        types = {**self.types, **declared}
-        uses = {name: used for name, used in self.uses.items() if name not in declared}
-        inner = Scope(types, uses, self.free, self.captured, self.what, self.worded)
-        for name in self.types:
-            if name not in declared:
-                inner.uses[name] = self.uses.setdefault(name, [])
-        return inner
+        """A scope within this one with more variables; uses of the outer variables are noted in the outer scope."""
+        shared = [name for name in (*self.types, *self.uses) if name not in declared]
+        uses = {name: self.uses.setdefault(name, []) for name in shared}
+        return replace(self, types={**self.types, **declared}, uses=uses)
 
 
 class Conditions:
@@ -82,7 +80,7 @@ class Conditions:
     kinds : set of str
         The types that conditions use as predicates.
     derived : dict of str to list of str
-        Facts that follow from others -> the types of their arguments.
+        Derived fact -> the types of its arguments.
     captured : frozenset of str
         The holes of all task sentences.
     """
@@ -120,7 +118,7 @@ class Conditions:
         return name
 
     def type_of(self, variable: str, scope: Scope, span: SourceSpan) -> str:
-        """A variable's type: as declared, or the narrowest that the facts it is used in are of."""
+        """A variable's type: as declared, or the narrowest that the facts require."""
         declared = scope.types.get(variable)
         if declared is not None:
             return declared
@@ -131,7 +129,7 @@ class Conditions:
             elif not self.domain.is_subtype(narrow, kind):
                 raise place.error(
                     f"`{variable}` would be both a {narrow} and a {kind}",
-                    "no thing is both: name another parameter, or give the facts a wider type",
+                    "no object is both: name another parameter, or give the facts a wider type",
                 )
         return narrow
 
@@ -159,27 +157,24 @@ class Conditions:
             case "asks":
                 [atom] = tree.children
                 if not scope.worded:
-                    raise self.span_of(atom).error("`asks` stands in `means` and `shows` lines only")
+                    raise self.span_of(atom).error("only `means` and `shows` lines may have `asks`")
                 [literal] = literals_in(self.atom(atom, scope))
                 return Literal(ASKS + literal.predicate, literal.terms)
             case "equality":
                 left, sign, right = tree.children
                 if str(sign) not in ("=", "!="):
-                    raise self.span(sign).error(f"`{sign}` compares values, which only tools' results have")
+                    raise self.span(sign).error(f"`{sign}` compares values, which only results of tools have")
                 terms = tuple(self.term(self.word(side), None, scope) for side in (left, right))
                 return Literal("=", terms, str(sign) == "=")
             case _:
                 return self.atom(tree, scope)
 
     def variables(self, tree: ParseTree, scope: Scope) -> tuple[Parameter, ...]:
-        found = []
-        for variable in tree.children:
-            name, kind = variable.children
-            found.append(Parameter(f"?{name.lower()}", self.kind(kind, scope)))
-        return tuple(found)
+        pairs = (variable.children for variable in tree.children)
+        return tuple(Parameter(f"?{name.lower()}", self.kind(kind, scope)) for name, kind in pairs)
 
     def atom(self, tree: ParseTree, scope: Scope, any_thing: bool = True) -> Condition:
-        """A fact as a condition; `*` in it stands for some object."""
+        """A fact as a condition; with `any_thing`, `*` in it stands for some object."""
         token, *written = tree.children
         terms = [self.word(term) for term in written if term is not None]
         name = token.lower()
@@ -196,7 +191,9 @@ class Conditions:
         if len(terms) != len(kinds):
             raise self.span(token).error(
                 f"`{token}` has {len(kinds)} argument{'s' * (len(kinds) != 1)}, not {len(terms)}",
-                f"it is declared as {self.shown(name)}" if name in self.domain.predicates else "a type is of one thing",
+                f"it is declared as {self.shown(name)}"
+                if name in self.domain.predicates
+                else "a type has one argument",
             )
         values, anything = [], []
         for number, (term, kind) in enumerate(zip(terms, kinds)):
@@ -204,17 +201,17 @@ class Conditions:
                 anything.append(Parameter(f"?any{number + 1}", kind))
                 values.append(anything[-1].name)
             elif str(term) == "*":
-                raise self.span(term).error("`*` stands in conditions only")
+                raise self.span(term).error("only conditions may have `*`")
             else:
                 values.append(self.term(term, kind, scope))
         literal = Literal(name, tuple(values))
         return Quantified("some", tuple(anything), literal) if anything else literal
 
     def word(self, term: ParseTree | Token) -> Token:
-        """A term, which the grammar takes for a fact without arguments."""
-        first, *others = term.tokens() if isinstance(term, ParseTree) else [term]
-        if others:
-            raise self.span(first).error("a name belongs here", "facts are about things: name one, or a variable")
+        """The name of a term, which the parser reads as a fact without arguments."""
+        first, *rest = term.tokens() if isinstance(term, ParseTree) else [term]
+        if rest:
+            raise self.span(first).error("a name belongs here", "give an object or a variable as argument")
         return first
 
     def shown(self, predicate: str) -> str:
@@ -222,7 +219,7 @@ class Conditions:
         return f"{predicate}({kinds})" if kinds else predicate
 
     def term(self, token: Token, kind: str | None, scope: Scope) -> str:
-        """A variable, "?x", or an object."""
+        """A variable ("?x") or an object, checked against the type `kind`."""
         name = plain(token).lower()
         if token.type == "NAME" and (name in scope.types or (scope.free and name not in self.objects)):
             declared = scope.types.get(name)
@@ -231,7 +228,7 @@ class Conditions:
                 if declared is not None and declared not in scope.captured and not self.related(declared, kind):
                     raise self.span(token).error(
                         f"`{token}` is a {declared}, where a {kind} belongs",
-                        "no thing is both: take another, or give the fact a wider type",
+                        "no object is both: name another, or give the fact a wider type",
                     )
             return f"?{name}"
         if name in self.objects:
@@ -250,11 +247,11 @@ class Conditions:
             if effect.data == "each":
                 quantifier, listed, inner = effect.children
                 if str(quantifier) != "every":
-                    raise self.span(quantifier).error("an effect is on `every` thing, or on a parameter")
+                    raise self.span(quantifier).error("an effect applies to `every` object, or to a parameter")
                 for variable in listed.children:
                     name = variable.children[0]
                     if name.lower() in scope.types:
-                        raise self.span(name).error(f"another {name} is known here", "take another name")
+                        raise self.span(name).error(f"there is another {name} here", "choose another name")
                 declared = self.variables(listed, scope)
                 wider = scope.inner({v.name[1:]: v.type for v in declared})
                 yield from self.effects(inner, (*variables, *declared), wider)
@@ -263,16 +260,16 @@ class Conditions:
             literal = self.atom(atom, scope, any_thing=False)
             assert isinstance(literal, Literal)
             if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:
-                raise self.span_of(atom).error("a thing's type never changes", "declare a fact for what changes")
+                raise self.span_of(atom).error("an object's type never changes", "declare a fact for what changes")
             where = ALWAYS if when is None else self.condition(when, scope)
             if negative is not None:
                 yield Effect(literal.negated, variables, where)
                 continue
-            yield from self.others(literal, variables, where)
+            yield from self.replaced(literal, variables, where)
             yield Effect(literal, variables, where)
 
-    def others(self, literal: Literal, variables: tuple[Parameter, ...], condition: Condition) -> Iterator[Effect]:
-        """What a new fact ends, where an argument has one value at a time."""
+    def replaced(self, literal: Literal, variables: tuple[Parameter, ...], condition: Condition) -> Iterator[Effect]:
+        """The deletion of facts that a new fact replaces, because an argument has one value at a time."""
         for number in self.world.single.get(literal.predicate, ()):
             other = Parameter(f"?other{number + 1}", self.domain.predicates[literal.predicate][number].type)
             terms = (*literal.terms[:number], other.name, *literal.terms[number + 1 :])
@@ -282,24 +279,24 @@ class Conditions:
 
 
 def plain(token: Token) -> str:
-    """A name or text without the quotes around it and the escapes in it."""
+    """A name, or a text without its quotes and escapes."""
     return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type in ("STRING", "EMPTY") else str(token)
 
 
 def read_patterns(source: Source, tree: ParseTree) -> list[Pattern]:
-    """The patterns in a list of texts. Raises GrammarError: one can't be read."""
-    found = []
+    """The patterns in a list of texts. Raises GrammarError: a pattern can't be read."""
+    patterns = []
     for token in tree.children:
         try:
-            found.append(Pattern(plain(token)))
+            patterns.append(Pattern(plain(token)))
         except PatternError as error:
             offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
             raise source.span(offset).error(error.args[0]) from None
-    return found
+    return patterns
 
 
 def bound_by(condition: Condition) -> set[str]:
-    """Variables that the facts of a condition bind."""
+    """The variables that the facts of a condition bind."""
     match condition:
         case Literal(predicate, terms, True) if predicate != "=":
             return {term for term in terms if term.startswith("?")}

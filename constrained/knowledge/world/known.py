@@ -1,7 +1,8 @@
 """What is known of a world: what its answers told, and what the actions done have changed.
 
-What nobody told is unknown. A fact under `maybe` may hold as long as nothing speaks against it; any other unknown fact
-is taken to be false. A thing that a task names, and that nobody has seen yet, is imagined: a plan can look for it.
+Facts that no answer told are unknown. An unknown fact under `maybe` may hold as long as nothing contradicts it; all
+others are assumed to be false. An object that a task names but that hasn't been seen yet is imagined, so that a plan
+can look for it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from constrained.planning.model import (
 from constrained.planning.task import GroundAction, Task
 
 Lists = Mapping[str, list[str]]
-"""Variable -> the things that an answer names for it."""
+"""Variable -> the objects that an answer names for it."""
 
 
 class Known(FactStore):
@@ -41,16 +42,15 @@ class Known(FactStore):
     ----------
     world : World
     task : str, optional
-        A sentence; if one of the world's goals is worded so, that is what is wanted.
+        A sentence; if it matches one of the world's goals, that is the goal.
 
     Attributes
     ----------
     goal : Condition or None
-        What is wanted.
     asked : Asked or None
-        The goal that the sentence is a wording of.
+        The goal that the sentence matches.
     words : dict of str to str
-        What the sentence has in its holes: types and objects.
+        Hole of the sentence -> the type or object in it.
     """
 
     def __init__(self, world: World, task: str = ""):
@@ -73,7 +73,7 @@ class Known(FactStore):
             self._want(self.asked.goal, self.asked.words)
 
     def _want(self, asked: TaskGoal, holes: Mapping[str, str]) -> None:
-        """Put the words of a sentence into its goal: objects where they name one, and kinds of things otherwise."""
+        """Fill the holes of a goal with the words of a sentence: objects where they name one, else types."""
         objects = {name: words.lower() for name, words in holes.items() if words.lower() in self.objects}
         types = {
             name: self.kind_named(words, asked.wider[name]) for name, words in holes.items() if name not in objects
@@ -84,16 +84,16 @@ class Known(FactStore):
 
     @property
     def sentence(self) -> str:
-        """What is asked for, in the first wording of its goal; "" if no goal is worded so."""
+        """The task in the first wording of its goal; "" if there is no such goal."""
         if self.asked is None:
             return ""
         pattern = self.asked.goal.patterns[0]
         return pattern.write({hole: [self.words[hole.lower()]] for hole in pattern.holes})
 
-    # what happens
+    # actions and answers
 
     def update(self, action: str, answer: str) -> bool:
-        """Take in an action and the answer to it; returns whether the action had an effect."""
+        """Note an action and the answer to it; returns whether the action had an effect."""
         failed = any(pattern.found_in(answer) for pattern in self.world.fails)
         name, values = self.action(action.strip()) or (None, {})
         if name is not None and not failed:
@@ -108,30 +108,30 @@ class Known(FactStore):
         return not failed
 
     def action(self, text: str) -> tuple[str, dict[str, str]] | None:
-        """The action that a text is, and what stands for its parameters in the text.
+        """(name, parameter -> object) of the action that a text says; None if there is none.
 
-        Of several, it is the first that is possible as far as is known.
+        If there are several, the first that is possible as far as is known.
         """
-        found = list(self.world.read(text))
-        for name, values in found:
+        readings = list(self.world.read(text))
+        for name, values in readings:
             declared = next(a for a in self.world.domain.actions if a.name == name)
             for parameter in declared.parameters:
                 if parameter.name in values:
                     self.add_object(values[parameter.name], parameter.type)
-        found = [(name, values) for name, values in found if self.objects.keys() >= set(values.values())]
-        if len(found) < 2:
-            return found[0] if found else None
-        return next((reading for reading in found if self._values(*reading)), found[0])
+        readings = [(name, values) for name, values in readings if self.objects.keys() >= set(values.values())]
+        if len(readings) < 2:
+            return readings[0] if readings else None
+        return next((reading for reading in readings if self._values(*reading)), readings[0])
 
     def _values(self, name: str, given: Mapping[str, str], hopeful: bool = False) -> tuple[str, ...] | None:
-        """The arguments with which an action is possible now, or may be."""
+        """Arguments with which an action is possible now; if `hopeful`, with which it may be."""
         query = self.task.schemas[name].query
         state = self.state.changed(added=self._possible(self.task, self.state)) if hopeful else self.state
         return min(query.answers(state, given), default=None)
 
     def _ground(self, name: str, given: Mapping[str, str]) -> GroundAction | None:
         values = self._values(name, given)
-        if values is None:  # nobody told that it was possible
+        if values is None:  # it was possible, though its conditions were not known to hold
             parameters = self.task.schemas[name].action.parameters
             if all(p.name in given for p in parameters):
                 values = tuple(given[p.name] for p in parameters)
@@ -140,16 +140,15 @@ class Known(FactStore):
         return None if values is None else GroundAction(name, values)
 
     def read(self, answer: str, action: str | None = None, values: Mapping[str, str] = {}) -> None:
-        """Take in what an answer tells; of an action's answers, `values` are its arguments by parameter."""
+        """Note what an answer tells. If it answers an action, `values` are the action's arguments by parameter."""
+        given = {variable: [value] for variable, value in values.items()}
         for tells in self.world.tells:
-            if tells.rule is not None and tells.rule != action:
-                continue
-            found = [self._named(tells, pattern, holes) for pattern in tells.patterns for holes in pattern.find(answer)]
-            given = {variable: [value] for variable, value in values.items()}
-            self._tell(tells, [({**given, **lists}, listed) for lists, listed in found])
+            if tells.rule is None or tells.rule == action:
+                matches = [self._named(tells, p, holes) for p in tells.patterns for holes in p.find(answer)]
+                self._tell(tells, [({**given, **lists}, listed) for lists, listed in matches])
 
     def _named(self, tells: Tells, pattern: Pattern, holes: Mapping[str, list[str]]) -> tuple[Lists, set[str]]:
-        """The things that stand in a pattern's holes, by variable, and the variables of lists."""
+        """The objects in a pattern's holes, by variable, and the variables of lists."""
         lists = {
             variable: [self.add_object(name, tells.types.get(variable, ROOT)) for name in names]
             for variable, names in ((f"?{hole.lower()}", names) for hole, names in holes.items())
@@ -157,31 +156,30 @@ class Known(FactStore):
         }
         return lists, {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
 
-    def _tell(self, tells: Tells, found: Sequence[tuple[Lists, set[str]]]) -> None:
+    def _tell(self, tells: Tells, matches: Sequence[tuple[Lists, set[str]]]) -> None:
         for told in (told for told in tells.facts if told.all):
-            # What none of the answer's lists names is ruled out.
-            if told.literal.predicate in self.types and found:
+            # rule out whatever the answer's lists don't name
+            if told.literal.predicate in self.types and matches:
                 self._complete.add(told.literal.predicate)
                 self.changed(things=True)
                 continue
-            for lists, listed in found:
-                for values in self._values_of(
-                    tells, told.literal, {v: own for v, own in lists.items() if v not in listed}
-                ):
+            for lists, listed in matches:
+                single = {variable: names for variable, names in lists.items() if variable not in listed}
+                for values in self._values_of(tells, told.literal, single):
                     named = (None if term in listed else values.get(term, term) for term in told.literal.terms)
                     self.rule_out((told.literal.predicate, *named))
         for told in tells.facts:
             if told.literal.predicate in self.types:
-                continue  # what kind of thing it is was noted with the thing
+                continue  # the object's type was noted with the object
             note = self.hold if told.literal.positive else self.drop
-            for lists, _ in found:
+            for lists, _ in matches:
                 for values in self._values_of(tells, told.literal, lists):
                     terms = tuple(values.get(term, term) for term in told.literal.terms)
                     if self.fits(told.literal.predicate, terms):
                         note(told.literal.predicate, *terms)
 
     def _values_of(self, tells: Tells, literal: Literal, lists: Lists) -> Iterator[dict[str, str]]:
-        """The values of its variables with which an answer tells a fact."""
+        """The values of variables for which an answer tells a fact."""
         asked = free_variables(tells.condition)
         variables = [v for v in lists if v in literal.terms or v in asked]
         for chosen in product(*(lists[v] for v in variables)):
@@ -190,15 +188,15 @@ class Known(FactStore):
                 yield {**given, **answer}
 
     def _answers(self, tells: Tells, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-        """The values of the variables of the condition under which something is told."""
+        """The values of variables for which the condition of a `tells` line holds."""
         if tells.condition == ALWAYS:
             yield {}
             return
         asked = free_variables(tells.condition)
         variables = tuple(Parameter(v, tells.types.get(v, ROOT)) for v in sorted(asked))
         query = self.task.query(variables, tells.condition)
-        for found in sorted(query.answers(self.state, {v: given[v] for v in asked & given.keys()})):
-            yield dict(zip((v.name for v in variables), found))
+        for answer in sorted(query.answers(self.state, {v: given[v] for v in asked & given.keys()})):
+            yield dict(zip((v.name for v in variables), answer))
 
     # as a planning task
 
@@ -209,7 +207,7 @@ class Known(FactStore):
 
     @property
     def task(self) -> Task:
-        """The world with all that is known as a planning task."""
+        """The world as a planning task, with all known and imagined objects."""
         if self._task is None:
             self._task = self._task_with({**self.objects, **self.imagined()})
         return self._task
@@ -233,7 +231,7 @@ class Known(FactStore):
                     yield wider, name
 
     def imagined(self) -> dict[str, str]:
-        """Things that the task asks for and that may be where nobody looked yet: as many of a kind as it asks for."""
+        """Objects that the task asks for and that may be in places not seen yet: as many of a type as it asks for."""
         if self.asked is None or self.goal is None:
             return {}
         wanted: dict[str, int] = {}
@@ -254,9 +252,9 @@ class Known(FactStore):
         }
 
     def facts_now(self) -> WorldState:
-        """What is known and what may be, as a planning task with a state.
+        """The facts that hold and that may hold, as a planning task with a state.
 
-        Things that the task doesn't ask for are left out, where more may turn up at any time: there may be hundreds.
+        If more objects of a type may turn up, those that the task doesn't ask for are left out: there may be hundreds.
         """
         objects = {**self.objects, **self.imagined()}
         if self.asked is not None:
@@ -275,29 +273,27 @@ class Known(FactStore):
         facts = (fact for fact in self.facts if all(term in objects for term in fact[1:]))
         state = State(chain(facts, task.initial))
         possible = frozenset(self._possible(task, state))
-        if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so not all of that can hold
+        if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so these facts can't all hold
             possible = frozenset(fact for fact in possible if not self.asks(fact[0], fact[1:], objects))
         self._now = self._now.told(state, possible)
         return self._now
 
     def asks(self, predicate: str, terms: Sequence[str | None], kinds: Mapping[str, str] | None = None) -> bool:
-        """Whether the goal asks for a fact, of these things or of others of their types; None stands for anything.
+        """Whether the goal asks for a fact about these objects or others of their types; None stands for any object.
 
-        `kinds` are the things' types, if they aren't those of `objects`.
+        `kinds`: the objects' types; default: `objects`.
         """
         kinds = self.objects if kinds is None else kinds
-        return any(
-            predicate == wanted
-            and all(
-                term in (None, own) or (term in kinds and own in (ROOT, *self.types) and self.is_kind(kinds[term], own))
-                for own, term in zip(asked, terms)
-            )
-            for wanted, *asked in self._wanted
-        )
+
+        def fits(term: str | None, asked: str) -> bool:
+            is_type = asked == ROOT or asked in self.types
+            return term in (None, asked) or (term in kinds and is_type and self.is_kind(kinds[term], asked))
+
+        return any(predicate == wanted and all(map(fits, terms, asked)) for wanted, *asked in self._wanted)
 
     @cached_property
     def _wanted(self) -> list[Fact]:
-        """The facts that the goal asks for, with types for its variables."""
+        """The facts that the goal asks for, with types in place of variables."""
         if self.goal is None:
             return []
         types = {v.name: v.type for variables in _variables(self.goal) for v in variables}
@@ -308,7 +304,7 @@ class Known(FactStore):
         ]
 
     def _possible(self, task: Task, state: State) -> Iterator[Fact]:
-        """The facts that may hold: those under `maybe` that nothing speaks against."""
+        """The facts that may hold: those under `maybe` that nothing contradicts."""
         for maybe in self.world.maybe:
             literal = maybe.literal
             variables = tuple(Parameter(name, kind) for name, kind in maybe.types.items())

@@ -1,8 +1,8 @@
-"""Small text patterns: what answers say, and how tasks are worded.
+"""Small text patterns, for what answers say and how tasks are worded.
 
-``On the {p}, you see {t, ...}.`` has a hole for a name and one for a list of names; in ``You see:{t; ...}`` the names
-stand on lines of their own. ``(put|place) a[n] {K}`` has alternatives and something that may be left out (with a space
-beside it). A backslash takes a sign's meaning away.
+``On the {p}, you see {t, ...}.`` has a hole for a name and one for a list of names; in ``You see:{t; ...}`` each name
+is on a line of its own. ``(put|place) a[n] {K}`` has alternatives and an optional part (with a space beside it). A
+backslash escapes the next character.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _WRITTEN = {
     ",": rf"((?:[^.()\n]|{_BRACKETS})*?)",
     ";": r"((?:[^\S\n]*\n[^\S\n]+\S[^\n]*)*)",
 }
-"""What a hole for one name holds, one for a list, and one for a list of lines, which are indented."""
+"""The text in a hole for a name, for a list of names, and for a list of indented lines."""
 _ASIDE = re.compile(rf" ?{_BRACKETS}|, (?:which|currently) [^,.\n]*")
-"""What is said of a name in a list behind it."""
+"""A remark behind a name in a list."""
 _ARTICLE = re.compile(r"(?:an?|the|some|any) (?:\w+ (?:called|titled) )?", re.IGNORECASE)
 _BETWEEN = re.compile(r",? and |, ?")
 _LINES = re.compile(r"\n\s*")
@@ -48,7 +48,7 @@ class Pattern:
     Raises
     ------
     PatternError
-        A bracket is never closed, or a hole has no name or stands twice.
+        A bracket is never closed, or a hole has no name or occurs twice.
     """
 
     def __init__(self, text: str):
@@ -73,7 +73,7 @@ class Pattern:
                     raise PatternError("a hole is written {name}, or {name, ...} for a list", at)
                 name = hole[1]
                 if name in self.holes:
-                    raise PatternError(f"the hole {{{name}}} stands twice", at)
+                    raise PatternError(f"the hole {{{name}}} occurs twice", at)
                 self.holes[name] = bool(hole[2])
                 self._groups.append(name)
                 self._pieces.append((name, hole[2]))
@@ -92,7 +92,7 @@ class Pattern:
                     out.append(r"\ ")  # one of the spaces around a word belongs to it
                     at += 1
                 out.append(")?" if sign == "]" else ")")
-                # The first alternative is what is written, and nothing of what may be left out.
+                # `write` writes the first alternative, and no optional part
                 bar = next((i for i in range(pieces, len(self._pieces)) if self._pieces[i] == "|"), None)
                 if sign == "]":
                     del self._pieces[pieces:]
@@ -115,9 +115,9 @@ class Pattern:
         self._pieces.append(sign if sign != "|" else "\\|")
 
     def find(self, text: str) -> Iterator[dict[str, list[str]]]:
-        """For each place where a text says this, what stands in its holes: for one name, a list of one.
+        """The names in the holes for each match in a text; a hole for one name has a list of one.
 
-        Such places are also looked for in the brackets of a list: "a box (holding a cup (holding tea), a pen)".
+        Matches are also found in the brackets of a list: "a box (holding a cup (holding tea), a pen)".
         """
         for match in self._regex.finditer(text[:MAX_TEXT]):
             yield self._values(match)
@@ -126,28 +126,27 @@ class Pattern:
                     yield from self.find(match[number])
 
     def found_in(self, text: str) -> bool:
-        """Whether a text says this somewhere."""
+        """Whether a text contains a match."""
         return self._regex.search(text[:MAX_TEXT]) is not None
 
     def begins(self, text: str) -> bool:
-        """Whether a text begins by saying this."""
+        """Whether a text begins with a match."""
         return self._regex.match(text[:MAX_TEXT]) is not None
 
     def match(self, text: str) -> dict[str, list[str]] | None:
-        """What stands in the holes of a text that says this and nothing else; None if it doesn't."""
+        """The names in the holes if the whole text matches, else None."""
         match = self._regex.fullmatch(text[:MAX_TEXT])
         return None if match is None else self._values(match)
 
     def _values(self, match: re.Match[str]) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for number, name in enumerate(self._groups, 1):
-            written = match[number]
-            if written is not None:
-                found[name] = names_in(written) if self.holes[name] else [without_article(written)]
-        return found
+        return {
+            name: names_in(written) if self.holes[name] else [without_article(written)]
+            for name, written in zip(self._groups, match.groups())
+            if written is not None
+        }
 
     def write(self, values: Mapping[str, Sequence[str]]) -> str:
-        """The text with its holes filled, the first of its alternatives, and nothing that may be left out."""
+        """The text with its holes filled, with the first of alternatives and without optional parts."""
         out: list[str] = []
         for piece in self._pieces:
             if isinstance(piece, tuple):
@@ -164,21 +163,22 @@ class Pattern:
 
 def without_article(name: str) -> str:
     """A name without the article before it."""
-    return _ARTICLE.sub("", name.strip(), count=1) if _ARTICLE.match(name.strip()) else name.strip()
+    name = name.strip()
+    return name[match.end() :] if (match := _ARTICLE.match(name)) else name
 
 
 def names_in(written: str) -> list[str]:
-    """The names in a list such as "a mug 2, a pen 1 (red), and a book 1", or in lines; "nothing" has none."""
+    """The names in a list such as "a mug 2, a pen 1 (red), and a book 1", or on lines; none in "nothing"."""
     between = _LINES if "\n" in written else _BETWEEN
     names = (without_article(re.split("[.,:;]", name)[0]) for name in between.split(_ASIDE.sub("", written.strip())))
     return [name for name in names if name.lower() not in _NONE]
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a list that `names_in` reads: "a mug 2, and a pen 1", with "a" before vowels, too."""
+    """Names as a list that `names_in` can read: "a mug 2, and a pen 1", with "a" even before vowels."""
     return joined([f"a {name}" for name in names]) or "nothing"
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Parts of a list, with a comma before "and" even between two, as ALFWorld's games write it."""
+    """Parts joined to a list, with a comma before "and" even between two, as ALFWorld's games write it."""
     return ", and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -50,7 +50,7 @@ def read_world(text_or_path: str | Path | Source) -> World | None:
     Raises
     ------
     GrammarError
-        A line doesn't parse, or names what isn't declared; with file, line and column.
+        A line doesn't parse, or uses an undeclared name; with file, line and column.
     """
     source = read_source(text_or_path)
     statements = parse_world(source) if MARK in source.text else []
@@ -80,7 +80,7 @@ class _Reader(WordingReader):
         for name, entry in self.rules.items():
             self.action(entry, above.get(name, []))
         for statement in statements:
-            if statement.data == "tells" and not any(statement in own for own in above.values()):
+            if statement.data == "tells" and not any(statement in of_rule for of_rule in above.values()):
                 self.tells(statement, None, Scope(free=True))
         for statement in of.get("maybe", ()):
             self.maybe(statement)
@@ -95,7 +95,7 @@ class _Reader(WordingReader):
         return self.world
 
     def declare(self, token: Token, what: str, known: Mapping[str, object]) -> str:
-        """A new name in lower case; its spelling is kept."""
+        """A new name in lower case; its spelling is noted."""
         name = plain(token).lower()
         if name in known:
             raise self.span(token).error(f"{what} {plain(token)} is declared twice")
@@ -108,20 +108,20 @@ class _Reader(WordingReader):
         parents: list[tuple[list[str], Token | None]] = []
         for statement in statements:
             for kinds in statement.children:
-                *names, parent = kinds.children
-                own = []
-                for token in names:
+                *tokens, parent = kinds.children
+                names = []
+                for token in tokens:
                     name = self.declare(token, "the type", self.domain.types)
                     if name == ROOT:
-                        raise self.span(token).error(f"{ROOT} is what every type belongs to", "take another name")
+                        raise self.span(token).error(f"{ROOT} is the root of all types", "choose another name")
                     self.domain.types[name] = ROOT
                     self.world.spans[name] = self.span(token)
-                    own.append(name)
-                parents.append((own, parent))
-        for own, parent in parents:
+                    names.append(name)
+                parents.append((names, parent))
+        for names, parent in parents:
             if parent is None:
                 continue
-            for name in own:
+            for name in names:
                 self.domain.types[name] = self.kind(parent)
                 if self.domain.is_subtype(self.domain.types[name], name):
                     raise self.span(parent).error(f"the type {name} would belong to itself")
@@ -147,33 +147,33 @@ class _Reader(WordingReader):
                 self.objects[name] = ROOT if kind is None else self.kind(kind)
                 self.world.spans[f"object {name}"] = self.span(token)
 
-    # what stands above which rule
+    # rules
 
     def above_rules(self, statements: Sequence[ParseTree]) -> dict[str, list[ParseTree]]:
         """Rule -> the statements in the comment directly above it."""
         first = {entry.span.line: name for name, entry in self.rules.items()}
-        found: dict[str, list[ParseTree]] = {}
+        above: dict[str, list[ParseTree]] = {}
         for statement, rule in rules_below(self.source, statements, first):
             plain_rule = rule is not None and self.command(self.rules[rule]) is not None
             if rule is not None and (statement.data in _ABOVE_RULES or (statement.data == "tells" and plain_rule)):
-                found.setdefault(rule, []).append(statement)
+                above.setdefault(rule, []).append(statement)
             elif statement.data in _ABOVE_RULES:
                 raise self.span_of(statement).error(
                     f"`{statement.data}` stands above no rule", "put it in the comment directly above the action's rule"
                 )
-        return found
+        return above
 
     def check_names(self, above: Mapping[str, Sequence[ParseTree]]) -> None:
-        """Rules with `needs` or `makes` write their text plainly, so that an action can be written and read."""
+        """Check that rules with `needs` or `makes` have plain texts, so that actions can be written and parsed."""
         for name, statements in above.items():
             if any(s.data in _ABOVE_RULES for s in statements) and self.command(self.rules[name]) is None:
                 raise self.rules[name].span.error(
                     f"the action {name} has conditions, but its text isn't plain",
-                    "write strings and parameters in a row, up to _STEP; a slot in the text is named after a type",
+                    "write strings, parameters and slots named after types in sequence, then _STEP",
                 )
 
     def command(self, entry: OutlineEntry) -> Command | None:
-        """How the rule of an action writes it; None if it isn't strings and parameters in a row."""
+        """The command that an action's rule writes; None if it isn't a sequence of strings and parameters."""
         if len(entry.options.items) != 1:
             return None
         pieces: list[str] = []
@@ -198,10 +198,10 @@ class _Reader(WordingReader):
         return next((kind for kind in self.domain.types if squeezed(kind) == squeezed(slot)), None)
 
     def given_types(self, rule: str, parameter: str, seen: frozenset[tuple[str, str]] = frozenset()) -> set[str]:
-        """The types of the slots that calls pass to a parameter, also through other rules' parameters."""
-        found: set[str] = set()
+        """The types of the slots that calls pass to a parameter, directly or through other rules' parameters."""
+        types: set[str] = set()
         if (rule, parameter) in seen:
-            return found
+            return types
         for caller in self.rules.values():
             for item in walk(caller.options):
                 if not isinstance(item, Name) or item.text != rule or not item.args:
@@ -210,10 +210,10 @@ class _Reader(WordingReader):
                 if not isinstance(argument, Name):
                     continue
                 if argument.text in caller.params:
-                    found |= self.given_types(caller.name, argument.text, seen | {(rule, parameter)})
+                    types |= self.given_types(caller.name, argument.text, seen | {(rule, parameter)})
                 elif kind := self.slot_type(argument.text):
-                    found.add(kind)
-        return found
+                    types.add(kind)
+        return types
 
     # actions
 
@@ -248,7 +248,7 @@ class _Reader(WordingReader):
                 self.tells(statement, name.lower(), Scope(dict(types), free=True))
 
     def common(self, kinds: set[str]) -> str:
-        """The narrowest type that all of some types belong to."""
+        """The narrowest common supertype of some types."""
         first, *others = sorted(kinds)
         return next(wide for wide in self.domain.wider(first) if all(self.domain.is_subtype(o, wide) for o in others))
 
@@ -263,7 +263,7 @@ class _Reader(WordingReader):
             mark, atom = fact.children
             literal = self.atom(atom, scope, any_thing=False)
             assert isinstance(literal, Literal)
-            if literal.predicate not in self.domain.predicates:  # a type: it says what the thing is
+            if literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
                 scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
             facts.append(Told(literal if mark != "not" else literal.negated, mark == "all", self.span_of(atom)))
         where = ALWAYS if condition is None else self.conditions(condition, scope)
@@ -311,7 +311,7 @@ class _Reader(WordingReader):
         if not (self.objects or facts or conditions):
             return
         goal = join(tuple(conditions)) if conditions else None
-        alone = not (facts or conditions)  # objects of every problem, as in a domain that was imported
+        alone = not (facts or conditions)  # then the objects belong to all problems, as in an imported domain
         for name, kind in self.objects.items():
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
@@ -322,7 +322,7 @@ class _Reader(WordingReader):
         self.domain.constants.update({name: kind for name, kind in self.objects.items() if alone or name in used})
 
     def each(self, atom: ParseTree) -> Iterator[ParseTree]:
-        """The facts that an `init` line says at once: a list stands for its objects, and a type for all of its own."""
+        """The facts of an `init` line: a list stands for each of its objects, a type for each object of the type."""
         name, *terms = atom.children
         choices = []
         for term in terms:
@@ -331,18 +331,18 @@ class _Reader(WordingReader):
         yield from (ParseTree(atom.data, [name, *chosen]) for chosen in product(*choices))
 
     def things_of(self, token: Token) -> list[Token]:
-        """The objects of a type, where a name is that of a type and of no object; else the name itself."""
+        """The objects of a type, if a name is that of a type and of no object; else the name itself."""
         kind = plain(token).lower()
         if kind in self.objects or kind not in self.domain.types:
             return [token]
-        own = (name for name, of in self.objects.items() if self.domain.is_subtype(of, kind))
-        return [token.update(value=self.domain.spell(name)) for name in own]
+        members = (name for name, own_kind in self.objects.items() if self.domain.is_subtype(own_kind, kind))
+        return [token.update(value=self.domain.spell(name)) for name in members]
 
     def task_goal(self, patterns: ParseTree, condition: ParseTree) -> None:
         found = read_patterns(self.source, patterns)
         holes = [{hole.lower() for hole in pattern.holes} for pattern in found]
         captured = frozenset(set.union(*holes))
-        if any(own != captured for own in holes):
+        if any(names != captured for names in holes):
             raise self.span_of(patterns).error(
                 "the sentences of one goal have different holes", "write a `goal` line for each"
             )
@@ -364,7 +364,7 @@ class _Reader(WordingReader):
                             wider[variable.type] = kind
         for name in captured - wider.keys():
             raise self.span_of(patterns).error(
-                f"the goal doesn't use {{{name}}}", f"say what is wanted of it: some x: {name} (...)"
+                f"the goal doesn't use {{{name}}}", f"name it in the condition: some x: {name} (...)"
             )
         self.world.goals.append(TaskGoal(tuple(found), wanted, wider, self.span_of(patterns)))
 

@@ -1,7 +1,7 @@
-"""What is known as text, and what follows from it: written from the facts by the lines of the world's file.
+"""Describe what is known as text, and derive facts from it, by the `shows` and `means` lines of the world's file.
 
-Conditions are answered from left to right, each fact in the order in which it became known, things of a type by kind
-and number; `or`, `not`, `some` and `every` are only asked, and name nothing new.
+Conditions are answered from left to right: facts in the order in which they became known, objects of a type by kind and
+number. `or`, `not`, `some` and `every` are only tested, and bind no variables.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NOTHING: Values = MappingProxyType({})
 
 
 class Shown:
-    """What is known at one moment.
+    """A description of what is known at one moment.
 
     Parameters
     ----------
     known : Known
-        It must not change any more once anything was asked.
+        It must not change after the first question, since answers are cached.
     """
 
     def __init__(self, known: Known):
@@ -43,27 +43,26 @@ class Shown:
         self._means: dict[str, list[Fact]] = {}
         self._things: dict[str, list[str]] = {}
 
-    # what follows
+    # derived facts
 
     def of(self, predicate: str) -> list[Fact]:
-        """The facts of a predicate that hold or follow."""
+        """The facts of a predicate, known or derived."""
         if predicate not in self.wording.means:
             return self.known.of(predicate)
         if predicate not in self._means:
-            self._means[predicate] = []  # what follows from itself isn't counted
-            found: dict[Fact, None] = {}
+            self._means[predicate] = []  # a fact isn't derived from itself
+            facts: dict[Fact, None] = {}
             for means in self.wording.means[predicate]:
                 for where in means.conditions:
                     answers = ((predicate, *(v.get(t, t) for t in means.literal.terms)) for v in self.answers(where))
-                    new = dict.fromkeys(islice(answers, 1 if means.once else None))
-                    found |= new
-                    if new:
+                    if new := dict.fromkeys(islice(answers, 1 if means.once else None)):
+                        facts |= new
                         break
-            self._means[predicate] = list(found)
+            self._means[predicate] = list(facts)
         return self._means[predicate]
 
     def answers(self, where: Where, given: Values = NOTHING) -> Iterable[Values]:
-        """The values for which a condition holds; none if it names a hole that the task's sentence doesn't have."""
+        """The values for which a condition holds; none if it uses a hole that the task's sentence doesn't have."""
         return self._answers(where.condition, given) if where.holes <= self.known.words.keys() else ()
 
     def _answers(self, condition: Condition, given: Values) -> Iterable[Values]:
@@ -78,18 +77,18 @@ class Shown:
             return (given,) if holds == condition.positive else ()
         if isinstance(condition, Quantified):
             some = condition.quantifier == "some"
-            found = self._answers(condition.part if some else negated(condition.part), given)
-            return (given,) if any(self._of_types(condition.variables, answer) for answer in found) == some else ()
+            answers = self._answers(condition.part if some else negated(condition.part), given)
+            return (given,) if any(self._of_types(condition.variables, values) for values in answers) == some else ()
         if condition.operator == "and":
             return self._all(condition.parts, given)
         return (given,) if any(True for part in condition.parts for _ in self._answers(part, given)) else ()
 
     def _all(self, parts: Sequence[Condition], given: Values) -> Iterable[Values]:
         """The values for which all of some conditions hold."""
-        found: Iterable[Values] = (given,)
+        answers: Iterable[Values] = (given,)
         for part in parts:
-            found = [answer for values in found for answer in self._answers(part, values)]
-        return found
+            answers = [answer for values in answers for answer in self._answers(part, values)]
+        return answers
 
     def _of_types(self, variables: Sequence[Parameter], values: Values) -> bool:
         return all(v.name not in values or self._is(values[v.name], v.type) for v in variables)
@@ -100,7 +99,7 @@ class Shown:
         return name == kind or (name in known.objects and known.is_kind(known.objects[name], kind))
 
     def _matching(self, literal: Literal, given: Values) -> Iterable[Values]:
-        """The values for which a fact holds, with those given."""
+        """The values, extending those given, for which a fact holds."""
         predicate, known = literal.predicate, self.known
         terms = [given.get(term, term) for term in literal.terms]
         bound = not any(term[0] == "?" for term in terms)
@@ -113,24 +112,24 @@ class Shown:
             return [{**given, terms[0]: name} for name in self.things(predicate)]
         if predicate not in self.wording.means and bound:
             return (given,) if known.holds(predicate, *terms) else ()
-        found = []
+        answers = []
         for fact in self.of(predicate):
             answer = dict(given)
-            for term, own in zip(terms, fact[1:]):
-                if term != own and (term[0] != "?" or answer.setdefault(term, own) != own):
+            for term, value in zip(terms, fact[1:]):
+                if term != value and (term[0] != "?" or answer.setdefault(term, value) != value):
                     break
             else:
-                found.append(answer)
-        return found
+                answers.append(answer)
+        return answers
 
     def things(self, kind: str) -> list[str]:
-        """The things of a type or of a hole of the task's sentence, by kind and number."""
+        """The objects of a type, or of a hole of the task's sentence, by kind and number."""
         if kind not in self._things:
             self._things[kind] = sorted((name for name in self.known.objects if self._is(name, kind)), key=_number)
         return self._things[kind]
 
     def slots(self) -> dict[str, Sequence[str] | Mapping[str, Sequence[str]]]:
-        """The things of which each one-place fact follows, for the slot of its name; an empty mapping for none."""
+        """Slot -> the objects for which the derived fact of that name holds; an empty mapping for none."""
         return {
             predicate.upper(): [self.known.spell(thing) for _, thing in self.of(predicate)] or {}
             for predicate, rules in self.wording.means.items()
@@ -141,18 +140,18 @@ class Shown:
 
     @cached_property
     def text(self) -> str:
-        """What is known, as lines."""
+        """What is known, as lines of text."""
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """What the file's `shows` lines write; where there are none, what there is and all facts."""
+        """The lines written by the file's `shows` lines; if there are none, all objects and facts."""
         known = self.known
         if not self.wording.shows:
             yield from fact_lines(known.world.domain, known.objects, known.facts, known.spell)
-        of: dict[str, list[Shows]] = {}
+        by_label: dict[str, list[Shows]] = {}
         for shows in self.wording.shows:
-            of.setdefault(shows.label, []).append(shows)
-        for label, parts in of.items():
+            by_label.setdefault(shows.label, []).append(shows)
+        for label, parts in by_label.items():
             entries = list(chain.from_iterable(map(self._entries, parts)))
             otherwise = next((shows.otherwise for shows in parts if shows.otherwise is not None), None)
             holes = (hole for shows in parts for piece in shows.pieces for hole in piece.holes)
@@ -168,19 +167,16 @@ class Shown:
                 yield written
 
     def _written(self, piece: Piece, values: Values) -> str:
-        """A piece of text; "" where its condition doesn't hold."""
+        """A piece of text; "" if its condition doesn't hold."""
         listed = next((f"?{name}" for name, how in piece.holes if how), None)
-        if listed is None:
-            found = next(iter(self.answers(piece.where, values)), None)
-            return "" if found is None else "".join(self._part(part, found) for part in piece.parts)
         parts = every_part(piece.where.condition)
-        about = [part for part in parts if listed in free_variables(part)]
+        about = [part for part in parts if listed in free_variables(part)]  # the conditions on the listed variable
         test = Where(join(tuple(part for part in parts if part not in about)), piece.where.holes)
-        found = next(iter(self.answers(test, values)), None)
-        if found is None:
+        answer = next(iter(self.answers(test, values)), None)
+        if answer is None:
             return ""
-        names = [answer[listed] for answer in self._all(about, found)]
-        return "".join(self._part(part, found, names) for part in piece.parts)
+        names = [values[listed] for values in self._all(about, answer)] if listed else []
+        return "".join(self._part(part, answer, names) for part in piece.parts)
 
     def _part(self, part: str | tuple[str, str], values: Values, names: Iterable[str] = ()) -> str:
         if isinstance(part, str):
@@ -191,21 +187,21 @@ class Shown:
         return self._listed(list(names)) if how == "," else _by_kind(map(self.known.spell, names))
 
     def _listed(self, names: list[str]) -> str:
-        """Those of the names that the task is about, at most `MAX_NAMES`; the rest is counted."""
+        """The names that the task is about, at most `MAX_NAMES`, and the number of the others."""
         words = self.known.words.keys()
         named = [name for name in names if not words or any(self._is(name, word) for word in words)][:MAX_NAMES]
         return (", ".join(map(self.known.spell, named)) or "none") + _more(len(names) - len(named))
 
     def explores(self) -> list[str]:
-        """The actions that show something new."""
+        """The actions that show something new, by the first `explores` piece that gives any."""
         for piece in self.wording.explores:
-            found = ["".join(self._part(part, values) for part in piece.parts) for values in self.answers(piece.where)]
-            if found:
-                return found
+            answers = list(self.answers(piece.where))
+            if answers:
+                return ["".join(self._part(part, values) for part in piece.parts) for values in answers]
         return []
 
     def again(self) -> Iterator[Fact]:
-        """The facts that still hold when the episode is started anew."""
+        """The facts that still hold when the episode starts again."""
         for again in self.wording.again:
             for values in self.answers(again.where):
                 yield again.literal.predicate, *(values.get(term, term) for term in again.literal.terms)
@@ -222,7 +218,7 @@ def _by_kind(names: Iterable[str]) -> str:
 
 
 def _number(name: str) -> tuple[str, int]:
-    """A name's kind and number: 0 if it has none."""
+    """A name's kind and number; 0 if it has no number."""
     kind, _, number = name.rpartition(" ")
     return (kind, int(number)) if kind and number.isdecimal() and len(number) < 10 else (name, 0)
 

@@ -1,4 +1,4 @@
-"""The facts about a world that are known, and those that are ruled out."""
+"""`FactStore`: the objects of a world, the facts that are known to hold, and those that are ruled out."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from constrained.planning.model import ROOT
 from constrained.planning.wording import squeezed
 
 MAX_THINGS = 2_000
-"""Objects that answers may name; further ones are not noted."""
+"""Objects that answers may name; more are ignored."""
 
 Pattern = tuple[str | None, ...]
-"""A fact in which None stands for anything."""
+"""A fact in which None stands for any object."""
 
 
 class FactStore:
-    """Things and facts, in the order in which they became known.
+    """Objects and facts, in the order in which they became known.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class FactStore:
     objects : dict of str to str
         Object, in lower case -> type.
     types : dict of str to str
-        Type -> the type it belongs to; kinds of things that were read are added to the world's own.
+        Type -> its supertype: the world's types, and the types of objects that answers named.
     """
 
     def __init__(self, world: World):
@@ -42,10 +42,10 @@ class FactStore:
         self._spelling: dict[str, str] = {}
 
     def changed(self, things: bool = False) -> None:
-        """What follows a change of the facts, or of what there is."""
+        """Called after facts change, or after objects do (`things`)."""
 
     def kind_named(self, words: str, wider: str) -> str:
-        """The type that words name; a new one, of the wider type, if there is none."""
+        """The type with a name; if there is none, a new subtype of `wider`."""
         named = squeezed(words)
         kind = next((kind for kind in self.types if squeezed(kind) == named), None)
         if kind is None:
@@ -54,9 +54,9 @@ class FactStore:
         return kind
 
     def add_object(self, name: str, wider: str) -> str:
-        """Note that there is a thing, of the type that its name says or else of the wider one; returns its key.
+        """Note an object, of the type in its name or else of `wider`; returns its key.
 
-        Where an answer named all things of the wider type, there are no others.
+        If an answer has named all objects of the type `wider`, no more are added.
         """
         key = name.lower()
         complete = any(self.is_kind(wider, whole) for whole in self._complete)
@@ -70,7 +70,7 @@ class FactStore:
         return key
 
     def is_kind(self, kind: str, wider: str) -> bool:
-        """Whether every `kind` is a `wider`."""
+        """Whether `kind` is `wider` or one of its subtypes."""
         while kind != wider and kind in self.types:
             kind = self.types[kind]
         return kind == wider or wider == ROOT
@@ -80,7 +80,7 @@ class FactStore:
         return [name for name, own in self.objects.items() if self.is_kind(own, kind)]
 
     def spell(self, name: str) -> str:
-        """An object's name as it was read."""
+        """An object's name in its first spelling."""
         return self._spelling.get(name, name)
 
     @property
@@ -89,7 +89,7 @@ class FactStore:
         return chain(*self._facts.values())
 
     def of(self, predicate: str, *terms: str | None) -> list[Fact]:
-        """The facts of a predicate that are known to hold, the oldest first; None stands for anything."""
+        """The facts of a predicate that are known to hold, the oldest first; None stands for any object."""
         return [
             fact
             for fact in self._facts.get(predicate, ())
@@ -121,21 +121,21 @@ class FactStore:
         self.changed()
 
     def rule_out(self, pattern: Pattern) -> None:
-        """Note that no fact of a form holds."""
+        """Note that no fact that matches a pattern holds."""
         for fact in self.of(str(pattern[0]), *pattern[1:]):
             self._facts[fact[0]].pop(fact)
         self._denied.add(pattern)
         self.changed()
 
     def fits(self, predicate: str, terms: tuple[str, ...]) -> bool:
-        """Whether a fact is about known objects of its types."""
+        """Whether a fact's arguments are known objects of the declared types."""
         declared = self.world.domain.predicates[predicate]
         return all(
             term in self.objects and self.is_kind(self.objects[term], p.type) for term, p in zip(terms, declared)
         )
 
     def one_of(self, fact: Fact) -> Iterator[Pattern]:
-        """The fact with None for each argument that has one value at a time."""
+        """For each argument that has one value at a time, the fact with None in its place."""
         for number in self.world.single.get(fact[0], ()):
             yield *fact[: number + 1], None, *fact[number + 2 :]
 

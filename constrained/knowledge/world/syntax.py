@@ -1,7 +1,7 @@
-"""The syntax of the `//:` lines of a `.lark` file, which say what its actions need and change.
+"""Parse the `//:` lines of a `.lark` file, which say what its actions need and change.
 
-lark and our reader of grammars take these lines for comments. Here everything else is blanked out, so that what is left
-keeps its line and column, and lark parses it.
+For lark and for our grammar reader, these lines are comments. Here all other text is blanked out, so that the lines
+keep their places, and lark parses the rest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from constrained.limits import DEFAULT, Limits
 
 @dataclass(frozen=True)
 class ParseTree:
-    """A statement, or a part of one: the name of its rule in the grammar below, and its tokens and parts.
+    """A statement or a part of one: the name of its rule in the grammar below, and its tokens and parts.
 
-    `meta` is where it stands; None for one that was not read.
+    `meta`: its place; None if it wasn't parsed from text.
     """
 
     data: str
@@ -34,11 +34,11 @@ class ParseTree:
 
     @classmethod
     def of(cls, tree: Tree[Token]) -> ParseTree:
-        """lark's tree as ours."""
+        """Convert lark's tree."""
         return cls(str(tree.data), [cls.of(c) if isinstance(c, Tree) else c for c in tree.children], tree.meta)
 
     def tokens(self) -> Iterator[Token]:
-        """Its tokens, from left to right."""
+        """All tokens, from left to right."""
         for child in self.children:
             if isinstance(child, ParseTree):
                 yield from child.tokens()
@@ -46,7 +46,7 @@ class ParseTree:
                 yield child
 
     def parts(self) -> Iterator[ParseTree]:
-        """It and all parts of it."""
+        """The tree itself and all trees in it."""
         yield self
         for child in self.children:
             if isinstance(child, ParseTree):
@@ -54,9 +54,9 @@ class ParseTree:
 
 
 MAX_CHARACTERS = 4_000_000
-"""Characters of a file with `//:` lines: as many as a PDDL file may have."""
+"""Characters of a file with `//:` lines; the same limit as for PDDL files."""
 MAX_DEPTH = 60
-"""Brackets within brackets in a condition: as in PDDL."""
+"""Nested brackets in a condition; the same limit as for PDDL."""
 
 MARK = "//:"
 
@@ -178,14 +178,14 @@ _EXPECTED = {
 }
 _STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails",
                "means", "shows", "again", "explores")  # fmt: skip
-_OF_TOOLS = ("let", "message", "write")  # statements of tools' policies alone
+_OF_TOOLS = ("let", "message", "write")  # statements that only policies of tools have
 
 _OF_VALUES = {"SIGN", "OVER", "EQUAL", "DOT", "LSQB", "LBRACE", "NUMBER", "EMPTY", "FOR", "IN", "PATH",
               *map(str.upper, _OF_TOOLS)}  # fmt: skip
 
 VALUES = frozenset({*_OF_TOOLS, "keeps", "assignment", "each_of", "contained", "sum", "product", "minus", "choice",
                     "listing", "member", "item", "mapping"})  # fmt: skip
-"""Statements and parts of statements that only a policy of tools has: they are about JSON values."""
+"""Statements and parts of statements that only policies of tools have: they are about JSON values."""
 
 
 @cache
@@ -200,7 +200,7 @@ def _lines(text: str) -> Iterator[Comment]:
 def rules_below(
     source: Source, statements: Iterable[ParseTree], lines: Mapping[int, str]
 ) -> Iterator[tuple[ParseTree, str | None]]:
-    """Each statement with the rule that it stands above in a comment; `lines` are those on which rules begin."""
+    """Each statement with the rule right below its comment, or None; `lines`: line on which a rule begins -> rule."""
     alone = {comment.line for comment in comments(source.text) if comment.alone}
     for statement in statements:
         line = max((token.line or 0 for token in statement.tokens()), default=0)
@@ -215,7 +215,7 @@ def parse_world(source: Source, limits: Limits = DEFAULT) -> list[ParseTree]:
     Raises
     ------
     GrammarError
-        They don't parse: the first fault, with its place and what belongs there.
+        They don't parse; the message has the place of the first error and what is expected there.
     """
     text = source.text
     if len(text) > MAX_CHARACTERS:
@@ -240,7 +240,7 @@ def parse_world(source: Source, limits: Limits = DEFAULT) -> list[ParseTree]:
 
 
 def _without_note(line: str) -> str:
-    """A line without a `//` comment behind it; one in a string is part of it."""
+    """A line with its `//` comment blanked out, unless that is inside a string."""
     return re.sub(r'("(?:[^"\\]|\\.)*")|//.*', lambda found: found[1] or " " * len(found[0]), line)
 
 
@@ -254,7 +254,7 @@ def _check_depth(source: Source, text: str) -> None:
 
 
 def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
-    """lark's error in our words."""
+    """lark's error as a GrammarError with what is expected."""
     at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     wanted: set[str] = set()
     if isinstance(error, UnexpectedToken):
@@ -270,7 +270,7 @@ def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
     if keywords <= wanted:
         words = [f"`{word}`" for word in _STATEMENTS] if wanted <= keywords | {"$END"} else [*words, "a new line"]
     line = None if at_end else error.line
-    if line is None or line < 1:  # the end: show the last line that says something
+    if line is None or line < 1:  # the end: point to the last `//:` line
         last = list(_lines(source.text))[-1]
         end = source.text.find("\n", last.offset)
         line, column = source.line_column(len(source.text) if end < 0 else end)
@@ -281,6 +281,6 @@ def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
 
 
 def _quoted_name(line: str, at: int) -> list[str]:
-    """A hint that words which no name has without quotes (`a.py`, `mug 1`) may be meant as one; empty if they can't."""
+    """A hint that words at a column (`a.py`, `mug 1`) may be meant as a name, which needs quotes; empty if not."""
     words = re.finditer(r'[A-Za-z][^\s"(){},;:]*(?: \d+)?', line)
     return [f'or, if it is a name, `"{word[0]}"`' for word in words if word.start() < at < word.end()]

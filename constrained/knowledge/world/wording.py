@@ -1,4 +1,4 @@
-"""How what is known is told to a model: the `means`, `shows`, `again` and `explores` lines of a `.lark` file."""
+"""How what is known is described to a model: the `means`, `shows`, `again` and `explores` lines of a `.lark` file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 from constrained.planning.model import Condition, Literal
 
 ASKS = "asks "
-"""Before a predicate: whether the goal asks for such a fact."""
+"""The prefix of a predicate that stands for "the goal asks for such a fact"."""
 
 
 class Where(NamedTuple):
-    """A condition on what is known; it never holds without the holes of the task's sentence that it names."""
+    """A condition on what is known; `holes`: the holes of the task's sentence without which it never holds."""
 
     condition: Condition
     holes: frozenset[str] = frozenset()
 
 
 class Means(NamedTuple):
-    """A fact that follows where the first of some conditions holds that holds at all; `once`: for one thing only."""
+    """A derived fact: it follows from the first of some conditions that has answers; `once`: from one answer only."""
 
     literal: Literal
     once: bool
@@ -28,8 +28,9 @@ class Means(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of text, written where its condition holds: in turns texts, and holes with "" for one thing, "," for a
-    list, "..." for a list by kind.
+    """A piece of text, written if its condition holds: alternating texts, and holes (name, format).
+
+    The format is "" for one object, "," for a list, "..." for a list by kind.
     """
 
     parts: tuple[str | tuple[str, str], ...]
@@ -42,10 +43,10 @@ class Piece(NamedTuple):
 
 
 class Shows(NamedTuple):
-    """A line of a text, or a part of one: lines of one label are joined.
+    """A line of text with a list of entries; lines with the same label are joined.
 
-    There is an entry, of some pieces, for each answer to `entries`; beyond `most` they are counted. Where there is
-    none, `otherwise` is written, and no line if it is None.
+    There is an entry, made of the pieces, for each answer to `entries`; beyond `most`, they are only counted. If there
+    are none, `otherwise` is written, or no line if that is None.
     """
 
     label: str
@@ -56,7 +57,7 @@ class Shows(NamedTuple):
 
 
 class Again(NamedTuple):
-    """Facts that still hold when the same episode is started anew."""
+    """Facts that still hold when the same episode starts again."""
 
     literal: Literal
     where: Where
@@ -64,7 +65,7 @@ class Again(NamedTuple):
 
 @dataclass
 class Wording:
-    """What a file says of how to tell what is known; `explores` writes the actions that show something new."""
+    """All such lines of a file; the pieces of `explores` write the actions that show something new."""
 
     means: dict[str, list[Means]] = field(default_factory=dict)
     shows: list[Shows] = field(default_factory=list)
@@ -72,7 +73,7 @@ class Wording:
     explores: list[Piece] = field(default_factory=list)
 
     def conditions(self) -> Iterable[Condition]:
-        """All conditions in it."""
+        """All conditions in the lines."""
         pieces = [*self.explores, *(piece for shows in self.shows for piece in shows.pieces)]
         wheres = [piece.where for piece in pieces] + [again.where for again in self.again]
         wheres += [shows.entries for shows in self.shows]

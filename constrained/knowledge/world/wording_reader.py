@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from constrained.knowledge.world.conditions import Conditions, Scope, bound_by, plain
 from constrained.knowledge.world.syntax import ParseTree
@@ -14,19 +14,11 @@ _HOLE = re.compile(r"\{\s*([A-Za-z_][\w-]*)\s*(,?)\s*(\.\.\.)?\s*\}")
 
 
 class WordingReader(Conditions):
-    """Reads these lines; holes of task sentences stand in them like types."""
+    """Reads these lines; holes of task sentences may be used like types."""
 
-    def wording(self, statements: Iterable[ParseTree], captured: frozenset[str]) -> Wording:
-        """What `statements` say.
-
-        Parameters
-        ----------
-        statements : iterable of ParseTree
-        captured : frozenset of str
-            The holes of all task sentences.
-        """
-        statements = list(statements)
-        found = Wording()
+    def wording(self, statements: Sequence[ParseTree], captured: frozenset[str]) -> Wording:
+        """Read all such lines; `captured`: the holes of all task sentences."""
+        wording = Wording()
         self.captured = captured
         for statement in statements:
             if statement.data == "means":
@@ -34,7 +26,7 @@ class WordingReader(Conditions):
                 arguments = [term for term in head[1:] if term is not None]
                 name, kinds = plain(head[0]).lower(), [ROOT] * len(arguments)
                 if name in {*self.domain.predicates, *self.domain.types, *captured}:
-                    raise self.span(head[0]).error(f"{name} is declared already", "take another name for what follows")
+                    raise self.span(head[0]).error(f"{name} is declared already", "choose another name")
                 if self.derived.setdefault(name, kinds) != kinds:
                     raise self.span(head[0]).error(f"`{name}` has {len(self.derived[name])} arguments elsewhere")
         for statement in statements:
@@ -42,24 +34,24 @@ class WordingReader(Conditions):
                 case "means", [once, atom, *conditions]:
                     literal = self.fact(atom)
                     where = tuple(self.where(condition, *literal.terms, at=atom) for condition in conditions)
-                    found.means.setdefault(literal.predicate, []).append(Means(literal, once is not None, where))
+                    wording.means.setdefault(literal.predicate, []).append(Means(literal, once is not None, where))
                 case "shows", [label, most, condition, *pieces, otherwise]:
                     entries = self.where(condition)
                     if most is not None and not most.isdecimal():
-                        raise self.span(most).error(f"{most} is no number of entries", "write a whole number")
+                        raise self.span(most).error(f"{most} is not a number of entries", "write a whole number")
                     number = None if most is None else int(most)
                     written = tuple(self.piece(piece, bound_by(entries.condition)) for piece in pieces)
                     last = None if otherwise is None else plain(otherwise)
-                    found.shows.append(Shows(plain(label), number, entries, written, last))
+                    wording.shows.append(Shows(plain(label), number, entries, written, last))
                 case "again", [*atoms, condition]:
                     for atom in atoms:
                         literal = self.fact(atom)
                         if literal.predicate not in self.domain.predicates.keys() - self.kinds:
-                            raise self.span_of(atom).error(f"{literal.predicate} is no fact that is told or made")
-                        found.again.append(Again(literal, self.where(condition or atom, *literal.terms, at=atom)))
+                            raise self.span_of(atom).error(f"{literal.predicate} is not a declared fact")
+                        wording.again.append(Again(literal, self.where(condition or atom, *literal.terms, at=atom)))
                 case "explores", pieces:
-                    found.explores += (self.piece(piece, set()) for piece in pieces)
-        return found
+                    wording.explores += (self.piece(piece, set()) for piece in pieces)
+        return wording
 
     def fact(self, atom: ParseTree) -> Literal:
         literal = self.atom(atom, self.scope(), any_thing=False)
@@ -70,7 +62,7 @@ class WordingReader(Conditions):
         return Scope(free=True, captured=self.captured, worded=True)
 
     def where(self, tree: ParseTree | None, *bound: str, at: ParseTree | None = None) -> Where:
-        """A condition, which must say what the variables `bound` stand for; `at` is where these are written."""
+        """A condition, which must bind the variables `bound`; `at` is where these are written."""
         if tree is None:
             return Where(ALWAYS)
         read = self.conditions if tree.data == "conditions" else self.condition
@@ -84,7 +76,7 @@ class WordingReader(Conditions):
                 raise self.span_of(at).error(f"nothing says which `{name[1:]}` is meant", "name it in the condition")
 
     def piece(self, tree: ParseTree, bound: set[str]) -> Piece:
-        """A piece of text; `bound` are the variables that its line has already."""
+        """A piece of text; `bound` are the variables that its line binds."""
         text, condition = tree.children
         parts: list[str | tuple[str, str]] = []
         at, written = 0, plain(text)

@@ -1,4 +1,4 @@
-"""`World`: what the `//:` lines of a `.lark` file say, with PDDL as its meaning."""
+"""`World`: the content of the `//:` lines of a `.lark` file, with PDDL's semantics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from constrained.planning.wording import Command
 
 @dataclass(frozen=True)
 class Told:
-    """A fact that an answer tells: true, false, or, with `all`, of no other things than those named."""
+    """A fact that an answer tells; `all`: it also tells that the fact is false for all objects it doesn't name."""
 
     literal: Literal
     all: bool
@@ -44,11 +44,11 @@ class Tells:
     facts : tuple of Told
         Their variables are holes of the patterns, parameters of the rule, or variables of the condition.
     condition : Condition
-        What else must be known; facts are told for all values of its variables.
+        What must be known; facts are told for all values of its variables.
     patterns : tuple of Pattern
-        An answer that any of them is found in.
+        Texts in an answer, any of which tells the facts.
     rule : str or None
-        The action whose answers these are; None: any.
+        The action whose answers tell this; None: any.
     types : dict of str to str
         Variable -> its type.
     """
@@ -63,7 +63,7 @@ class Tells:
 
 @dataclass(frozen=True)
 class Maybe:
-    """Facts that may hold as long as nothing tells, where a condition holds."""
+    """Unknown facts that may hold if a condition holds."""
 
     literal: Literal
     condition: Condition
@@ -73,16 +73,16 @@ class Maybe:
 
 @dataclass(frozen=True)
 class TaskGoal:
-    """What task sentences ask for.
+    """A goal that task sentences ask for.
 
     Attributes
     ----------
     patterns : tuple of Pattern
-        Of sentences; their holes are names of types.
+        The sentences; their holes are names of types.
     condition : Condition
-        With these names for types.
+        The goal, with these names as types.
     wider : dict of str to str
-        Such a name -> the type that what it stands for belongs to.
+        Name of a hole -> the supertype of what it stands for.
     """
 
     patterns: tuple[Pattern, ...]
@@ -92,7 +92,7 @@ class TaskGoal:
 
 
 class Asked(NamedTuple):
-    """What a sentence asks for: the goal, which of its patterns the sentence is, and what stands in the holes."""
+    """The goal that a sentence asks for, the number of the matching pattern, and the words in its holes."""
 
     goal: TaskGoal
     pattern: int
@@ -103,26 +103,26 @@ class Asked(NamedTuple):
 class World:
     """The physics of a `.lark` file, what answers tell, and one problem.
 
-    Names are in lower case, as in `Domain`, which keeps how they are written.
+    Names are in lower case, as in `Domain`, which keeps their spelling.
 
     Attributes
     ----------
     source : Source
     domain : Domain
-        Types, predicates and actions. A type that conditions use as a predicate is one, too: see `kinds`.
+        Types, predicates and actions. Types that conditions use as predicates (`kinds`) are predicates, too.
     commands : dict of str to tuple of str
-        Action -> how it is written.
+        Action -> its command.
     rules : dict of str to str
         Action -> its grammar rule.
     single : dict of str to dict of int to bool
-        Predicate -> argument (from 0) of which there is one value at a time -> whether there is always one.
+        Predicate -> argument (from 0) that has one value at a time -> whether it always has one.
     kinds : frozenset of str
         Types that are used as predicates.
     tells, maybe, goals : list
     wording : Wording
-        How what is known is told to a model.
+        How what is known is described to a model.
     fails : list of Pattern
-        Answers after which nothing has changed.
+        Answers that mean that nothing has changed.
     problem : Problem or None
         The file's own; None if it has neither objects nor facts nor goal.
     spans : dict of str to SourceSpan
@@ -144,75 +144,69 @@ class World:
     spans: dict[str, SourceSpan] = field(default_factory=dict)
 
     def read(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
-        """Each action that a text may be, with the names that stand for its parameters in the text, in lower case."""
+        """Each action that a text may say, with its parameters and the names in the text, in lower case."""
         for name, pattern in self._patterns.items():
-            found = pattern.fullmatch(text)
-            if found is not None:
-                written = [piece for piece in dict.fromkeys(self.commands[name]) if piece.startswith("?")]
-                yield name, {piece: found[i].lower() for i, piece in enumerate(written, 1)}
+            if match := pattern.fullmatch(text):
+                parameters = [piece for piece in dict.fromkeys(self.commands[name]) if piece.startswith("?")]
+                yield name, {parameter: value.lower() for parameter, value in zip(parameters, match.groups())}
 
     @cached_property
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         patterns = {}
         for name, command in self.commands.items():
-            groups: dict[str, int] = {}
+            groups: dict[str, str] = {}  # parameter -> the back reference to its first value
             out = []
             for piece in command:
-                if not piece.startswith("?"):
-                    out.append(re.escape(piece))
-                elif piece in groups:
-                    out.append(rf"\{groups[piece]}")
-                else:
-                    groups[piece] = len(groups) + 1
-                    out.append("(.+?)")
+                out.append(groups.get(piece, "(.+?)") if piece.startswith("?") else re.escape(piece))
+                if piece.startswith("?"):
+                    groups.setdefault(piece, rf"\{len(groups) + 1}")
             patterns[name] = re.compile("".join(out))
         return patterns
 
     def told_in(self, answer: str) -> Iterator[tuple[str, ...]]:
-        """The facts that an answer tells whatever is known; "nothing" stands for what a list has none of."""
+        """The facts that an answer tells unconditionally; "nothing" stands for the objects of an empty list."""
         for tells in self.tells:
             for pattern in tells.patterns if tells.rule is None and tells.condition == ALWAYS else ():
-                for found in pattern.find(answer):
-                    names = {f"?{hole.lower()}": own or ["nothing"] for hole, own in found.items()}
+                for holes in pattern.find(answer):
+                    names = {f"?{hole.lower()}": listed or ["nothing"] for hole, listed in holes.items()}
                     for literal in (told.literal for told in tells.facts):
                         if literal.positive and names.keys() >= set(literal.terms):
                             for chosen in product(*(names[term] for term in literal.terms)):
                                 yield literal.predicate, *chosen
 
     def goal_of(self, task: str) -> Asked | None:
-        """The goal whose sentence a task is; of several, the one that leaves fewest words to its holes."""
+        """The goal whose sentence a task is; of several, the one with the fewest characters in its holes."""
         sentence = " ".join(task[:MAX_TEXT].split()).rstrip(" .!")
-        fitting = []
+        matching = []
         for goal in self.goals:
             for number, pattern in enumerate(goal.patterns):
-                found = pattern.match(sentence)
-                if found is not None:
-                    words = {name.lower(): values[0] for name, values in found.items() if values}
-                    fitting.append(Asked(goal, number, words))
+                holes = pattern.match(sentence)
+                if holes is not None:
+                    words = {name.lower(): values[0] for name, values in holes.items() if values}
+                    matching.append(Asked(goal, number, words))
 
-        def left(asked: Asked) -> tuple[int, int]:
-            """The characters in the holes; of equals, the pattern that says more goes first."""
+        def vagueness(asked: Asked) -> tuple[int, int]:
             return sum(map(len, asked.words.values())), -len(asked.goal.patterns[asked.pattern].text)
 
-        return min(fitting, key=left, default=None)
+        return min(matching, key=vagueness, default=None)
 
 
 def kind_of(name: str) -> str:
-    """The kind in a thing's name: "mug" of "mug 2"; the name itself if no number stands behind it."""
-    found = re.fullmatch(r"(.*\S)\s+[#?]?\d+", name)
-    return (found[1] if found else name).lower()
+    """The kind in an object's name: "mug" of "mug 2"; the name itself if it has no number."""
+    match = re.fullmatch(r"(.*\S)\s+[#?]?\d+", name)
+    return (match[1] if match else name).lower()
 
 
 def filled(condition: Condition, types: Mapping[str, str], objects: Mapping[str, str]) -> Condition:
-    """A condition of task sentences with what a sentence says.
+    """The condition of a task goal with the words of a sentence.
 
     Parameters
     ----------
     condition : Condition
     types : mapping of str to str
-        The name of a hole -> the type that stands for it.
+        Name of a hole -> its type.
     objects : mapping of str to str
-        The name of a hole -> the one object that stands for it: a variable of this type is that object.
+        Name of a hole -> the object that replaces variables of this type.
     """
     match condition:
         case Literal():
@@ -220,18 +214,18 @@ def filled(condition: Condition, types: Mapping[str, str], objects: Mapping[str,
         case Junction(operator, parts):
             return Junction(operator, tuple(filled(part, types, objects) for part in parts))
         case Quantified(quantifier, variables, part):
-            left = tuple(Parameter(v.name, types.get(v.type, v.type)) for v in variables if v.type not in objects)
+            rest = tuple(Parameter(v.name, types.get(v.type, v.type)) for v in variables if v.type not in objects)
             inner = filled(part, types, objects)
             inner = renamed(inner, {v.name: objects[v.type] for v in variables if v.type in objects})
-            return Quantified(quantifier, left, inner) if left else inner
+            return Quantified(quantifier, rest, inner) if rest else inner
 
 
 def every_part(condition: Condition) -> tuple[Condition, ...]:
-    """The parts of a conjunction; the condition itself if it is none."""
+    """The parts of a conjunction; any other condition as its only part."""
     return condition.parts if isinstance(condition, Junction) and condition.operator == "and" else (condition,)
 
 
 def join(parts: tuple[Condition, ...]) -> Condition:
-    """All of some conditions."""
+    """The conjunction of some conditions."""
     flat = tuple(part for given in parts for part in every_part(given))
     return flat[0] if len(flat) == 1 else Junction("and", flat) if flat else ALWAYS
