@@ -14,13 +14,13 @@ from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import read_lark, read_source
 from constrained.grammar.json_schema import Options
 from constrained.grammar.lark_outline import rule_comments
-from constrained.grammar.nodes import EMPTY, STEP, Rule
+from constrained.grammar.nodes import EMPTY, STEP
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.commands import slot_values
 from constrained.knowledge.description import graph_table, prompt_text
-from constrained.knowledge.path_state import PathState, PossibleActions
+from constrained.knowledge.path_state import PathState, PossibleActions, replaced
 from constrained.knowledge.picture import to_html, to_mermaid, to_svg
 from constrained.knowledge.report import Judgement, Report, counted
 from constrained.knowledge.tool_calls import CallForm, calls_in
@@ -58,21 +58,13 @@ class ActionKnowledge:
         The tools under a policy, if it was read with one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        state: PathState,
-        comments: Mapping[str, str],
-        source_map: SourceMap | None = None,
-        world: Described | None = None,
-        facts: WorldState | None = None,
-    ):
+    def __init__(self, name: str, state: PathState, comments: Mapping[str, str], source_map: SourceMap | None = None):
         self.name = name
         self.state = state
         self.comments = comments
         self.source_map = source_map
-        self.world = world
-        self.facts = facts
+        self.world: Described | None = None
+        self.facts: WorldState | None = None
         self.tools: Toolbox | None = None
         self.calls: CallForm | None = None
 
@@ -221,11 +213,7 @@ class ActionKnowledge:
             raise KnowledgeError(
                 f"no action {sorted(unknown)[0]!r} in {self.name}", hint=f"the actions are: {', '.join(self.actions)}"
             )
-        removed = set(self.actions) - names
-        rules = {
-            name: Rule(name, EMPTY, rule.params, rule.line) if name in removed else rule
-            for name, rule in self.grammar.rules.items()
-        }
+        rules = replaced(self.grammar.rules, set(self.actions) - names, EMPTY)
         graph = ActionGraph(rules, self.graph.start)
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(names)) or 'no action'}")

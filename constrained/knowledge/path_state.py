@@ -6,7 +6,7 @@ whose conditions hold may come next.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
@@ -89,11 +89,7 @@ class PathState:
 
     def without(self, actions: Collection[str]) -> PathState:
         """The same state on the path, with some actions ruled out."""
-        rules = {
-            name: Rule(name, NEVER, r.params, r.line) if name in actions else r
-            for name, r in self.grammar.rules.items()
-        }
-        return self.bound(self.grammar.with_rules(rules, self.grammar.start))
+        return self.bound(self.grammar.with_rules(replaced(self.grammar.rules, actions, NEVER), self.grammar.start))
 
     def judge(self, action: str) -> Judgement:
         """Judge `action` as the next one."""
@@ -270,6 +266,11 @@ class PossibleActions:
             return self.state.without(self.described).next_action(steps_left)
         except KnowledgeError:
             return None
+
+
+def replaced(rules: Mapping[str, Rule], names: Collection[str], body: Node) -> dict[str, Rule]:
+    """`rules`, where those with some names have another body."""
+    return {name: Rule(name, body, rule.params, rule.line) if name in names else rule for name, rule in rules.items()}
 
 
 def action_bytes(action: str) -> bytes:

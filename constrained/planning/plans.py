@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from constrained.errors import PddlError
-from constrained.planning.facts import State
 from constrained.planning.model import Condition
 from constrained.planning.task import GroundAction, Task
 
@@ -31,17 +30,14 @@ class PlanVerdict:
         The parts of its precondition that didn't hold; if all actions were done, the parts of the goal that don't.
     reason : str
         Why the action doesn't exist, if it doesn't.
-    final : State
-        The state after the last action that was done.
     """
 
     outcome: str
     solved: bool
     steps: int
-    action: str
-    missing: tuple[Condition, ...]
-    reason: str
-    final: State
+    action: str = ""
+    missing: tuple[Condition, ...] = ()
+    reason: str = ""
 
 
 def read_action(line: str) -> GroundAction | None:
@@ -72,15 +68,15 @@ def judge_plan(task: Task, lines: Iterable[str]) -> PlanVerdict:
             continue
         action = read_action(written)
         if action is None:
-            return PlanVerdict(UNKNOWN, False, steps, written, (), "it is not of the form (name object …)", state)
+            return PlanVerdict(UNKNOWN, False, steps, written, reason="it is not of the form (name object …)")
         try:
             unmet = task.unmet(state, action)
         except PddlError as error:
             reason = error.message.partition(": ")[2] or error.message
-            return PlanVerdict(UNKNOWN, False, steps, written, (), reason, state)
+            return PlanVerdict(UNKNOWN, False, steps, written, reason=reason)
         if unmet:
-            return PlanVerdict(INAPPLICABLE, False, steps, written, tuple(unmet), "", state)
+            return PlanVerdict(INAPPLICABLE, False, steps, written, tuple(unmet))
         state = task.apply(state, action)
         steps += 1
     solved = task.reached_goal(state)
-    return PlanVerdict(EXECUTED, solved, steps, "", () if solved else tuple(task.unmet_goal(state)), "", state)
+    return PlanVerdict(EXECUTED, solved, steps, missing=() if solved else tuple(task.unmet_goal(state)))

@@ -1,4 +1,4 @@
-"""What may be wrong with a `.lark` file: each idea in a module, all findings with a place and a fix."""
+"""Lint `.lark` files: each module finds one kind of mistake; every finding has a place and a fix."""
 
 from constrained.grammar.source import SourceSpan
 from constrained.knowledge.lint.check import Checked, check_file

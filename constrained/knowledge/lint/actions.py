@@ -1,4 +1,4 @@
-"""Actions that nothing leads to, that run into each other, or that no comment explains."""
+"""Find actions that no path leads to, that run into each other, or that no comment explains."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from constrained.grammar.lark_outline import RULE, Outline, OutlineEntry, rule_c
 from constrained.grammar.lark_syntax import Group, Item, Name, Repeated
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.lint.finding import Finding
-from constrained.knowledge.lint.names import holds_step
+from constrained.knowledge.lint.names import has_step
 
 
 def unreachable(outline: Outline, start: str) -> Iterator[Finding]:
-    """Actions that nothing reachable from `start` names."""
+    """Actions that no rule reachable from `start` names."""
     reached = outline.reachable(start) | outline.guessed
-    for name, found in outline.by_name.items():
-        if name not in reached and any(map(holds_step, found)):
+    for name, entries in outline.by_name.items():
+        if name not in reached and any(map(has_step, entries)):
             users = outline.users.get(name)
             by = f"; only '{users[0]}' leads to it, and nothing leads there" if users else ""
             yield _unreachable(outline, name, start, by)
 
 
 def left_out(outline: Outline, graph: ActionGraph, reached: set[str], start: str) -> Iterator[Finding]:
-    """Actions that are named on the way, but that no path takes, such as an argument that is never used."""
+    """Actions that reachable rules name, but that no path takes, such as an argument that is never used."""
     for name in reached.difference(graph.rules, [start]):
-        if any(holds_step(entry) and _writes(entry) for entry in outline.by_name.get(name, ())):
+        if any(has_step(entry) and _writes(entry) for entry in outline.by_name.get(name, ())):
             yield _unreachable(outline, name, start, ", though it is named")
 
 
@@ -37,19 +37,19 @@ def _writes(entry: OutlineEntry) -> bool:
 
 
 def writing(outline: Outline, start: str) -> set[str]:
-    """The rules that write an action: they have text, and a `_STEP` or a place where an action may stand."""
+    """The rules that write an action: they have text, and a `_STEP` or a position where an action may stand."""
     if STEP not in outline.declared:
         return set()
     after: set[str] = set()
     for entry in outline.definitions:
         for items in entry.options.items:
             names = [part.text for part in _parts(items) if isinstance(part, Name)]
-            may_act = entry.name == start or (len(items) == 1 and holds_step(entry))
+            may_act = entry.name == start or (len(items) == 1 and has_step(entry))
             after.update(names[names.index(STEP) + 1 :] if STEP in names else names if may_act else ())
     return {
         name
-        for name, found in outline.by_name.items()
-        if name != start and any(_writes(entry) and (holds_step(entry) or name in after) for entry in found)
+        for name, entries in outline.by_name.items()
+        if name != start and any(_writes(entry) and (has_step(entry) or name in after) for entry in entries)
     }
 
 
@@ -63,24 +63,24 @@ def _unreachable(outline: Outline, name: str, start: str, by: str) -> Finding:
 
 
 def missing_steps(outline: Outline, start: str) -> Iterator[Finding]:
-    """Actions that continue directly with another action, in one text."""
-    actions = {name for name, found in outline.by_name.items() if any(map(holds_step, found))}
+    """Actions that continue with another action without a `_STEP`."""
+    actions = {name for name, entries in outline.by_name.items() if any(map(has_step, entries))}
     for entry in outline.definitions:
         if entry.kind != RULE or entry.name == start:
             continue
         for items in entry.options.items:
-            found = _runs_into(items, actions.difference(entry.params))
-            if found is not None:
+            action = _runs_into(items, actions.difference(entry.params))
+            if action is not None:
                 yield Finding(
                     "missing-step",
-                    f"'{entry.name}' goes straight on into the action '{found.text}', with no _STEP between them",
-                    f"end '{entry.name}' first: `_STEP {found.text}`",
-                    outline.span(found),
+                    f"'{entry.name}' continues with the action '{action.text}' without a _STEP between them",
+                    f"end '{entry.name}' first: `_STEP {action.text}`",
+                    outline.span(action),
                 )
 
 
 def _runs_into(items: Sequence[Item], actions: Collection[str]) -> Name | None:
-    """The action that stands behind text in one alternative, before any _STEP."""
+    """The action that follows text in an alternative, before any _STEP."""
     text = False
     for part in _parts(items):
         if isinstance(part, Name) and part.text == STEP:
@@ -93,7 +93,7 @@ def _runs_into(items: Sequence[Item], actions: Collection[str]) -> Name | None:
 
 
 def _parts(items: Iterable[Item]) -> Iterator[Item]:
-    """The names and literals in some items, except for a template's arguments, which may come later."""
+    """The names and literals in some items, without the arguments of templates."""
     for item in items:
         if isinstance(item, Repeated):
             yield from _parts([item.item])
@@ -105,7 +105,7 @@ def _parts(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def uncommented(outline: Outline, text: str, actions: Iterable[str], start: str) -> Iterator[Finding]:
-    """The start rule and the actions that have no comment to explain them."""
+    """The start rule and the actions that have no comment."""
     comments = rule_comments(text)
     for name in (start, *(action for action in actions if action != START)):
         span = outline.span_of(name)
@@ -114,10 +114,7 @@ def uncommented(outline: Outline, text: str, actions: Iterable[str], start: str)
         about, comment, why = "what this action does", f"{name}: what it does, and when to take it.", ""
         if name == start:
             about, comment = "what the task is", f"what the agent is to do` and then `{name}: ..."
-            why = (
-                "the comment above it is the overview that models and readers are given; without one they are told "
-                "nothing"
-            )
+            why = "the comment above it is the overview in the prompt; without a comment, there is none"
         yield Finding(
             "no-definition-comment",
             f"no comment above '{name}' says {about}",
@@ -134,4 +131,4 @@ def _close_gap(text: str, line: int) -> str | None:
         above.pop()
     if len(above) == line - 1 or not above or not above[-1].lstrip().startswith(("//", "#")):
         return None
-    return f"the comment on line {len(above)} is parted from it by an empty line: close the gap"
+    return f"remove the empty line between the rule and the comment on line {len(above)}"

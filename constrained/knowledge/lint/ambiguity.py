@@ -1,7 +1,7 @@
-"""Actions that can't be told apart by their texts where they are both admitted.
+"""Find actions that can't be told apart by their texts at a point where both are admitted.
 
-The states of a path are visited breadth first, as an agent would reach them; at each, the texts of every two actions
-are walked together (the product of their automata).
+The states of paths are visited breadth first, as an agent would reach them. At each state, the texts of every two
+actions are compared by walking the product of their automata.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ SAME, PREFIX = "same", "prefix"
 
 
 class _Work:
-    """Counts the steps of the walks: one for each position and byte."""
+    """Counts the steps of all walks: one for each position and byte."""
 
     def __init__(self, knowledge: ActionKnowledge):
         self._limits = knowledge.grammar.limits
         self._done = 0
 
     def count(self, *states: State) -> None:
-        """Count one more byte; LimitError if there were too many."""
+        """Count one more byte. Raises LimitError: there were too many."""
         self._done += sum(len(state.positions) for state in states)
         self._limits.check("check_steps", self._done, "too many texts to compare actions by")
 
 
 def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]:
-    """Pairs of actions that have a text in common, or of which one continues where the other may end.
+    """Pairs of actions with a common text, or with a text of one that begins with a text of the other.
 
-    A slot without values has one text here, its name in angle brackets.
+    A slot without values has one text here: its name in angle brackets.
     """
     marked = knowledge.bind(**knowledge.grammar.stand_ins("<{}>"))
     work = _Work(knowledge)
@@ -58,12 +58,12 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
             "not-checked",
             f"not all actions were compared with each other: {error.message}",
             "nothing, or bind fewer values for the check",
-            why="two of them may admit the same text without a warning here",
+            why="two of them may admit the same text without a warning",
         )
 
 
 def _path_states(first: PathState, work: _Work) -> Iterator[tuple[PathState, dict[str, State]]]:
-    """Every state that paths reach, with the automaton's state before each action admitted there."""
+    """Each state that paths reach, with the automaton's state before each action admitted there."""
     queue = deque([first])
     seen = set()
     while queue:
@@ -93,7 +93,7 @@ def _endings(state: PathState, name: str, opening: State, work: _Work) -> Iterat
 
 
 def _walk(first: State, work: _Work) -> Iterator[tuple[bytes, State]]:
-    """The states from `first` on, breadth first, each with a text that reaches it; forced text is read at once."""
+    """The states reachable from `first`, breadth first, each with a text that leads to it; forced text is one step."""
     queue = deque([(b"", first)])
     seen = {first}
     while queue:
@@ -116,7 +116,7 @@ def _compare_all(
     for earlier, later in combinations(openings, 2):
         length = min(len(heads[earlier]), len(heads[later]))
         if heads[earlier][:length] != heads[later][:length] or (earlier, later) in told:
-            continue  # most actions are told apart at once
+            continue  # most actions begin differently
         if all(_same_everywhere(state.grammar.rules[name]) for name in (earlier, later)):
             told.add((earlier, later))
         for kind, first, second, text in _compare(earlier, openings[earlier], later, openings[later], work):
@@ -131,7 +131,7 @@ def _same_everywhere(rule: Rule) -> bool:
 
 
 def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
-    """(kind, action, action, a shortest text): both admit the text, or the second action begins with it."""
+    """(kind, action, action, a shortest text): both actions admit the text, or a text of the second begins with it."""
     found: dict[tuple[str, str, str], str] = {}
     queue = deque([(b"", a, b)])
     seen = {(a, b)}
@@ -139,7 +139,7 @@ def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[t
         text, a, b = queue.popleft()
         if text and a.accepting and b.accepting:
             found.setdefault((SAME, first, second), _decoded(text))
-            break  # nothing new comes after it
+            break  # longer texts show nothing new
         if text and a.accepting:
             found.setdefault((PREFIX, first, second), _decoded(text))
         elif text and b.accepting:
@@ -154,13 +154,13 @@ def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[t
 
 
 def _head(state: State) -> bytes:
-    """How every text of an action begins, even if the path may also end before it."""
+    """The beginning of all texts of an action, even if the path may also end before the action."""
     first = state.first()
     if len(first) != 1:
         return b""
     byte = first.pop()
     after = state.step(byte)
-    assert after is not None  # one of the bytes it reads
+    assert after is not None  # `byte` is one that it reads
     return bytes((byte,)) + after.forced_text()
 
 
@@ -183,7 +183,7 @@ def _prefix(where: str, first: str, second: str, text: str, outline: Outline) ->
 
 
 def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Finding]:
-    """Actions of which one text continues another whole one, as `desk 10` does `desk 1`."""
+    """Actions with a text that begins with another of their texts, as `desk 10` begins with `desk 1`."""
     unordered = UnorderedActions(state.grammar, state.graph)
     for name in state.graph.actions:
         opening = unordered.opening(name)
@@ -196,7 +196,7 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
             yield Finding(
                 "open-ended-action",
                 f"`{_decoded(text)}` is a whole '{name}', and so is `{_decoded(longer)}`, which begins with it",
-                f'close the text with a character that can\'t stand in it, as in `"[" ... "]"`, in \'{name}\'',
+                f'end \'{name}\' with a character that can\'t occur in it, as in `"[" ... "]"`',
                 outline.span_of(name),
             )
 
@@ -211,11 +211,11 @@ def _decoded(text: bytes) -> str:
 
 
 _ORDER = (*range(0x61, 0x7B), *range(0x21, 0x61), 0x20, *range(0x7B, 0x80), *range(0x20), *range(0x80, 0x100))
-"""All bytes, those that read best in an example first."""
+"""All bytes, the most readable first."""
 
 
 def distinct_bytes(*states: State) -> Iterator[int]:
-    """Bytes that some of the states read, one for each way in which they continue together."""
+    """Bytes that some of the states read: one for each class of bytes after which they continue alike."""
     special: set[int] = set()
     sets = set()
     for state in states:
@@ -233,11 +233,11 @@ def distinct_bytes(*states: State) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def _byte_classes(sets: frozenset[tuple[CharSet, tuple[Any, ...] | None]]) -> list[list[int]]:
-    """The bytes that each of some character sets, read so far, continues with in the same way."""
+    """The classes of bytes that some character sets, partly read, don't distinguish."""
     classes: dict[tuple, list[int]] = {}
     edges = [chars.edges(inside) for chars, inside in sets]
-    # A single set at a character's beginning: which character it was doesn't matter later, so one byte stands for all,
-    # and a character of several bytes isn't needed.
+    # For a single set at the beginning of a character, it doesn't matter later which character was read, so one byte is
+    # enough, and characters of several bytes aren't needed.
     single = len(sets) == 1 and next(iter(sets))[1] is None
     for byte in _ORDER:
         after = tuple(e.get(byte) for e in edges)

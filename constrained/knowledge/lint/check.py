@@ -1,4 +1,4 @@
-"""All findings of one file, as far as it can be read."""
+"""`check_file`: all findings of one file, as far as the file can be read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Checked:
     findings : list of Finding
         In the file's order.
     text : str
-        The file's own; empty if it can't be read.
+        The content of the file; empty if it can't be read.
     grammar : Grammar or None
         None if it can't be loaded.
     knowledge : ActionKnowledge or None
@@ -54,7 +54,7 @@ class Checked:
     outline: Outline | None = None
 
     def count(self, severity: str) -> int:
-        """How many findings are errors, warnings or notes."""
+        """The number of findings of a severity."""
         return sum(f.severity == severity for f in self.findings)
 
     def line(self, span: SourceSpan | None) -> str:
@@ -64,7 +64,7 @@ class Checked:
 
     @property
     def counts(self) -> str:
-        """How many findings there are of each severity, in words."""
+        """The number of findings of each severity, in words."""
         return ", ".join(counted(self.count(s), s) for s in SEVERITIES if self.count(s)) or "no findings"
 
     def _repr_html_(self) -> str:
@@ -102,7 +102,7 @@ def check_file(
     tools: list[Tool] | None = None,
     limits: Limits = DEFAULT,
 ) -> Checked:
-    """Find everything that is, or may be, wrong with a `.lark` file; nothing in it raises an error.
+    """Find what is, or may be, wrong with a `.lark` file; errors in the file become findings.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def check_file(
     tokens : Tokens, optional
         What the model's tokenizer can write; `tokenizer` is its name in messages.
     tools : list of Tool, optional
-        The tools of which the file is a policy.
+        The tools, if the file is a policy of tools.
     limits : Limits
     """
     try:
@@ -129,7 +129,7 @@ def check_file(
 
 
 class _Check:
-    """The check of one file: its text first, then its rules, then its actions, each as far as those before allow."""
+    """The check of one file: first its text, then its rules, then its actions; each stage needs those before it."""
 
     def __init__(self, source: Source, start: str, values: Mapping[str, Any], limits: Limits, tools: list[Tool] | None):
         self.source, self.start, self.values, self.limits, self.tools = source, start, values, limits, tools
@@ -146,7 +146,7 @@ class _Check:
         except LimitError as error:
             self.add(refused.refusal(error, self.source))
             return
-        except GrammarError as error:  # groups too deep to be looked into
+        except GrammarError as error:  # groups nest too deeply to be read
             faults.append(error)
             read = LarkRules(self.source, {}, frozenset(), {})
         rules = read.rules
@@ -159,7 +159,7 @@ class _Check:
         self.add_all(lambda: self.as_read(rules, outline, reached))
         grammar = self.build(read)
         bound = self.bind(grammar, outline) if grammar is not None else False
-        grammar, knowledge = self.checked.grammar, self.checked.knowledge  # with the values, where they fit
+        grammar, knowledge = self.checked.grammar, self.checked.knowledge  # bound to the values, if they fit
         if tokens is not None:
             self.add_all(lambda: unwritable.unwritable(outline, reached, self.values, tokens, tokenizer))
             if grammar is not None and bound and not self.has_errors:
@@ -175,7 +175,7 @@ class _Check:
         self.checked.findings.append(finding)
 
     def add_all(self, find: Callable[[], Iterable[Finding]]) -> None:
-        """Add the findings of `find`; if it costs too much, that is a finding itself."""
+        """Add the findings of `find`; if it passes a limit, that is a finding, too."""
         try:
             self.checked.findings.extend(find())
         except (ConstrainedError, RecursionError) as error:
@@ -187,7 +187,7 @@ class _Check:
         return any(f.severity == ERROR for f in self.checked.findings)
 
     def as_written(self, outline: Outline, definitions: Mapping[str, Definition]) -> Iterator[Finding]:
-        """What the text alone tells, and what is imported."""
+        """Findings on the text and on imported definitions."""
         start = self.start
         for fault in outline.faults:
             yield refused.syntax(fault, outline.source)
@@ -209,7 +209,7 @@ class _Check:
             yield Finding("no-start", f"there is no rule '{start}'", fix)
 
     def as_read(self, rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
-        """What the rules tell, once they could be read."""
+        """Findings on the rules, if they could be read."""
         yield from productivity.never_finish(rules, outline, reached, self.start)
         yield from productivity.only_empty(rules, outline, reached)
         yield from unbounded.nesting(rules, outline, reached & productive_rules(rules))
@@ -230,7 +230,7 @@ class _Check:
         return checked.grammar
 
     def bind(self, grammar: Grammar, outline: Outline) -> bool:
-        """Bind the slots to the values; whether that could be done."""
+        """Bind the slots to the values; returns whether that was possible."""
         checked, before = self.checked, len(self.checked.findings)
         self.add_all(lambda: slots.bindings(grammar, outline, self.values))
         self.add_all(lambda: slots.without_key(outline, self.values))

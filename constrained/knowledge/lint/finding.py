@@ -1,6 +1,6 @@
-"""What a check finds: a code, a source span, the reason why it matters, and a fix.
+"""`Finding`: a mistake in a file, with its code and place, the reason why it matters, and a fix.
 
-To add a finding: name it in `KINDS`, yield it from the module of its topic, and call that in `check`.
+To add a kind of finding: add its code to `KINDS`, yield it from the module of its topic, and call that in `check`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ class Kind:
 
 
 _NOT_LOADED = "the file can't be loaded"
-_WHERE_IT_ENDS = (
-    "only where the model ends its text tells them apart; the masks allow both, but a model that ends early"
-)
+_WHERE_IT_ENDS = "only the end of the text tells them apart; the masks allow both, but a model that ends early"
 
 KINDS: dict[str, Kind] = {
-    # what can't be read (check, refused)
+    # files that can't be read (check, refused)
     "unreadable": Kind(ERROR, "nothing in it could be checked"),
     "syntax": Kind(ERROR, "the file can't be read as it stands"),
     "refused": Kind(ERROR, _NOT_LOADED),
@@ -41,11 +39,11 @@ KINDS: dict[str, Kind] = {
     ),
     "no-start": Kind(ERROR, "it is where every text begins"),
     "unused-rule": Kind(WARNING, "it has no effect; often a name is misspelled where it should be used"),
-    "unused-slot": Kind(WARNING, "what is bound to it has no effect on what the agent may write"),
-    "unused-parameter": Kind(WARNING, "the argument given for it is lost: nothing ties it to what comes after"),
+    "unused-slot": Kind(WARNING, "its values have no effect on what the agent may write"),
+    "unused-parameter": Kind(WARNING, "the argument given for it is lost: nothing that follows depends on it"),
     "repeated-alternative": Kind(WARNING, "the second has no effect; often something else was meant"),
     "priority-without-effect": Kind(
-        NOTE, "a priority picks one reading of a text that has several; what may be written stays the same"
+        NOTE, "a priority chooses between the parses of a text; which texts may be written stays the same"
     ),
     # productivity
     "never-finishes": Kind(ERROR, "every alternative that leads there is left out"),
@@ -57,54 +55,48 @@ KINDS: dict[str, Kind] = {
     "missing-step": Kind(WARNING, "both are then one text, and the environment is asked only after the second"),
     "ambiguous-actions": Kind(
         WARNING,
-        "the text doesn't tell which was meant, so what may follow either may come next, and a checker names only one",
+        "the text doesn't say which was meant, so what may follow either may come next, and a checker names only one",
     ),
     "action-begins-another": Kind(WARNING, f"{_WHERE_IT_ENDS}, or late, means another action"),
     "open-ended-action": Kind(NOTE, f"{_WHERE_IT_ENDS} means another thing"),
     "no-definition-comment": Kind(
-        NOTE, "the comment right above an action is its definition in the prompt; now models are told its bare name"
+        NOTE, "the comment right above an action is its definition in the prompt; now the prompt has only its name"
     ),
     # slips
     "misplaced-step": Kind(WARNING, "_STEP ends an action, and what stands after it may follow"),
     "no-space": Kind(WARNING, "both are written as one word, which models, environments and prompts don't expect"),
-    "edge-space": Kind(WARNING, "environments and models mostly strip it, and then the action is another text"),
+    "edge-space": Kind(WARNING, "most environments and models strip it, and then the text is no longer the action's"),
     "swapped-arguments": Kind(WARNING, "the values are written in each other's places"),
-    "slot-for-parameter": Kind(WARNING, "every use of a slot's own name may be another of its values"),
+    "slot-for-parameter": Kind(WARNING, "each use of a slot's name may be another of its values"),
     "other-comment": Kind(WARNING, "the prompt gives each action the comment above it"),
     # slots
     "unknown-slot": Kind(ERROR, "its values would be lost"),
-    "slot-without-values": Kind(
-        ERROR, "nothing can be written where it stands, so no text that passes there can be complete"
-    ),
-    "slot-without-key": Kind(
-        ERROR, "of its lists, the one that belongs to the argument after it is used; here is none"
-    ),
-    "empty-slot": Kind(NOTE, "what needs one of its values can't be written with these bindings"),
+    "slot-without-values": Kind(ERROR, "nothing can be written in its place, so no text that uses it can be complete"),
+    "slot-without-key": Kind(ERROR, "the argument after it selects one of its lists; here there is no argument"),
+    "empty-slot": Kind(NOTE, "actions that need one of its values can't be written with these bindings"),
     # worlds
     "world": Kind(ERROR, "what actions need and change can't be read, so the file can't be used"),
-    "unknown-tool": Kind(ERROR, "what it says of that tool has no effect, and the tools can't be used with it"),
-    "unknown-name": Kind(ERROR, "a condition that looks at what is never known fails for every call"),
+    "unknown-tool": Kind(ERROR, "what it says about that tool has no effect, and the tools can't be used with it"),
+    "unknown-name": Kind(ERROR, "a condition on something that is never known fails for every call"),
     "never-true": Kind(ERROR, "what needs it can never be done or reached"),
     "fact-without-use": Kind(WARNING, "it has no effect; often a name is misspelled where it should be used"),
-    "never-told": Kind(WARNING, "it stays unknown, so what depends on it may fail whenever it is tried"),
+    "never-told": Kind(WARNING, "it stays unknown, so actions that depend on it may fail whenever they are tried"),
     "argument-not-written": Kind(WARNING, "the text stands for several actions that change different things"),
     # unbounded, unwritable
     "endless-text": Kind(
-        WARNING,
-        "a model that falls into repeating itself is never made to stop here: the text runs on until the token limit "
-        "cuts it off, unfinished",
+        WARNING, "a model that repeats itself is never stopped: the text continues until the token limit cuts it off"
     ),
     "endless-list": Kind(
-        NOTE, "one text can hold any number of these; only the token limit ends a model that doesn't stop"
+        NOTE, "a text can have any number of these; only the token limit ends a model that doesn't stop"
     ),
-    "unwritable-text": Kind(ERROR, "a model with this tokenizer can't write it: what needs it is never offered"),
+    "unwritable-text": Kind(ERROR, "a model with this tokenizer can't write it, so what needs it is never offered"),
     # the check itself
     "not-checked": Kind(NOTE, "there may be more to find"),
 }
-"""Every finding by its code."""
+"""All kinds of findings by code."""
 
 CODES = {code: kind.severity for code, kind in KINDS.items()}
-"""Every code, and how severe its findings are."""
+"""Code -> the severity of its findings."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +106,7 @@ class Finding:
     Attributes
     ----------
     code : str
-        One of :data:`CODES`; stable, so that `--ignore` and CI can name it.
+        One of :data:`CODES`; codes are stable, so that `--ignore` and CI can name them.
     message : str
         What was found.
     fix : str
@@ -122,7 +114,7 @@ class Finding:
     span : SourceSpan or None
         None if it is about the file as a whole.
     why : str
-        What happens if nothing is changed; by default as `KINDS` says.
+        What happens if nothing is changed; default: the reason in `KINDS`.
     """
 
     code: str

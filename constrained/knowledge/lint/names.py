@@ -1,4 +1,4 @@
-"""Names that are undefined, defined twice, unused or used wrongly."""
+"""Find unused rules and parameters, alternatives that occur twice, and priorities."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def unused(outline: Outline, start: str, definitions: Mapping[str, Definition]) -> Iterator[Finding]:
     """Rules, terminals, imports and slots that no text of `start` passes through."""
     reached = outline.reachable(start) | outline.guessed
-    if outline.guessed:  # what those lead to can't be known
+    if outline.guessed:  # nobody knows where those lead
         for definition in outline.definitions:
             reached.update(outline.uses(definition))
     imports = any(d.kind == IMPORT for d in outline.definitions)
-    for name, found in outline.by_name.items():
-        first = found[0]
+    for name, entries in outline.by_name.items():
+        first = entries[0]
         if name in reached or name == STEP or (imports and first.how == "override"):
-            continue  # %override reaches into what was imported
+            continue  # %override changes imported rules
         if first.kind == IMPORT and name in definitions and definitions[name].declared:
-            continue  # a slot, which imported rules may use: imported by name, so that it can be bound
+            continue  # a slot that imported rules may use
         if first.kind == SLOT:
             yield Finding(
                 "unused-slot",
@@ -45,7 +45,7 @@ def unused(outline: Outline, start: str, definitions: Mapping[str, Definition]) 
                 f"use it where its values belong, or take {name} out of the %declare",
                 first.span,
             )
-        elif not any(holds_step(d) for d in found):  # else it is an action: see `actions.unreachable`
+        elif not any(map(has_step, entries)):  # else it is an action: see `actions.unreachable`
             yield _unused(outline, first, start)
 
 
@@ -53,7 +53,7 @@ def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
     name = definition.name
     users = outline.users.get(name)
     kind = {RULE: "rule", TERMINAL: "terminal", IMPORT: "import"}[definition.kind]
-    by = f"; only '{users[0]}' uses it, which is itself not used" if users else ""
+    by = f"; only '{users[0]}' uses it, which is not used itself" if users else ""
     return Finding(
         "unused-rule",
         f"{kind} '{name}' can't be reached from '{start}'{by}",
@@ -62,13 +62,13 @@ def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
     )
 
 
-def holds_step(definition: OutlineEntry) -> bool:
-    """Whether a definition's own body has a `_STEP`, which makes it an action."""
+def has_step(definition: OutlineEntry) -> bool:
+    """Whether a definition has a `_STEP`, which makes it an action."""
     return any(name.text == STEP for name in names_in(definition.options))
 
 
 def unused_parameters(outline: Outline) -> Iterator[Finding]:
-    """Template parameters that the rule never writes, that no `//:` line above it names, and that are no slot's key."""
+    """Template parameters that neither the rule nor a `//:` line above it uses, and that aren't the key of a slot."""
     keys = _key_parameters(outline)
     lines = outline.source.text.split("\n")
     for definition in outline.definitions:
@@ -82,21 +82,20 @@ def unused_parameters(outline: Outline) -> Iterator[Finding]:
                 yield Finding(
                     "unused-parameter",
                     f"parameter '{param}' of '{definition.name}' is never used",
-                    f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is "
-                    "used",
+                    f"write {param} where its value belongs, or remove it here and in all calls of '{definition.name}'",
                     definition.in_head(rf"\b{param}\b"),
                 )
 
 
 def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
-    """(template, number of the parameter) right after a slot in some use: such a parameter picks the slot's values."""
-    out = set()
-    for definition in outline.definitions:
-        for name in names_in(definition.options):
-            for i, arg in enumerate((name.args or ())[:-1]):
-                if isinstance(arg, Name) and arg.text in outline.declared:
-                    out.add((name.text, i + 1))
-    return out
+    """(template, number of the parameter) right after a slot in some call: such a parameter is the slot's key."""
+    return {
+        (name.text, i)
+        for definition in outline.definitions
+        for name in names_in(definition.options)
+        for i, arg in enumerate((name.args or ())[:-1], 1)
+        if isinstance(arg, Name) and arg.text in outline.declared
+    }
 
 
 def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
@@ -110,7 +109,7 @@ def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
                 if text in seen and items:
                     yield Finding(
                         "repeated-alternative",
-                        f"the alternative {text} stands twice in '{definition.name}'",
+                        f"the alternative {text} occurs twice in '{definition.name}'",
                         "change it, or delete it",
                         outline.span(first_of(items[0])),
                     )
@@ -118,13 +117,13 @@ def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
 
 
 def priorities(outline: Outline) -> Iterator[Finding]:
-    """Priorities: they choose between parses of a text, and don't change which texts there are."""
+    """Priorities, which choose between parses of a text and don't change which texts are admitted."""
     for definition in outline.definitions:
         priority = definition.in_head(r"[+-]?\d+\s*$") if "." in definition.head else None
         if priority is not None:
             yield Finding(
                 "priority-without-effect",
                 f"the priority of '{definition.name}' has no effect here",
-                "leave the dot and the number out, unless lark parses with this file, too",
+                "remove the dot and the number, unless lark also parses with this file",
                 priority,
             )

@@ -1,4 +1,4 @@
-"""Rules that no text completes, rules that only the empty text completes, and patterns that match nothing."""
+"""Find rules that no text completes, rules that only stand for the empty text, and patterns that match nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 
 _ROUNDS = 20
-"""Cycles behind each other that are reported at once; the others when those are fixed."""
+"""Cycles that hide further cycles are reported in this many rounds; the rest, when those are fixed."""
 
 
 def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
-    """The cycles that keep rules from ever being finished: causes only, each once.
+    """The cycles that keep rules from being finished: only causes, each once.
 
-    `rules` are as they were read: not trimmed.
+    `rules` are as they were read, not trimmed.
     """
     productive = productive_rules(rules)
     told: set[str] = set()
     for _ in range(_ROUNDS):
-        # what comes behind a cycle that was reported is looked at as if that cycle were fixed
+        # assume that the cycles reported so far are fixed, to find those behind them
         assumed = {name: Rule(name, nodes.EMPTY) if name in told else rule for name, rule in rules.items()}
         bad = reached.intersection(rules) - productive_rules(assumed) - told
         calls = {
@@ -35,12 +35,12 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             if name in bad
         }
         # a component that leads to another one isn't the cause
-        causes = [found for found in components(calls) if all(c in found for name in found for c in calls[name])]
+        causes = [names for names in components(calls) if all(set(names).issuperset(calls[name]) for name in names)]
         if not causes:
             return
-        for found in causes:
-            told.update(found)
-            spans = {name: span for name in found if (span := outline.span_of(name))}
+        for names in causes:
+            told.update(names)
+            spans = {name: span for name in names if (span := outline.span_of(name))}
             first = min(spans, key=lambda name: spans[name].line)
             if not any(
                 part is nodes.NEVER or (isinstance(part, nodes.Alt) and not part.items) for part in rules[first].nodes
@@ -54,15 +54,14 @@ def _never_finishes(
     first = cycle[0]
     is_action = any(slot.name == STEP for name in cycle for slot in rules[name].find(nodes.Slot))
     if start_finishes:
-        why = f"a text that enters '{first}' could never be complete, so every alternative that leads there is left out"
+        why = f"a text that enters '{first}' could never be complete, so all alternatives that lead there are left out"
     else:
         lost = "no plan can ever be over" if is_action else "no text can ever be complete"
         why = f"{lost}, so nothing can be generated: the grammar is refused"
     fix = (
         "let one of them end: an action without _STEP, or an optional rest, as in `_STEP [...]`"
         if is_action
-        else f"give it a way out: an alternative of '{first}' that doesn't come back, or make the part that does "
-        "optional"
+        else f"give '{first}' an alternative that doesn't lead back to it, or make the part that does optional"
     )
     circle = " -> ".join([*cycle, first])
     return Finding("never-finishes", f"'{first}' can never be finished: {circle}", fix, span, why)
@@ -77,7 +76,7 @@ def only_empty(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -
         if not writes[name] and name in reached and span is not None and not rules[name].params:
             yield Finding(
                 "only-empty",
-                f"'{name}' only ever stands for the empty text",
+                f"'{name}' only stands for the empty text",
                 f"write what it should read, or delete '{name}' and its uses",
                 span,
             )
@@ -104,8 +103,7 @@ def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
                 yield Finding(
                     "matches-nothing",
                     f"no text matches {item.text}",
-                    "correct the pattern: a character must be in all of the sets that it is asked to be in",
+                    "correct the pattern: it requires a character that is in sets without a common one",
                     outline.span(item),
-                    why=f"'{entry.name}' can't be written where it stands, and every alternative that needs it is left "
-                    "out",
+                    why=f"'{entry.name}' can't be written, so all alternatives that need it are left out",
                 )

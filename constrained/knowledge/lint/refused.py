@@ -1,4 +1,4 @@
-"""What the loader refuses, as findings."""
+"""Turn the errors of the loader into findings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refusal(fault: GrammarError, source: Source, outline: Outline | None = None)
 
 
 def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Finding]:
-    """Everything that the loader refuses, each once, save what only follows from another error."""
+    """All errors of the loader, each once, without those that only follow from others."""
     imports = {entry.name: entry.span for entry in outline.definitions if entry.kind == IMPORT}
     places = {(span.line, span.column) for span in imports.values()}
     told = set()
@@ -45,22 +45,22 @@ def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Findin
         names = set(re.findall(r"'(\w+)'", fault.message))
         lost = fault.code == "undefined-rule" and (fault.line, fault.column) not in places and names & imports.keys()
         follows = fault.code not in ("defined-twice", "syntax") and names & outline.guessed
-        key = fault.problem, None if names else (fault.line, fault.column)  # an unknown name is told of once
+        key = fault.problem, None if names else (fault.line, fault.column)  # an unknown name is reported once
         if not lost and not follows and key not in told:
             told.add(key)
             yield refusal(fault, outline.source, outline)
 
 
 def _span(source: Source, fault: GrammarError) -> SourceSpan:
-    """Where an error is; up to the end of the name that stands there, if one does."""
+    """The span of an error: of the name at its place, if there is one."""
     at = source.offset(fault.line or 1, fault.column or 1)
     return source.span(at, len(word_at(source.text, at)))
 
 
 def node_of(item: Quoted | Range) -> Node:
-    """The node of a literal; the empty text if it can't be read, which the loader reports.
+    """The node of a literal; the empty text if the literal can't be read, which the loader reports.
 
-    Raises RecursionError: its groups are nested too deeply.
+    Raises RecursionError: its groups nest too deeply.
     """
     try:
         return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)

@@ -1,4 +1,4 @@
-"""Slips of the pen: files that load, and mean something else than their author had in mind."""
+"""Find slips: text that loads, but probably doesn't mean what its author intended."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def _writes(items: Iterable[Item]) -> bool:
 
 
 def _before_step(items: Sequence[Item]) -> Sequence[Item]:
-    """What the action itself writes."""
+    """The part of an alternative that writes the action."""
     at = next((i for i, item in enumerate(items) if _is_step(item)), len(items))
     return items[:at]
 
 
 def _words(item: Item) -> str:
-    """The characters of a string, its quotes and flags aside; empty for all else."""
-    found = re.fullmatch(r'"(.*)"i?', item.text, re.DOTALL) if isinstance(item, Quoted) else None
-    return found[1] if found else ""
+    """The characters of a string without its quotes and flags; empty for other items."""
+    match = re.fullmatch(r'"(.*)"i?', item.text, re.DOTALL) if isinstance(item, Quoted) else None
+    return match[1] if match else ""
 
 
 def _no_space(outline: Outline, entry: OutlineEntry, items: Sequence[Item]) -> Iterator[Finding]:
@@ -75,12 +75,12 @@ def _no_space(outline: Outline, entry: OutlineEntry, items: Sequence[Item]) -> I
 
 def _edge_space(outline: Outline, items: Sequence[Item]) -> Iterator[Finding]:
     """White space with which an action begins or ends."""
-    own = _before_step(items)
-    if not own:
+    action = _before_step(items)
+    if not action:
         return
     white = r"(?:\s|\\n|\\t|\\r)+"
-    for item, pattern, where in ((own[0], rf"^{white}", "begins"), (own[-1], rf"{white}$", "ends")):
-        if re.search(pattern, _words(item)) and (where == "begins" or len(own) < len(items)):
+    for item, pattern, where in ((action[0], rf"^{white}", "begins"), (action[-1], rf"{white}$", "ends")):
+        if re.search(pattern, _words(item)) and (where == "begins" or len(action) < len(items)):
             yield Finding(
                 "edge-space",
                 f"this action {where} with white space",
@@ -90,7 +90,7 @@ def _edge_space(outline: Outline, items: Sequence[Item]) -> Iterator[Finding]:
 
 
 def _swapped(outline: Outline, entry: OutlineEntry) -> Iterator[Finding]:
-    """Arguments in another order than the parameters that bear their names."""
+    """Arguments in another order than the parameters named after them."""
     templates = {d.name: d for d in reversed(outline.definitions) if d.kind == RULE and d.params}
     for name in names_in(entry.options):
         template = templates.get(name.text)
@@ -106,18 +106,18 @@ def _swapped(outline: Outline, entry: OutlineEntry) -> Iterator[Finding]:
             yield Finding(
                 "swapped-arguments",
                 f"'{template.name}' takes {{{', '.join(template.params)}}}, here it is given {{{', '.join(given)}}}",
-                f"write `{template.name}{{{right}}}`; if it is meant as it is, name its parameters otherwise",
+                f"write `{template.name}{{{right}}}`; if it is right as it is, rename the parameters",
                 outline.span(name),
             )
 
 
 def _named_for(param: str, argument: str) -> bool:
-    """Whether a parameter is named for an argument: ``i`` or ``item`` for ``ITEM``."""
+    """Whether a parameter is named after an argument: ``i`` or ``item`` for ``ITEM``."""
     return argument.lower().startswith(param.rstrip("0123456789_"))
 
 
 def _slot_for_parameter(outline: Outline, entry: OutlineEntry, items: Sequence[Item]) -> Iterator[Finding]:
-    """A slot where the parameter belongs that every use of the rule gives that slot."""
+    """A slot used instead of the parameter to which all calls pass that slot."""
     uses = [name.args for d in outline.definitions for name in names_in(d.options) if name.text == entry.name]
     for i, param in enumerate(entry.params):
         given = {spelled(args[i]) for args in uses if args and i < len(args)}
@@ -127,8 +127,8 @@ def _slot_for_parameter(outline: Outline, entry: OutlineEntry, items: Sequence[I
             if isinstance(item, Name) and {item.text} == given:
                 yield Finding(
                     "slot-for-parameter",
-                    f"{item.text} may be another one here than '{param}'",
-                    f"write {param}; or, where another one is meant, `another{{{item.text}, {param}}}`",
+                    f"{item.text} may have another value here than '{param}'",
+                    f"write {param}; or, if another value is meant, `another{{{item.text}, {param}}}`",
                     outline.span(item),
                 )
 
@@ -146,20 +146,20 @@ def _other_comment(entry: OutlineEntry, comments: dict[str, str], actions: Colle
 
 
 def _misplaced_step(outline: Outline, items: Sequence[Item]) -> Iterator[Finding]:
-    """A `_STEP` right behind another, or before all text."""
+    """A `_STEP` right after another, or before all text."""
     steps = [i for i, item in enumerate(items) if _is_step(item)]
     for i in steps:
         if i and _is_step(items[i - 1]):
             yield Finding(
                 "misplaced-step",
-                "_STEP stands twice: after the first, an empty action would follow",
-                "leave one of them out",
+                "_STEP occurs twice: after the first, an empty action would follow",
+                "remove one of them",
                 outline.span(items[i]),
             )
     if steps and steps[0] == 0 and _writes(items):
         yield Finding(
             "misplaced-step",
-            "_STEP stands before the action's text, which it should end",
+            "_STEP comes before the action's text, but should end it",
             f"write `{' '.join(map(spelled, [*items[1:2], *items[:1], *items[2:]]))}`",
             outline.span(items[0]),
         )
@@ -176,14 +176,14 @@ def _outside_brackets(
     if rest:
         yield Finding(
             "misplaced-step",
-            f"'{items[0].text}' stands for the whole action here, not for what comes after _STEP",
-            f"bracket what may follow: `_STEP ({' '.join(rest)} | {spelled(items[0])})`",
+            f"'{items[0].text}' is an alternative to the whole action here, not to what comes after _STEP",
+            f"put what may follow in brackets: `_STEP ({' '.join(rest)} | {spelled(items[0])})`",
             outline.span(items[0]),
         )
 
 
 def _alias_for_step(outline: Outline, entry: OutlineEntry, actions: Collection[str]) -> Iterator[Finding]:
-    """``-> name`` where another action is meant to follow: it is an alias, which has no effect."""
+    """``-> name`` where another action should follow: it is an alias, which has no effect."""
     text = outline.source.text
     for at in entry.options.aliases:
         found = re.compile(r"->\s*([a-z_]\w*)").match(text, at)

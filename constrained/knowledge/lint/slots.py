@@ -1,4 +1,4 @@
-"""Slots: the values bound to them, and their keys."""
+"""Find mistakes in the values bound to slots, and slots with values by key but without a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from constrained.knowledge.lint.finding import Finding
 
 
 def bindings(grammar: Grammar, outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is wrong with the `values` that the slots are to be bound to, if any are given."""
+    """Mistakes in the values to which the slots should be bound, if any are given."""
     if not values:
         return
     declared = {name for name in outline.declared if name != STEP}
@@ -37,7 +37,7 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping[str, Any]) -> I
             yield Finding(
                 "empty-slot",
                 f"slot {name} is bound to nothing",
-                "nothing, if nothing is there; else bind its values",
+                "nothing, if that is right; else bind its values",
                 outline.declared[name],
             )
         elif name in declared:
@@ -57,10 +57,10 @@ def _used(grammar: Grammar, name: str) -> bool:
 
 
 def without_key(outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Slots with lists by key, where no template argument follows that could be the key."""
+    """Uses of slots with values by key without a template argument after them that could be the key."""
     by_key = {name for name, value in values.items() if isinstance(value, Mapping) and value}
     for definition in outline.definitions:
-        with_key: set[int] = set()  # arguments (by identity) that another one follows
+        with_key: set[int] = set()  # arguments (by identity) followed by another
         for name in names_in(definition.options):
             with_key.update(id(arg) for arg in (name.args or ())[:-1])
             if name.text in by_key and id(name) not in with_key:
@@ -68,7 +68,7 @@ def without_key(outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding
                 yield Finding(
                     "slot-without-key",
                     f"slot {slot} has values by key, but nothing after it says which key",
-                    f"hand it to a template, its key behind it: `rule{{{slot}, r}}`; or bind {slot} to one list",
+                    f"pass it to a template, followed by its key: `rule{{{slot}, r}}`; or bind {slot} to one list",
                     outline.span(name),
-                    why=f"of {slot}'s lists, the one that belongs to the argument after it is used; here there is none",
+                    why=f"the argument after {slot} selects one of its lists; here there is no argument",
                 )

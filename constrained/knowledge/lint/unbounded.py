@@ -1,4 +1,4 @@
-"""Unbounded repeats and recursion, by which a text can run on until the token limit cuts it off."""
+"""Find unbounded repeats and recursion, with which a text can continue until the token limit cuts it off."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from constrained.knowledge.lint.finding import KINDS, Finding
 
 _LOW = {"*": 0, "+": 1}
 _BOUND = 200
-"""The bound that fixes suggest."""
+"""The bound suggested in fixes."""
 _SHOWN = 40
-"""Characters of a group that a message repeats."""
+"""How many characters of a group a message quotes."""
 
 
 def endless(outline: Outline, names: set[str], definitions: Mapping[str, Definition]) -> Iterator[Finding]:
-    """Unbounded repeats in what `names` stand for, at the place of each."""
+    """Unbounded repeats in the definitions of `names`."""
     for options in outline.ignored:
         yield _ignored(options, outline)
     ignored = {name.text for options in outline.ignored for name in names_in(options)}
@@ -50,14 +50,14 @@ def _ignored(options: Options, outline: Outline) -> Finding:
     return Finding(
         "endless-text",
         f"%ignore admits {_shown(first)} any number of times, between all tokens",
-        'write the spaces where they belong, as in `"a" " "? "b"`, and take out the %ignore',
+        'write the spaces where they belong, as in `"a" " "? "b"`, and remove the %ignore',
         outline.span(first),
         why=f"{KINDS['endless-text'].why}; whitespace is where models get stuck most",
     )
 
 
 def _unbounded(options: Options) -> Iterator[tuple[Quoted | Repeated, str]]:
-    """The regular expressions and repeats that may match without end, each as a message shows it."""
+    """The regular expressions and repeats without a bound, each with its text for a message."""
     for item in walk(options):
         if isinstance(item, Quoted) and item.text[0] == "/" and bounded_pattern(item.text) != item.text:
             yield item, item.text
@@ -81,12 +81,12 @@ def _repeats(entry: OutlineEntry, outline: Outline) -> Iterator[Finding]:
             fix = f"bound it: `{once}~{item.low}..{_BOUND}`"
             yield Finding("endless-text", f"{shown} may be written without end", fix, span)
         elif not _takes_steps(inner, outline):
-            fix = f"if there is a natural most, say so: `{once}~{item.low}..20`"
-            yield Finding("endless-list", f"the list {shown} has no greatest length", fix, span)
+            fix = f"if there is a natural maximum, state it: `{once}~{item.low}..20`"
+            yield Finding("endless-list", f"the list {shown} has no maximum length", fix, span)
 
 
 def _takes_steps(item: Item, outline: Outline) -> bool:
-    """Whether some action ends within `item`: then the repeat is a plan, not a text."""
+    """Whether an action ends within `item`: then its repeat is a plan, not a text."""
     names = [item.text] if isinstance(item, Name) else []
     if isinstance(item, Group):
         names = [name.text for name in names_in(item.options)]
@@ -104,7 +104,7 @@ _PIECE = re.compile(
 
 
 def bounded_pattern(pattern: str) -> str:
-    """A regular expression with its unbounded repeats bounded; the same text if it has none."""
+    """A regular expression with bounds on its unbounded repeats; the same text if it has none."""
 
     def bound(found: re.Match[str]) -> str:
         if found["open"]:
@@ -138,7 +138,7 @@ def _imported(imported: OutlineEntry, definition: Definition | None) -> Iterator
 
 
 def nesting(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
-    """Rules that lead back to themselves within one action, each circle once."""
+    """Rules that lead back to themselves within one action, each cycle once."""
     order = {name: i for i, name in enumerate(outline.by_name) if name in reached}
     for component in cyclic_components(_calls_inside_actions(rules)):
         circle = sorted((name for name in component if name in order), key=order.__getitem__)
@@ -149,16 +149,15 @@ def nesting(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> I
         by = f", by way of {', '.join(others[:4])}{more}" if others else ""
         yield Finding(
             "endless-list",
-            f"'{name}' can hold itself again and again within one text{by}",
-            "nothing, if that is meant; else write the depth or the length that is enough, as in "
-            '`item ("," item)~0..9`',
+            f"'{name}' can contain itself any number of times within one text{by}",
+            'nothing, if that is meant; else write as many levels or items as are enough: `item ("," item)~0..9`',
             outline.span_of(name),
-            why="a text can nest, or go on, without a bound; only the token limit ends a model that doesn't stop",
+            why="a text can nest, or continue, without a bound; only the token limit ends a model that doesn't stop",
         )
 
 
 def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
-    """Rule -> the rules that may be read before its action ends, those that its arguments call included."""
+    """Rule -> the rules that may be read before its action ends, including those in its arguments."""
     instances = write_out_instances(rules, every=True)
 
     def may_end_action(rule: str, found: Mapping[str, bool]) -> bool:
@@ -175,12 +174,12 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
 
 
 def _template(name: str) -> str:
-    """The template that a rule is an instance of; any other rule as it is."""
+    """The template of which a rule is an instance; other rules as they are."""
     return name.split("$of")[0]
 
 
 def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
-    """The nodes of a body before its action ends, calls without their arguments; rules in `ending` may end it."""
+    """The nodes of a body before its action ends, without the arguments of calls; rules in `ending` may end it."""
     if isinstance(node, nodes.Seq):
         for item in node.items:
             yield from _before_step(item, ending)

@@ -1,7 +1,7 @@
-"""Text that a tokenizer has no tokens for.
+"""Find text for which a tokenizer has no tokens.
 
-A text is written token by token, and a token may begin before a literal and end after it. So a literal counts as
-unwritable only if no tokens cover it, however they overlap its ends.
+A text is written token by token, and a token may begin before a literal and end after it. So a literal is unwritable
+only if no tokens cover it, however they overlap its ends.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from constrained.knowledge.lint.refused import node_of
 from constrained.knowledge.unordered import UnorderedActions
 
 _TRIED = 2000
-"""Characters of a set that are tried before it counts as writable."""
+"""Characters of a set that are tried before the set counts as writable."""
 
 
 class Tokens:
-    """What a vocabulary's tokens can cover. `all_bytes`: every byte is a token, so every text can be written."""
+    """Which texts a vocabulary's tokens can cover. `all_bytes`: all bytes are tokens, so all texts can be written."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
@@ -37,7 +37,7 @@ class Tokens:
         self.all_bytes = all(bytes((b,)) in self._tokens for b in range(256))
 
     def gap(self, data: bytes) -> int | None:
-        """How many bytes of `data` tokens can cover from its beginning; None if all."""
+        """The number of bytes at the beginning of `data` that tokens can cover; None if they cover it all."""
         if self.all_bytes or not data or data in self._joined:
             return None
         reached = {0} | {i for i in range(1, min(len(data), self._longest)) if data[:i] in self._tails}
@@ -53,7 +53,7 @@ class Tokens:
 
     @cached_property
     def _joined(self) -> bytes:
-        """All tokens with a byte between them that is in no UTF-8 text."""
+        """All tokens, separated by a byte that no UTF-8 text has."""
         return b"\xff".join(self._tokens)
 
     @cached_property
@@ -88,9 +88,9 @@ def unwritable(
 def never_whole(
     grammar: Grammar, knowledge: ActionKnowledge | None, outline: Outline, tokens: Tokens, tokenizer: str, start: str
 ) -> Iterator[Finding]:
-    """Actions, or whole texts, that no sequence of tokens can write, though each literal could be.
+    """Actions, or whole texts, that no sequence of tokens can write, though each of their literals can be written.
 
-    This is exact: the engine's own search for tokens up to the end. It needs values for all slots.
+    This is exact, as the engine searches for the tokens. It needs values for all slots.
     """
     if tokens.all_bytes or grammar.unbound():
         return
@@ -105,7 +105,7 @@ def never_whole(
         except VocabularyError:
             yield Finding(
                 "unwritable-text",
-                f"no text of '{rule}' can be written: no row of {tokenizer}'s tokens spells one out",
+                f"no text of '{rule}' can be written: no sequence of {tokenizer}'s tokens spells one",
                 "word it so that tokens end where its parts do, or use a tokenizer with byte tokens",
                 outline.span_of(rule),
             )
@@ -122,7 +122,7 @@ def _finding(what: str, character: str, tokenizer: str, span: SourceSpan) -> Fin
 
 
 def _missing(node: Node, tokens: Tokens) -> list[str]:
-    """A character of every literal, and of every set, that tokens can't cover; each once."""
+    """A character of each literal and each set that tokens can't cover; each once."""
     found: set[str] = set()
     for part in nodes.walk(node):
         match part:
@@ -147,7 +147,7 @@ def _character(data: bytes, at: int) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts among a slot's values."""
+    """The texts in a slot's values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

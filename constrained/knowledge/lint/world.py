@@ -1,4 +1,4 @@
-"""What the `//:` lines of a file say, taken together: facts that nothing makes true, tells or needs."""
+"""Find mistakes in the `//:` lines of a file: facts that nothing makes true, tells or needs, and faults of policies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
 
 
 class _Uses:
-    """Where each fact of a world is made, told, and asked for."""
+    """Where the facts of a world are made, told, and asked for."""
 
     def __init__(self, world: World):
         self.world = world
@@ -67,9 +67,9 @@ class _Uses:
         conditions += self.world.wording.conditions()
         for action in self.domain.actions:
             conditions += [action.precondition, *(effect.condition for effect in action.effects)]
-        own = any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
-        own = own or (bool(self.initial) and not world.goals)
-        self.elsewhere = not own  # what holds at the start is said by problems in other files
+        has_problem = any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
+        has_problem = has_problem or (bool(self.initial) and not world.goals)
+        self.elsewhere = not has_problem  # the initial facts are in other files
         self.asked = {literal.predicate for condition in conditions for literal in literals_in(condition)}
 
     def never_true(self) -> Iterator[Finding]:
@@ -92,7 +92,7 @@ class _Uses:
                     )
 
     def without_use(self) -> Iterator[Finding]:
-        """Facts that actions change, or that are declared, and that nothing asks for and no answer tells."""
+        """Facts that are changed or declared, but that nothing asks for and no answer tells."""
         used = self.asked | self.told | self.world.kinds
         for predicate in self.domain.predicates:
             if predicate in used or (self.elsewhere and predicate not in self.changed):
@@ -102,7 +102,7 @@ class _Uses:
             yield Finding(
                 "fact-without-use",
                 f"{spelled} {what} asks for it, and no answer tells it",
-                "leave it out, or name it in a `needs`, a `goal` or the condition of a `tells`",
+                "remove it, or use it in a `needs`, a `goal` or the condition of a `tells`",
                 self.world.spans[f"fact {predicate}"],
             )
 
@@ -114,12 +114,12 @@ class _Uses:
                 yield Finding(
                     "never-told",
                     f"{self.domain.spell(predicate)} is unknown, and no answer tells it",
-                    'say which answer does: `//: tells ... by "..."`; or leave the `maybe` out, if it is known',
+                    'say which answer tells it: `//: tells ... by "..."`; or remove the `maybe` if it is known',
                     maybe.span,
                 )
 
     def not_written(self) -> Iterator[Finding]:
-        """Arguments that an action changes facts of, and that its text doesn't say."""
+        """Arguments of changed facts that the action's text doesn't determine."""
         for action in self.domain.actions:
             written = set(self.world.commands[action.name])
             for parameter in action.parameters:
@@ -133,7 +133,7 @@ class _Uses:
 
 
 def _needed(condition: Condition) -> Iterable[str]:
-    """Predicates that must hold of something for the condition to hold."""
+    """The predicates that must be true of some objects for the condition to hold."""
     match condition:
         case Literal(predicate, _, True):
             return [predicate]
@@ -149,7 +149,7 @@ def _needed(condition: Condition) -> Iterable[str]:
 
 
 def _open(action: Action) -> set[str]:
-    """The parameters that effects name, and that no fact of the precondition does."""
+    """The parameters that effects use but no fact of the precondition does."""
     changed = {term for effect in action.effects for term in effect.literal.terms if term.startswith("?")}
     said = {term for literal in literals_in(action.precondition) if literal.positive for term in literal.terms}
     return changed - said

@@ -125,15 +125,9 @@ class Expression:
         The condition holds for calls without the argument.
     """
 
-    def __init__(
-        self,
-        tree: ParseTree,
-        text: str = "",
-        words: str = "",
-        at: tuple[int, int] | None = None,
-        if_given: bool = False,
-    ):
-        self.tree, self.text, self.words, self.at, self.if_given = tree, text, words, at, if_given
+    def __init__(self, tree: ParseTree, text: str = "", at: tuple[int, int] | None = None, if_given: bool = False):
+        self.tree, self.text, self.at, self.if_given = tree, text, at, if_given
+        self.words = ""
         self.names = frozenset(_free(tree))
         self.calls = frozenset(str(part.children[0]) for part in tree.parts() if part.data == "call")
 

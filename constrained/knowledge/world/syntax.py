@@ -18,7 +18,6 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from constrained.errors import GrammarError
 from constrained.grammar.lark_tokens import Comment, comments
 from constrained.grammar.source import Source
-from constrained.limits import DEFAULT, Limits
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def rules_below(
         yield statement, lines.get(line + 1)
 
 
-def parse_world(source: Source, limits: Limits = DEFAULT) -> list[ParseTree]:
+def parse_world(source: Source) -> list[ParseTree]:
     """The statements of a file's `//:` lines, each with line and column.
 
     Raises

@@ -81,7 +81,7 @@ def test_what_still_holds_and_what_shows_something_new():
         ("//: means a(t) if held(t)\n//: means a(t, p) if in(t, p)", "`a` has 1 arguments elsewhere"),
         ('//: shows "A: " for 1.5 of held(t): "{t}"', "1.5 is not a number of entries"),
         ("//: means a(t) if held(t)\n//: again a(t)", "a is not a declared fact"),
-        ("//: maybe hot(t) if asks hot(t)", "`asks` stands in"),
+        ("//: maybe hot(t) if asks hot(t)", "may have `asks`"),
         ('//: shows "A: " for held(t): "{x}"', "nothing says which `x` is meant"),
     ],
 )
