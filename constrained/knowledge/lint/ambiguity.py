@@ -120,9 +120,19 @@ def _compare_all(
         if all(_same_everywhere(state.grammar.rules[name]) for name in (earlier, later)):
             told.add((earlier, later))
         for kind, first, second, text in _compare(earlier, openings[earlier], later, openings[later], work):
-            if (kind, first, second) not in told:
-                told.add((kind, first, second))
-                yield (_same if kind == SAME else _prefix)(where, first, second, text, outline)
+            if (kind, first, second) in told:
+                continue
+            told.add((kind, first, second))
+            if kind == SAME:
+                message = f"{where}, '{first}' and '{second}' can both be written `{text}`"
+                fix = "word one of them differently, or join them into one rule"
+                yield Finding("ambiguous-actions", message, fix, outline.span_of(second))
+            else:
+                message = f"{where}, `{text}` is a whole '{first}', and '{second}' begins with it"
+                fix = (
+                    f'end \'{first}\' with another character, as in `"..." "." _STEP`, or word one of them differently'
+                )
+                yield Finding("action-begins-another", message, fix, outline.span_of(second))
 
 
 def _same_everywhere(rule: Rule) -> bool:
@@ -164,24 +174,6 @@ def _head(state: State) -> bytes:
     return bytes((byte,)) + after.forced_text()
 
 
-def _same(where: str, first: str, second: str, text: str, outline: Outline) -> Finding:
-    return Finding(
-        "ambiguous-actions",
-        f"{where}, '{first}' and '{second}' can both be written `{text}`",
-        "word one of them differently, or join them into one rule",
-        outline.span_of(second),
-    )
-
-
-def _prefix(where: str, first: str, second: str, text: str, outline: Outline) -> Finding:
-    return Finding(
-        "action-begins-another",
-        f"{where}, `{text}` is a whole '{first}', and '{second}' begins with it",
-        f'close \'{first}\' with a character of its own, as in `"..." "." _STEP`, or word one of them differently',
-        outline.span_of(second),
-    )
-
-
 def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Finding]:
     """Actions with a text that begins with another of their texts, as `desk 10` begins with `desk 1`."""
     unordered = UnorderedActions(state.grammar, state.graph)
@@ -192,7 +184,7 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
         if whole is not None:
             text, end = whole
             steps = ((bytes((byte,)), after) for byte in distinct_bytes(end) if (after := end.step(byte)) is not None)
-            longer = min((text + byte + _shortest(after, work) for byte, after in steps), key=len)
+            longer = min((text + byte + _shortest_end(after, work) for byte, after in steps), key=len)
             yield Finding(
                 "open-ended-action",
                 f"`{_decoded(text)}` is a whole '{name}', and so is `{_decoded(longer)}`, which begins with it",
@@ -201,7 +193,7 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
             )
 
 
-def _shortest(state: State, work: _Work) -> bytes:
+def _shortest_end(state: State, work: _Work) -> bytes:
     """A shortest text that completes `state`; every state has one."""
     return next(text for text, end in _walk(state, work) if end.accepting)
 

@@ -18,7 +18,7 @@ from constrained.grammar.lark_reader import LarkRules
 from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.lint import actions, names, productivity, refused, slips, slots, unbounded, unwritable
+from constrained.knowledge.lint import actions, names, productivity, refused, slips, unbounded, unwritable
 from constrained.knowledge.lint import world as worlds
 from constrained.knowledge.lint.ambiguity import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding
@@ -232,8 +232,8 @@ class _Check:
     def bind(self, grammar: Grammar, outline: Outline) -> bool:
         """Bind the slots to the values; returns whether that was possible."""
         checked, before = self.checked, len(self.checked.findings)
-        self.add_all(lambda: slots.bindings(grammar, outline, self.values))
-        self.add_all(lambda: slots.without_key(outline, self.values))
+        self.add_all(lambda: names.bindings(grammar, outline, self.values))
+        self.add_all(lambda: names.without_key(outline, self.values))
         if self.values and not any(f.severity == ERROR for f in checked.findings[before:]):
             try:
                 checked.grammar = bound = grammar.bind(**self.values)

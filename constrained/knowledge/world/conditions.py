@@ -13,8 +13,7 @@ from constrained.errors import GrammarError
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import ParseTree
-from constrained.knowledge.world.wording import ASKS
-from constrained.knowledge.world.world import World, join
+from constrained.knowledge.world.world import ASKS, World, join
 from constrained.planning.model import (
     ALWAYS,
     ROOT,

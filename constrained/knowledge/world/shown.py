@@ -12,8 +12,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 
 from constrained.knowledge.world.known import Known
-from constrained.knowledge.world.wording import ASKS, Piece, Shows, Where
-from constrained.knowledge.world.world import every_part, join
+from constrained.knowledge.world.world import ASKS, Piece, Shows, Where, every_part, join
 from constrained.planning.facts import Fact
 from constrained.planning.model import Condition, Literal, Parameter, Quantified, free_variables, negated
 from constrained.planning.wording import fact_lines

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from constrained.knowledge.world.conditions import Conditions, Scope, bound_by, plain
 from constrained.knowledge.world.syntax import ParseTree
-from constrained.knowledge.world.wording import Again, Means, Piece, Shows, Where, Wording
+from constrained.knowledge.world.world import Again, Means, Piece, Shows, Where, Wording
 from constrained.planning.model import ALWAYS, ROOT, Literal, literals_in
 
 _HOLE = re.compile(r"\{\s*([A-Za-z_][\w-]*)\s*(,?)\s*(\.\.\.)?\s*\}")

@@ -350,7 +350,7 @@ CASES = [
         actions('go: "stop it" _STEP stop'),
         (5, 1, 3),
         "at the start, `stop` is a whole 'stop', and 'go' begins with it",
-        'close \'stop\' with a character of its own, as in `"..." "." _STEP`, or word one of them differently',
+        'end \'stop\' with another character, as in `"..." "." _STEP`, or word one of them differently',
         actions('go: "go" _STEP stop'),
     ),
     Case(
