@@ -184,7 +184,7 @@ def test_a_plan_is_made_of_tools():
         (OPENAI, {"follow": 5}, "follow: 5 is not a mapping"),
         (OPENAI, {"follow": {"now": 5}}, "5 is not a list of tools"),
         ([{"name": "a", "parameters": {"properties": {"b": {"x-slot": "B"}}}}], {}, "nothing says what results tell"),
-        (OPENAI, {"call_format": "NAME()"}, "no format of calls"),
+        (OPENAI, {"call_format": "NAME()"}, "not a format of calls"),
         (OPENAI, {"whitespace": "much"}, "no white space named 'much'"),
     ],
 )
