@@ -159,13 +159,9 @@ def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     """Whether some finite text can be derived from `node`, by whether it can be from a rule."""
 
     def leaf(node: Node) -> bool:
-        if isinstance(node, Members):
-            return node.of.fit(lambda part: is_productive(part, rule_is))
-        return (
-            not isinstance(node, nodes.Call)
-            or rule_is(node.rule)
-            and all(is_productive(arg, rule_is) for arg in node.args)
-        )
+        if isinstance(node, nodes.Call):
+            return rule_is(node.rule) and (not node.args or all(is_productive(arg, rule_is) for arg in node.args))
+        return not isinstance(node, Members) or node.of.fit(lambda part: is_productive(part, rule_is))
 
     return fold(node, leaf, all, any, optional_repeat)
 
@@ -218,36 +214,40 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    on_stack: set[str] = set()
     out: list[list[str]] = []
+    finished = len(edges)  # the index of what is in a component already: above all others
     for root in edges:
         if root in index:
             continue
         work = [(root, iter(edges[root]))]
         index[root] = lowest[root] = len(index)
         stack.append(root)
-        on_stack.add(root)
         while work:
             name, rest = work[-1]
+            low = lowest[name]
             for other in rest:
-                if other in on_stack:
-                    lowest[name] = min(lowest[name], index[other])
-                elif other not in index and other in edges:
+                at = index.get(other)
+                if at is not None:
+                    if at < low:
+                        low = at
+                elif other in edges:
+                    lowest[name] = low
                     index[other] = lowest[other] = len(index)
                     stack.append(other)
-                    on_stack.add(other)
                     work.append((other, iter(edges[other])))
                     break
             else:
                 work.pop()
-                if work:
-                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[name])
-                if lowest[name] == index[name]:
-                    found: list[str] = []
-                    while not found or found[-1] != name:
-                        found.append(stack.pop())
-                    on_stack.difference_update(found)
-                    out.append(found[::-1])
+                if work and low < lowest[work[-1][0]]:
+                    lowest[work[-1][0]] = low
+                if low == index[name]:
+                    first = len(stack) - 1
+                    while stack[first] != name:
+                        first -= 1
+                    found = stack[first:]
+                    del stack[first:]
+                    index.update(dict.fromkeys(found, finished))
+                    out.append(found)
     return out
 
 

@@ -87,6 +87,14 @@ def written_offset(literal: Quoted, at: int) -> int:
     return 1 + last + at - done
 
 
+def plain_text(literal: Quoted) -> bytes:
+    """Return the text of a string without flags; empty if something is wrong with it, which `literal_node` tells."""
+    try:
+        return unescape(literal.text[1:-1], regex=False).encode()
+    except (Fault, UnicodeEncodeError):
+        return b""
+
+
 def literal_node(literal: Quoted, limits: Limits) -> Node:
     """Return the texts of a literal; Fault if it has none."""
     text, flags = parts(literal)

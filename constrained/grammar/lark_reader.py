@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 from constrained.errors import GrammarError
@@ -64,6 +64,8 @@ class LarkRules:
     definitions : dict of str to Definition
         What the rules were read from, by name.
     limits : Limits
+    looks : bool
+        Some token may look around (see `token_contexts`).
     """
 
     source: Source
@@ -71,6 +73,7 @@ class LarkRules:
     slots: frozenset[str]
     definitions: dict[str, Definition]
     limits: Limits = DEFAULT
+    looks: bool = True
 
 
 def read_lark(
@@ -87,8 +90,9 @@ def read_lark(
     try:
         faults = Faults() if faults is None else faults
         definitions, ignored = load(source, limits, faults, statements)
-        rules, slots = _Reader(source, definitions, ignored, limits, faults).read()
-        return LarkRules(source, rules, slots, definitions, limits)
+        reader = _Reader(source, definitions, ignored, limits, faults)
+        rules, slots = reader.read()
+        return LarkRules(source, rules, slots, definitions, limits, reader.looks)
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner groups as rules") from None
 
@@ -110,14 +114,16 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
         raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
     whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
     try:
-        rules_of_chars, whole, asking = resolve_tokens(rules, whole, limits)
-        prepared = _without_left_recursion(rules_of_chars, limits)
+        asking: list[Token] = []
+        if read.looks:
+            rules, whole, asking = resolve_tokens(rules, whole, limits)
+        prepared = _without_left_recursion(rules, limits)
         productive = productive_rules(prepared)
         prepared = trim(prepared, productive)
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
     except LeftRecursion as error:
-        rule = rules.get(error.rule.split("$")[0], rules[start])  # other names are made of its own
+        rule = read.rules.get(error.rule.split("$")[0], read.rules[start])  # other names are made of its own
         what = f"rule '{rule.name}' is left-recursive, and the left recursion can't be eliminated"
         raise source.error(what, error.hint, *_place(source, rule)) from None
     readable = is_productive(whole, productive.__contains__)
@@ -131,7 +137,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
         raise source.error(
             f"no text of '{start}' can ever be complete: every way through it leads back to itself",
             "give the cycle an end, such as an action without _STEP or an empty alternative",
-            *_place(source, rules[start]),
+            *_place(source, read.rules[start]),
         )
     return prepared, whole
 
@@ -181,6 +187,11 @@ class _Reader:
                 self.rules[IGNORED] = Rule(IGNORED, gap)
                 self.gap = Call(IGNORED) if find(gap, Token) else gap  # `token_contexts` writes a rule once for all
 
+    @property
+    def looks(self) -> bool:
+        """Whether a rule may have a token that looks around; what is ignored is such a token, too."""
+        return self.gap is not None or self.terminals.looking
+
     def ignored(self, definition: Definition) -> Node:
         """Return what is ignored of a terminal: as in all of lark's lexers, the longest that it can read."""
         node = self.terminals.node(definition)
@@ -211,10 +222,10 @@ class _Reader:
         return self.rules, self.slots
 
     def rule(self, definition: Definition, given: Mapping[str, str], name: str) -> None:
-        alternatives = [_BodyReader(self, definition, body, given).read() for body in definition.bodies]
-        params = tuple(p for p in definition.params if p not in given)
-        line = definition.span.line if definition.scope.source is self.source else None
-        self.rules[name] = Rule(name, nodes.alt(alternatives), params, line)
+        bodies = [_BodyReader(self, definition, body, given).read() for body in definition.bodies]
+        params = tuple(p for p in definition.params if p not in given) if given else definition.params
+        line = self.source.line_column(definition.at)[0] if definition.scope.source is self.source else None
+        self.rules[name] = Rule(name, bodies[0] if len(bodies) == 1 else nodes.alt(bodies), params, line)
         for param in definition.params:
             if param in self.definitions:
                 hint = "give the parameter another name"
@@ -235,6 +246,7 @@ class _BodyReader:
         self.reader, self.definition, self.body, self.given = reader, definition, body, given
         self.templates, self.definitions = reader.templates, reader.definitions
         self.gap = reader.gap
+        self.item: Callable[[Item], Node] = self.kept_going if reader.faults.every else self.node
 
     def read(self) -> Node:
         return self.options(self.body.options)
@@ -252,14 +264,14 @@ class _BodyReader:
             return self.item(items[0])
         return nodes.seq([self.item(item) for item in items])
 
-    def item(self, item: Item) -> Node:
-        if not self.reader.faults.every:
-            return self.node(item)
+    def kept_going(self, item: Item) -> Node:
+        """Return what an item reads; the empty text, and the error among the faults, if something is wrong with it."""
         with self.reader.faults:
             return self.node(item)
         return nodes.EMPTY
 
     def node(self, item: Item) -> Node:
+        """Return what an item reads."""
         if isinstance(item, Name):
             return self.name(item)
         if isinstance(item, (Quoted, Range)):
@@ -274,6 +286,10 @@ class _BodyReader:
         return node if self.gap is None else nodes.seq([self.gap, node])
 
     def name(self, item: Name) -> Node:
+        if item.args is None and not self.definition.params:  # the usual case: a rule's name
+            called = self.definitions.get(self.body.scope.full(item.text))
+            if called is not None and not called.terminal and not called.params:
+                return Call(called.name)
         if item.text in self.given or item.args is not None:
             return self.template(item)
         if item.text in self.definition.params:

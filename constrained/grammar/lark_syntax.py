@@ -19,6 +19,8 @@ _REPEATS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+":
 
 _VALUES = frozenset(("rule", "terminal", "string", "regex"))
 _COUNTED = frozenset(("operator", "~"))
+_PARTED = frozenset(("{", ".."))
+"""Kinds of token that go on with a value of several tokens."""
 
 LINES = "a line goes on only before `|`, or after a backslash at its end"
 
@@ -311,14 +313,20 @@ class _Parser:
         outer: list[tuple[Options, int]] = []
         items: list[Item] = []
         options = Options([items], [])
-        kinds = self.kinds
+        kinds, texts, starts = self.kinds, self.texts, self.starts
         while True:
-            kind = kinds[self.at]
+            at = self.at
+            kind = kinds[at]
             if kind in _VALUES:
-                value = self.value()
+                value: Value
+                if kind == "regex" or kinds[at + 1] in _PARTED:
+                    value = self.value()
+                else:  # the usual case
+                    value = Quoted(texts[at], starts[at]) if kind == "string" else Name(texts[at], starts[at])
+                    self.at = at + 1
                 items.append(self.repeated(value) if kinds[self.at] in _COUNTED else value)
             elif kind == "|":
-                self.at += 1
+                self.at = at + 1
                 items = []
                 options.items.append(items)
             elif kind in ("(", "["):

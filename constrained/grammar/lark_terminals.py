@@ -11,7 +11,7 @@ from functools import partial
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Lazy, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
-from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
+from constrained.grammar.lark_literals import Fault, branches, literal_node, plain_text, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
 from constrained.grammar.source import SourceSpan
@@ -22,18 +22,26 @@ _SHARED, _NESTED = 2_000, 20
 """A terminal of more pieces, or of parts nested deeper, becomes a rule: terminals that double each other stay
 small, and long chains of them flat."""
 
+_PLAIN = frozenset((Literal, nodes.Chars, nodes.Choices, nodes.Seq, nodes.Alt, nodes.Repeat))
+"""Types of node that neither look around nor end early."""
+
 
 class Terminals:
-    """Reads terminals when they are asked for, their parts first. `rules`: the terminals that became rules."""
+    """Reads terminals when they are asked for, their parts first.
+
+    `rules`: the terminals that became rules. `looking`: whether some token that was read looks around.
+    """
 
     def __init__(self, limits: Limits, faults: Faults):
         self.limits, self.faults = limits, faults
         self.rules: dict[str, Rule] = {}
+        self.looking = False
         self._patterns = 0  # characters of regular expressions
         self._branches: dict[Definition, list[Node]] = {}
         self._nodes: dict[Definition, Node] = {}
         self._sizes: dict[Definition, int] = {}
         self._depths: dict[Definition, int] = {}
+        self._strings: dict[str, bytes] = {}  # what strings without flags say; empty for those that say it wrongly
         self._looks: dict[Definition, partial] = {}  # terminals that look around -> makes an error there
 
     def node(self, definition: Definition) -> Node:
@@ -45,6 +53,7 @@ class Terminals:
         if node is None:
             node = self._nodes[definition] = _end_early(nodes.alt(self._branches[definition]))
         if definition in self._looks and looks(node):
+            self.looking = True
             return Token(node, definition.name, self._looks[definition])
         return node
 
@@ -54,9 +63,18 @@ class Terminals:
 
     def literal(self, item: Quoted | Range, definition: Definition, body: Body) -> Node:
         """Return the texts of a string, regular expression or range, with its span."""
+        text = item.text
+        data = self._strings.get(text)
+        if data is None and text[0] == text[-1] == '"' and isinstance(item, Quoted):  # no flags
+            data = self._strings[text] = plain_text(item)
+        if data:
+            return Literal(data, SourceSpan(body.scope.source, item.at, len(text), definition.shown))
         (node,) = self._literal(item, definition, body)
+        if _PLAIN.issuperset(map(type, nodes.walk(node))):
+            return node
         node = _end_early(node)
         if item.text[0] == "/" and looks(node):
+            self.looking = True
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
         return node
 

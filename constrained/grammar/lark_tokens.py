@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from itertools import accumulate, compress
 
 from constrained.errors import GrammarError
 from constrained.grammar.source import Source
@@ -12,34 +13,49 @@ from constrained.limits import Limits
 
 DIRECTIVES = ("%declare", "%extend", "%ignore", "%import", "%override")
 
-_STRING = r'"(?:[^"\\\n]|\\[^\n])*"i?'
+_STRING = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"i?'
 _REGEX = r"/(?!/)(?:[^/\\]|\\[\s\S])*/[imslux]*"
 _COMMENT = r"(?://|\#)[^\n]*"
 
-# A comment includes the blank space before it, lines too; a newline all blank space after it.
+# Each token with the blanks after it. A newline includes all blank space and comments after it, and the `|` that goes on
+# with the line before; other comments and the ends of continued lines are tokens that are left out later. The usual
+# kinds stand first, and begin with a character or a class, not with a group: `re` passes over these at once.
 _TOKEN = re.compile(
-    rf"""
-    (?: [ \t]+ | \\[ ]*\r?\n | \s*{_COMMENT} )*
-    (?:
-        (?P<rule>      _?[a-z][_a-z0-9]* )
-      | (?P<terminal>  _?[A-Z][_A-Z0-9]* )
-      | (?P<string>    {_STRING} )
-      | (?P<bar>       (?:\r?\n\s*)?\| )
-      | (?P<newline>   \r?\n\s* )
-      | (?P<sign>      \.\.|->|[.:,~(){{}}\[\]] )
-      | (?P<regex>     {_REGEX} )
-      | (?P<number>    [+-]?\d+ )
-      | (?P<modifiers> (?:!\??|\?!?)(?=[_a-z]) )
-      | (?P<operator>  [+*?] )
-      | (?P<directive> %(?:declare|extend|ignore|import|override) )
-      | (?P<end>       \Z )
-      | (?P<bad>       [\s\S] )
-    )
-    """,
+    rf"""(?:
+        [a-z][_a-z0-9]*
+      | [|:(),~{{}}\[\]]
+      | [A-Z][_A-Z0-9]*
+      | {_STRING}
+      | \n\s*(?:{_COMMENT}\s*)*\|?
+      | \r\n\s*(?:{_COMMENT}\s*)*\|?
+      | \.\.? | ->
+      | {_REGEX}
+      | [+-]?\d+
+      | (?:!\??|\?!?)(?=[_a-z])
+      | [+*?]
+      | _[a-z][_a-z0-9]* | _[A-Z][_A-Z0-9]*
+      | %(?:declare|extend|ignore|import|override)
+      | {_COMMENT} | [^\S\n \t]\s*(?:{_COMMENT})? | \\[ ]*\r?\n
+      | \Z
+      | [^ \t]
+    )[ \t]*""",
     re.VERBOSE,
 )
-_KINDS = [{"sign": None, "bar": "|"}.get(name, name) for name in ("", *_TOKEN.groupindex)]
-"""By the group's number, the kind of token; None: its text."""
+_UNDECIDED, _SKIPPED = "undecided", "skipped"
+"""Kinds that no token keeps: of `?` and `!`, which are modifiers before a name; of comments and continued lines."""
+_BY_FIRST = {
+    "": "end",
+    '"': "string",
+    **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "rule"),
+    **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "terminal"),
+    **{sign: sign for sign in "|:(),~{}[]"},
+    **dict.fromkeys("?!", _UNDECIDED),
+    "*": "operator",
+    "#": _SKIPPED,
+}
+"""The kind of a token by its first character, where no other character of it matters."""
+
+
 _TEXT_OR_COMMENT = re.compile(rf"{_STRING}|{_REGEX}|(?P<comment>{_COMMENT})")
 _WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
@@ -95,6 +111,36 @@ def blank_comments(text: str) -> str:
     return _TEXT_OR_COMMENT.sub(lambda found: " " * len(found[0]) if found["comment"] else found[0], text)
 
 
+class _Kinds(dict[str, str]):
+    """The kinds of tokens by their text, each found out once."""
+
+    def __init__(self) -> None:
+        self['"'] = "bad"  # one that is never closed
+
+    def __missing__(self, text: str) -> str:
+        kind = self[text] = _BY_FIRST.get(text[:1]) or _kind(text)
+        return kind
+
+
+def _kind(text: str) -> str:
+    """Return the kind of a token that its first character alone doesn't tell."""
+    first, second = text[0], text[1:2]
+    if first in "\r\n" and "\n" in text[:2]:
+        return "|" if text[text.rindex("\n") :].strip() == "|" else "newline"
+    if first == "." or text == "->":
+        return text
+    if first.isdecimal() or (first in "+-" and second):
+        return "number"
+    if first == "+":
+        return "operator"
+    if first == "_" and second:
+        return "rule" if second.islower() else "terminal"
+    if first == "/" and second == "/" or first.isspace() and not text.isspace():
+        return _SKIPPED
+    kinds = {"/": "regex", "%": "directive", "\\": _SKIPPED}
+    return kinds.get(first, "bad") if second else "bad"
+
+
 class Tokens:
     """A text's tokens: their kinds, texts and offsets, side by side, without blanks and comments.
 
@@ -105,15 +151,17 @@ class Tokens:
 
     def __init__(self, source: Source, limits: Limits):
         self.source = source
-        self.kinds: list[str] = []
-        self.texts: list[str] = []
-        self.starts: list[int] = []
-        for found in _TOKEN.finditer(source.text):
-            group = found.lastindex or 0
-            text = found[group]
-            self.kinds.append(_KINDS[group] or text)
-            self.texts.append(text)
-            self.starts.append(found.start(group))
+        found = _TOKEN.findall(source.text)
+        begin = len(source.text) - len(source.text.lstrip(" \t"))
+        self.starts: list[int] = list(accumulate(map(len, found), initial=begin))
+        self.texts: list[str] = [text.rstrip(" \t") for text in found]
+        self.kinds: list[str] = list(map(_Kinds().__getitem__, self.texts))
+        if _UNDECIDED in self.kinds:
+            self._decide()
+        if _SKIPPED in self.kinds:
+            kept = [kind != _SKIPPED for kind in self.kinds]
+            self.kinds, self.texts = list(compress(self.kinds, kept)), list(compress(self.texts, kept))
+            self.starts = list(compress(self.starts, kept))
         if "bad" in self.kinds:
             for index in range(self.kinds.index("bad")):
                 self.check_regex(index)
@@ -123,6 +171,15 @@ class Tokens:
             advice = "split it into files, or bind long lists to a slot"
             what = "the grammar has too many names, literals and signs"
             limits.check("symbols", count, what, advice, **self.for_error(limits.symbols))
+
+    def _decide(self) -> None:
+        """Tell modifiers from operators."""
+        for index, (kind, text, start) in enumerate(zip(self.kinds, self.texts, self.starts)):
+            if kind == _UNDECIDED:
+                after = start + len(text)
+                following = self.source.text[after : after + 1]
+                modifies = following == "_" or "a" <= following <= "z"
+                self.kinds[index] = "modifiers" if modifies else "operator" if text == "?" else "bad"
 
     def check_regex(self, index: int) -> None:
         """Raise GrammarError if a token is a regular expression that goes on over its line's end by mistake."""

@@ -71,8 +71,13 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
-    edges = {name: tail_calls(rule.body, rules, ends) for name, rule in rules.items()}
-    return {name for group in self_embedding_groups(edges) for name in group}
+    callees = {name: {call.rule: None for call in rule.find(Call)} for name, rule in rules.items()}
+    found: set[str] = set()
+    for group in map(set, cyclic_components(callees)):
+        edges = (edge for name in group for edge in tail_calls(rules[name].body, rules, ends))
+        if any(callee in group and not tail for callee, tail in edges):
+            found |= group
+    return found
 
 
 def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[set[str]]:
@@ -100,23 +105,26 @@ def tail_calls(
     found: set[tuple[str, bool]] = set()
 
     def visit(node: Node, tail: bool) -> None:
-        if type(node) in LEAVES:
-            return
-        if isinstance(node, Call):
+        kind = type(node)
+        if kind is Call:
             found.add((node.rule, tail))
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
                 if entered is None or i in entered(node.rule):
                     visit(arg, tail and i in ends[node.rule])
-        elif isinstance(node, Seq):
+        elif kind is Seq:
             last = len(node.items) - 1
             for i, item in enumerate(below(node)):
-                visit(item, tail and i == last)
-        else:
+                if type(item) not in LEAVES:
+                    visit(item, tail and i == last)
+        elif kind not in LEAVES:
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
             for item in below(node):
-                visit(item, tail)
+                if type(item) is Call and not item.args:  # most of what isn't a leaf
+                    found.add((item.rule, tail))
+                elif type(item) not in LEAVES:
+                    visit(item, tail)
 
     visit(node, True)
     return found
@@ -304,6 +312,8 @@ class _Elimination:
 
 def _left_factor(node: Node) -> Node:
     """Return `node` with alternatives that begin alike joined."""
+    if type(node) in LEAVES:
+        return node
     match node:
         case Seq():
             return nodes.seq(map(_left_factor, node.items))

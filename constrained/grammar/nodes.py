@@ -196,10 +196,13 @@ class Rule:
     params: tuple[str, ...] = ()
     line: int | None = field(default=None, compare=False)
 
-    @cached_property
+    @property
     def nodes(self) -> list[Node]:
         """All nodes of the body, as :func:`walk` gives them."""
-        return walk(self.body)
+        found: list[Node] | None = self.__dict__.get("_nodes")  # `cached_property` takes a lock, which costs more
+        if found is None:
+            found = self.__dict__["_nodes"] = walk(self.body)
+        return found
 
     def find(self, kind: type[N]) -> list[N]:
         """Return the nodes of one type in the body."""
@@ -357,18 +360,23 @@ def _merge_repeats(parts: list[Node]) -> list[Node]:
     return out
 
 
+_TEXTS: frozenset[type[Node]] = frozenset((Literal, Choices))
+
+
 def alt(items: Iterable[Node]) -> Node:
     """Any one of the items: nested alternatives are flattened, literals among them become one sorted choice."""
-    flat: list[Node] = []
-    for item in items:
-        if isinstance(item, Alt):
-            flat += item.items
-        else:
-            flat.append(item)
-    texts = [i for i in flat if isinstance(i, (Literal, Choices))]
+    flat = list(items)
+    if Alt in map(type, flat):
+        flat = [inner for item in flat for inner in (item.items if isinstance(item, Alt) else (item,))]
+    texts: list[Literal | Choices] = [i for i in flat if type(i) in _TEXTS]  # type: ignore[misc]
     if len(texts) > 1:
-        values = {v for t in texts for v in ((t.data,) if isinstance(t, Literal) else t.values)}
-        flat = [i for i in flat if not isinstance(i, (Literal, Choices))]
+        values: set[bytes] = set()
+        for text in texts:
+            if isinstance(text, Literal):
+                values.add(text.data)
+            else:
+                values.update(text.values)
+        flat = [i for i in flat if type(i) not in _TEXTS]
         flat.insert(0, choices(values, texts[0].span))
     unique = list(dict.fromkeys(flat))  # by identity
     return unique[0] if len(unique) == 1 else Alt(tuple(unique)) if unique else NEVER

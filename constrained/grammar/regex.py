@@ -35,7 +35,11 @@ _CATEGORY = {
     C.CATEGORY_WORD: r"\w",
     C.CATEGORY_NOT_WORD: r"\W",
 }
-_MEANINGS = re.ASCII | re.UNICODE | re.LOCALE
+# as plain integers: to ask an enumeration for a bit takes a microsecond
+_IGNORECASE, _MULTILINE, _DOTALL = int(re.IGNORECASE), int(re.MULTILINE), int(re.DOTALL)
+_ASCII, _MEANINGS = int(re.ASCII), int(re.ASCII | re.UNICODE | re.LOCALE)
+_NOTHING_FOR_WORDS = int(re.UNICODE | re.MULTILINE | re.DOTALL)
+"""Flags that change nothing in a pattern without special characters."""
 
 _REFERENCE = {
     C.GROUPREF: ("a backreference", "it is not a regular language; write the repeated text out"),
@@ -46,6 +50,7 @@ _MOST_CASES = 1000  # of all such groups together
 _MORE_THAN_WORDS = re.compile(r"[\\.^$*+?{}\[\]()]")
 _MAY_REFER = re.compile(r"\\[0-9]|\(\?P=|\(\?\(")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LOOKING = frozenset((C.AT, C.ASSERT, C.ASSERT_NOT))
 _ATOMIC = getattr(C, "ATOMIC_GROUP", None)  # since Python 3.11
 _POSSESSIVE = getattr(C, "POSSESSIVE_REPEAT", None)
 
@@ -62,11 +67,12 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
     limits.check("characters", len(pattern), f"a regular expression of {len(pattern):,} characters")
-    if not _MORE_THAN_WORDS.search(pattern) and not flags & ~(re.UNICODE | re.MULTILINE | re.DOTALL):
+    flags = int(flags)
+    if not _MORE_THAN_WORDS.search(pattern) and not flags & ~_NOTHING_FOR_WORDS:
         return _words(pattern)  # 100 times faster
     limits.check("pattern", len(pattern), f"a regular expression of {len(pattern):,} characters")
     try:
-        tree = parser.parse(pattern, int(flags))
+        tree = parser.parse(pattern, flags)
         refers = bool(_MAY_REFER.search(pattern)) and bool(_references(tree))
         return _Reader(pattern, limits, refers, whole).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
@@ -186,9 +192,17 @@ class _Reader:
         self.depth += 1
         if self.depth > self.limits.depth:
             raise _too_deep()
-        items = list(items)
+        items = getattr(items, "data", items)  # a list at once: to ask `re`'s object for one item after the other is slow
         out: list[Node] = []
+        text: list[str] = []  # literal characters in a row, which are one text unless something looks at one of them
+        joins = not flags & _IGNORECASE and not any(op in _LOOKING for op, _ in items)
         for i, (op, value) in enumerate(items):
+            if joins and op is C.LITERAL and not 0xD800 <= value <= 0xDFFF:
+                text.append(chr(value))
+                continue
+            if text:
+                out.append(literal("".join(text)))
+                text = []
             at_start = first and i == 0
             at_end = last and i == len(items) - 1
             asked = self.asked(op, value, items[i + 1 :]) if self.refers else None
@@ -196,8 +210,10 @@ class _Reader:
                 out.append(self.by_cases(asked, op, value, items[i + 1 :], flags, at_start, last))
                 break
             out.append(self.item(op, value, flags, at_start, at_end))
+        if text:
+            out.append(literal("".join(text)))
         self.depth -= 1
-        return seq(assertions.narrowed(out))
+        return seq(out if joins else assertions.narrowed(out))
 
     def asked(self, op, value, later) -> tuple[int, bool, bool] | None:
         """Return (group, whether it is optional, whether its text is asked for) for a group that `later` refers to."""
@@ -248,7 +264,7 @@ class _Reader:
             return self.sequence(branch or (), flags, first, last)
         if not isinstance(taken, str):  # the group took no part: nothing equals its text
             return NEVER
-        if flags & re.IGNORECASE and taken.lower() != taken.upper():
+        if flags & _IGNORECASE and taken.lower() != taken.upper():
             raise self.refusal("a backreference to letters of either case", _REFERENCE[op][1])
         return literal(taken)
 
@@ -259,7 +275,7 @@ class _Reader:
             return Chars(self.fold(charset([(value, value)]), flags).complement())
         if op is C.ANY:
             newline = charset([(10, 10)])
-            return Chars(charset([]).complement() if flags & re.DOTALL else newline.complement())
+            return Chars(charset([]).complement() if flags & _DOTALL else newline.complement())
         if op is C.IN:
             return self.chars(self.char_class(value, flags), 0)
         if op is C.BRANCH:
@@ -305,12 +321,12 @@ class _Reader:
 
     def anchor(self, value, flags: int, first: bool, last: bool) -> Node:
         if value in (C.AT_BEGINNING, C.AT_BEGINNING_STRING):
-            every_line = value is C.AT_BEGINNING and flags & re.MULTILINE
+            every_line = value is C.AT_BEGINNING and flags & _MULTILINE
             return EMPTY if first else assertions.line_start() if every_line else assertions.text_start()
         if value is C.AT_END_STRING:
             return EMPTY if last else assertions.text_end()
         if value is C.AT_END:
-            return EMPTY if last else assertions.line_end() if flags & re.MULTILINE else assertions.last_line_end()
+            return EMPTY if last else assertions.line_end() if flags & _MULTILINE else assertions.last_line_end()
         return assertions.boundary(flags, value is C.AT_BOUNDARY)
 
     def look(self, direction: int, body, holds: bool, flags: int) -> Node:
@@ -332,9 +348,9 @@ class _Reader:
         return Chars(chars)
 
     def fold(self, chars: CharSet, flags: int) -> CharSet:
-        if not flags & re.IGNORECASE:
+        if not flags & _IGNORECASE:
             return chars
-        if flags & re.ASCII:
+        if flags & _ASCII:
             extra = [(c ^ 32, c ^ 32) for c in (*range(65, 91), *range(97, 123)) if c in chars]
             return charset([*chars.ranges, *extra])
         return chars.fold_case()
@@ -351,7 +367,7 @@ class _Reader:
             elif op is C.RANGE:
                 ranges.append(value)
             elif op is C.CATEGORY:
-                categories.extend(matching(_CATEGORY[value], flags & re.ASCII).ranges)
+                categories.extend(matching(_CATEGORY[value], flags & _ASCII).ranges)
             else:
                 raise self.refusal(f"{op} in a character class", "use ranges and \\d \\s \\w")
         # `re` looks a character's category up as it is, whatever the case flag says

@@ -56,15 +56,20 @@ def fold(
     repeat : callable
         The value of a repeat, from the repeat itself and the value of its item.
     """
-    if type(node) in LEAVES:  # most nodes
+
+    def value(node: Node) -> T:
+        kind = type(node)
+        if kind in LEAVES or kind is Call:  # most nodes
+            return leaf(node)
+        if kind is Seq:
+            return seq(map(value, node.items))
+        if kind is Alt:
+            return alt(map(value, node.items))
+        if isinstance(node, Repeat):
+            return repeat(node, value(node.item))
         return leaf(node)
-    if isinstance(node, Seq):
-        return seq(fold(item, leaf, seq, alt, repeat) for item in node.items)
-    if isinstance(node, Alt):
-        return alt(fold(item, leaf, seq, alt, repeat) for item in node.items)
-    if isinstance(node, Repeat):
-        return repeat(node, fold(node.item, leaf, seq, alt, repeat))
-    return leaf(node)
+
+    return value(node)
 
 
 def optional_repeat(node: Repeat, item: bool) -> bool:
