@@ -20,9 +20,11 @@ MOST = 1_000
 def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[str, Rule]:
     """Return `rules` with a rule for each call that has arguments without text; with `every`, for all that can be."""
     out = dict(rules)
+    if not any(rule.params for rule in rules.values()):
+        return out
     calls = (call for rule in rules.values() for call in rule.find(Call))
     given = [arg for call in calls for arg in call.args if type(arg) not in LEAVES]
-    if not any(rule.params for rule in rules.values()) or not (given or every):
+    if not (given or every):
         return out
     textless = TextlessArguments(out)  # which is asked about the rules made here, too
     if not every and all(map(textless.has_text, given)):
