@@ -192,7 +192,7 @@ class _Reader:
         self.depth += 1
         if self.depth > self.limits.depth:
             raise _too_deep()
-        items = getattr(items, "data", items)  # a list at once: to ask `re`'s object for one item after the other is slow
+        items = getattr(items, "data", items)  # a list: asking `re`'s object for one item after another is slow
         out: list[Node] = []
         text: list[str] = []  # literal characters in a row, which are one text unless something looks at one of them
         joins = not flags & _IGNORECASE and not any(op in _LOOKING for op, _ in items)
