@@ -17,9 +17,10 @@ _STRING = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"i?'
 _REGEX = r"/(?!/)(?:[^/\\]|\\[\s\S])*/[imslux]*"
 _COMMENT = r"(?://|\#)[^\n]*"
 
-# Each token with the blanks after it. A newline includes all blank space and comments after it, and the `|` that goes on
-# with the line before; other comments and the ends of continued lines are tokens that are left out later. The usual
-# kinds stand first, and begin with a character or a class, not with a group: `re` passes over these at once.
+# A token, and the blanks after it. A newline token includes all blank space and comments after the line break, and the
+# `|` with which the next line continues the definition. Other comments, and backslashes at the end of a line, are
+# tokens that are dropped later. The most frequent alternatives come first, and each begins with a character or a class
+# rather than a group, so that `re` can skip it by looking at one character.
 _TOKEN = re.compile(
     rf"""(?:
         [a-z][_a-z0-9]*
