@@ -105,23 +105,22 @@ def tail_calls(
     found: set[tuple[str, bool]] = set()
 
     def visit(node: Node, tail: bool) -> None:
-        kind = type(node)
-        if kind is Call:
+        if isinstance(node, Call):
             found.add((node.rule, tail))
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
                 if entered is None or i in entered(node.rule):
                     visit(arg, tail and i in ends[node.rule])
-        elif kind is Seq:
+        elif isinstance(node, Seq):
             last = len(node.items) - 1
             for i, item in enumerate(below(node)):
                 if type(item) not in LEAVES:
                     visit(item, tail and i == last)
-        elif kind not in LEAVES:
+        elif type(node) not in LEAVES:
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
             for item in below(node):
-                if type(item) is Call and not item.args:  # most of what isn't a leaf
+                if isinstance(item, Call) and not item.args:  # most of what isn't a leaf
                     found.add((item.rule, tail))
                 elif type(item) not in LEAVES:
                     visit(item, tail)

@@ -58,12 +58,11 @@ def fold(
     """
 
     def value(node: Node) -> T:
-        kind = type(node)
-        if kind in LEAVES or kind is Call:  # most nodes
+        if type(node) in LEAVES or isinstance(node, Call):  # most nodes
             return leaf(node)
-        if kind is Seq:
+        if isinstance(node, Seq):
             return seq(map(value, node.items))
-        if kind is Alt:
+        if isinstance(node, Alt):
             return alt(map(value, node.items))
         if isinstance(node, Repeat):
             return repeat(node, value(node.item))
