@@ -126,8 +126,8 @@ static void engine_dealloc(Engine *e) {
     }
     for (int32_t i = 0; e->json && e->json[i]; i++) json_free(e->json[i]);
     free(e->literals), free(e->choices), free(e->json), free(e->start.at);
-    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0), map_clear(&e->rows, 1), table_clear(&e->table);
-    walk_free(e->spare);
+    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0);
+    if (e->tokens) forget_masks(e), table_clear(&e->table, &e->tokens->states);
     Py_XDECREF(e->numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call), Py_XDECREF(e->types);
     Py_XDECREF(e->tails), Py_XDECREF(e->repeats);

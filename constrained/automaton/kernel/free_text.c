@@ -85,7 +85,7 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
             if (outlier->offset < 0 && outlier->before >= most) row[id >> 5] &= ~(1u << (id & 31));
         }
     } else {
-        write_base(t, t->sets[set], &t->nodes[number], most, row);
+        write_base(t, t->sets[set], node_at(t, number), most, row);
     }
     if (map_put(&t->bases, &key, row) < 0) {
         free(row);
@@ -111,7 +111,7 @@ static int try_aside(Walk *w, const Config *c, int32_t token, int32_t offset, in
     if (c->high >= 0) at.high = c->high - taken;
     Closure *other = closure_aside(w->engine, &at);
     Vec from = {other ? other->configs : NULL, other ? other->n : 0, 0};
-    int32_t state = other ? table_state(&w->engine->table, &from, 1) : FAILED;
+    int32_t state = other ? table_state(w->engine, &from, 1) : FAILED;
     return state < 0 ? -1 : try_from(w, token, offset, state);
 }
 
@@ -122,8 +122,8 @@ static int loop_others(Walk *w, const Node *node, const Config *c, int32_t befor
     for (int byte = 0; byte < 256; byte++) {
         if (!begins_aside(w->engine, c, byte)) continue;
         uint32_t child;
-        if (find_child(t, node, (uint8_t)byte, &child)) {
-            const Node *below = CHILD_IS_TOKEN(child) ? NULL : &t->nodes[CHILD_INDEX(child)];
+        if (find_child(node, (uint8_t)byte, &child)) {
+            const Node *below = CHILD_IS_TOKEN(child) ? NULL : node_at(t, CHILD_INDEX(child));
             int32_t token = below ? below->low : CHILD_INDEX(child), end = below ? below->high : token + 1;
             for (; token < end; token++)
                 if (try_aside(w, c, token, node->depth, 0) < 0) return -1;
@@ -164,7 +164,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
     if (!first) return -1;
     int32_t before = characters(t, node), low = node->low + node->ends, most = most_characters(t, c, before);
     Vec from = {open ? (Config *)c : rest->configs, open ? 1 : rest->n, 0};
-    int32_t state = table_state(&e->table, &from, 1);
+    int32_t state = table_state(e, &from, 1);
     if (state < 0) return -1;
     if (open && c->kind == LOOP) return visit_from(w, node, state);
     if (open) { /* the text may end anywhere: read every token that isn't free */
@@ -193,7 +193,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
 /* Free text somewhere inside a token, at a node whose own bytes are whole characters of the set. */
 int free_text(Walk *w, int32_t number, const Config *c) {
     Tokens *t = w->engine->tokens;
-    const Node *node = &t->nodes[number];
+    const Node *node = node_at(t, number);
     Target *target = w->target;
     TextSet *set = t->sets[set_of(w->engine, c)];
     int32_t most = most_characters(t, c, characters(t, node));

@@ -390,8 +390,8 @@ static int try_part(Walk *w, const JsonText *t, Config c, int32_t token, int32_t
 static int walk_below(Walk *w, const JsonText *t, const Config *c, const Node *node, int32_t after) {
     const Tokens *tokens = w->engine->tokens;
     const uint64_t *first = node->depth && !c->depth && t->ends[c->low] ? table_first(w->engine, after) : NULL;
-    for (int32_t i = node->first; i < node->first + node->count; i++) {
-        uint32_t child = tokens->children[i];
+    for (int i = 0; i < node->count; i++) {
+        uint32_t child = node->child[i];
         uint8_t byte = CHILD_BYTE(child);
         Config next = *c;
         if (first && first[byte >> 6] >> (byte & 63) & 1) {
@@ -399,7 +399,7 @@ static int walk_below(Walk *w, const JsonText *t, const Config *c, const Node *n
         } else if (CHILD_IS_TOKEN(child)) {
             if (try_part(w, t, next, CHILD_INDEX(child), node->depth, node->depth > 0, after) < 0) return -1;
         } else if (take_byte(t, &next, byte)) {
-            const Node *below = &tokens->nodes[CHILD_INDEX(child)];
+            const Node *below = node_at(tokens, CHILD_INDEX(child));
             if (emit_ends(w, below) < 0 || walk_below(w, t, &next, below, after) < 0) return -1;
         }
     }
@@ -423,10 +423,10 @@ int walk_json(Walk *w, const Config *c) {
     for (int b = 0x20; b < 0x100; b++)
         if (b != '"' && first[b >> 6] >> (b & 63) & 1) return 0; /* where the text ends is open */
     Vec from = {rest->configs, rest->n, 0};
-    int32_t after = table_state(&e->table, &from, 1);
+    int32_t after = table_state(e, &from, 1);
     if (after < 0) return -1;
     int full = !t->nodes && e->choices_bytes > e->max_row_bytes; /* so many second tries that no more are made */
-    if (c->depth || full || is_narrow(e, c)) return walk_below(w, t, c, &e->tokens->nodes[0], after) < 0 ? -1 : 1;
+    if (c->depth || full || is_narrow(e, c)) return walk_below(w, t, c, node_at(e->tokens, 0), after) < 0 ? -1 : 1;
     if (!t->nodes) {
         if (build(e->tokens, t) < 0) return -1;
         e->choices_bytes += t->nodes * sizeof *t->node + e->tokens->n * sizeof(int32_t) + t->node[t->nodes - 1].part * sizeof(Part);

@@ -39,6 +39,7 @@
 #define count_bits(word) __builtin_popcountll(word)
 #define lowest_bit(word) __builtin_ctzll(word)
 #define prefetch_write(address) __builtin_prefetch(address, 1)
+#define prefetch_read(address) __builtin_prefetch(address, 0)
 #else
 static inline int count_bits(uint64_t word) {
     int count = 0;
@@ -51,6 +52,7 @@ static inline int lowest_bit(uint64_t word) { /* of a word that isn't 0 */
     return bit;
 }
 #define prefetch_write(address) ((void)0)
+#define prefetch_read(address) ((void)0)
 #endif
 
 #ifdef _MSC_VER
@@ -108,11 +110,12 @@ typedef struct {
 
 /* vocabulary ------------------------------------------------------------------------------------ */
 
+/* A beginning that two or more tokens share, its children after it: a walk waits for memory more than for anything else. */
 typedef struct {
     int32_t low, high;     /* the tokens that begin so: low … high - 1 of the sorted ones */
     int32_t ends, end_id;  /* how many of them end here (they come first), and the id of one; -1: none */
-    int32_t first;         /* children */
-    uint16_t count, depth; /* how many; bytes read so far */
+    uint16_t count, depth; /* children; bytes read so far */
+    uint32_t child[];      /* byte, bit 8: a single token is left, and from bit 9 its sorted index, else the node */
 } Node;
 
 #define OUTLIER_BYTES 6
@@ -147,6 +150,16 @@ typedef struct {
     uint8_t *counts;             /* [longest + 2]: some token may take that many characters */
 } TextSet;
 
+/* Blocks of one size that were used before: new memory costs a page fault for every 4 KB, more than what is written there. */
+typedef struct {
+    void **at;
+    int count, most;
+    size_t size;
+} Spare;
+
+#define SPARE_ROWS 32
+#define SPARE_STATES 128
+
 typedef struct {
     PyObject_HEAD
     Py_buffer buffers[4];
@@ -156,15 +169,16 @@ typedef struct {
     const int32_t *lengths, *ids, *ranks;
     int32_t *offsets;
     int32_t n, size, words, longest;
-    Node *nodes;
-    uint32_t *children;          /* byte, bit 8: a single token is left, and from bit 9 its sorted index, else the node */
-    int32_t node_count, child_count;
+    uint32_t *trie;              /* nodes, each as many words as it takes; its number is where it begins. The root comes first */
+    int32_t trie_words;
     uint64_t (*ascii)[2];        /* which ASCII characters a token contains */
     uint8_t *plain;              /* 1: only ASCII; 2: whole characters, some beyond; 0: neither */
     int32_t *chars;              /* characters that begin in it */
     int32_t *by_chars;           /* whole tokens, fewest characters first */
     int32_t *chars_end;          /* [longest + 1]: end of those with at most so many */
     uint32_t *whole;             /* packed over ids: tokens of whole characters */
+    Spare rows, states;          /* of engines that are gone */
+    struct Walk *spare;          /* a walk's scratch memory, while no walk uses it */
     Map bases;                   /* (set, node, characters) -> row of the tokens that stay inside: free_text.c */
     PyObject *set_numbers;       /* dict: CharSet -> index into sets */
     TextSet **sets;
@@ -176,9 +190,18 @@ int text_set(Tokens *tokens, PyObject *charset);         /* its number, or -1 */
 int text_expand(TextSet *set, int state);                /* fill next[state] */
 int text_index(Tokens *tokens, TextSet *set);            /* fill what a set knows of the tokens */
 void text_free(TextSet *set);
-int find_child(const Tokens *tokens, const Node *node, uint8_t byte, uint32_t *child);
+static inline const Node *node_at(const Tokens *tokens, int32_t number) {
+    return (const Node *)(tokens->trie + number);
+}
+
+static inline int32_t node_number(const Tokens *tokens, const Node *node) {
+    return (int32_t)((const uint32_t *)node - tokens->trie);
+}
+
+int find_child(const Node *node, uint8_t byte, uint32_t *child);
 
 #define MOST_NODES (1 << 23)
+#define MOST_WORDS (1 << 23) /* of the trie: what a child has room for */
 #define MOST_FRAMES (1 << 28)
 #define MOST_NEAR 16
 #define CHILD_BYTE(child) ((uint8_t)(child))
@@ -261,6 +284,10 @@ typedef struct {
     int users;           /* walks under way: it may not be cleared */
 } Table;
 
+void *spare_take(Spare *spare, size_t size);
+void spare_give(Spare *spare, void *block, size_t size);
+void spare_free(Spare *spare);
+
 typedef struct {
     PyObject_HEAD
     PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
@@ -299,7 +326,7 @@ typedef struct {
     Vec start;
     Table table;
     int64_t work, max_work; /* steps of single positions for one mask, so far and at most */
-    Walk *spare;         /* a walk's scratch memory, while no walk uses it */
+    Walk *spare;         /* of a copy for one thread: the thread's own scratch memory */
     size_t closure_bytes, choices_bytes;
 } Engine;
 
@@ -371,11 +398,11 @@ static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *
     return (const uint8_t *)PyBytes_AS_STRING(value);
 }
 
-int32_t table_state(Table *table, const Vec *vec, int wanted);
+int32_t table_state(Engine *engine, const Vec *vec, int wanted);
 int32_t table_step(Engine *engine, int32_t state, uint8_t byte);
 const Vec *table_vec(const Table *table, int32_t state);
 const uint64_t *table_first(Engine *engine, int32_t state);
-void table_clear(Table *table);
+void table_clear(Table *table, Spare *spare);
 
 /* masks ----------------------------------------------------------------------------------------- */
 
@@ -423,6 +450,7 @@ void json_free(JsonText *text);
 int step_json(const Engine *engine, const Config *config, uint8_t byte, Config *next);
 int walk_json(Walk *walk, const Config *config);
 
+void forget_masks(Engine *engine);
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);
 Py_ssize_t precompute(Engine *engine, Py_ssize_t most);

@@ -15,16 +15,41 @@ typedef struct {
 
 static char wanted, tried; /* positions to keep when they come again; those that were tried, whether kept or not */
 
+static size_t row_size(const Engine *e) {
+    return sizeof(CachedMask) + e->tokens->words * sizeof(uint32_t);
+}
+
+/* A row, all clear; NULL on error. */
+static CachedMask *new_row(Engine *e) {
+    CachedMask *row = spare_take(&e->tokens->rows, row_size(e));
+    if (!row) return no_memory();
+    memset(row, 0, row_size(e));
+    row->count = -1;
+    return row;
+}
+
+static void free_mask(Engine *e, CachedMask *kept) {
+    if (kept && kept->count < 0) spare_give(&e->tokens->rows, kept, row_size(e));
+    else free(kept);
+}
+
+/* Let go of all masks. */
+void forget_masks(Engine *e) {
+    for (size_t i = 0; i < e->rows.room; i++)
+        if (e->rows.slots[i].key.kind) free_mask(e, e->rows.slots[i].value);
+    map_clear(&e->rows, 0);
+}
+
 /* Take `kept` for known; what is known already, if another was quicker; NULL on error. */
 static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t bytes) {
     assert(!read_only);
     if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
-        map_clear(&e->rows, 1), map_clear(&e->promote, 0);
+        forget_masks(e), map_clear(&e->promote, 0);
         e->row_bytes = 0;
     }
     CachedMask *before = map_get(&e->rows, key); /* another thread's, while Python ran */
     if (before || map_put(&e->rows, key, kept) < 0) {
-        free(kept);
+        free_mask(e, kept);
         return before;
     }
     e->row_bytes += bytes;
@@ -37,11 +62,8 @@ static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32
     int32_t words = e->tokens->words;
     int as_row = found->listed > most;
     size_t bytes = sizeof(CachedMask) + (as_row ? words : found->listed) * sizeof(uint32_t);
-    CachedMask *kept = calloc(1, bytes);
-    if (!kept) {
-        no_memory();
-        return NULL;
-    }
+    CachedMask *kept = as_row ? new_row(e) : malloc(bytes);
+    if (!kept) return as_row ? NULL : no_memory();
     kept->count = as_row ? -1 : found->listed;
     if (as_row && base) memcpy(kept->data, base, words * sizeof(uint32_t));
     for (int32_t i = 0; i < found->listed; i++) {
@@ -78,7 +100,7 @@ static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
     int64_t bottom_hits = e->bottom_hits;
     Target found = {.touched_count = -1};
     Walk *w = walk_take(e, &found);
-    if (w && text_others(w, &e->tokens->nodes[0], key, open) == 0) {
+    if (w && text_others(w, node_at(e->tokens, 0), key, open) == 0) {
         const uint32_t *base = text_base(e, key);
         if (base && e->bottom_hits == bottom_hits) kept = keep(e, key, &found, LISTED, base);
     }
@@ -107,7 +129,7 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
         for (uint32_t bits = row->data[i]; bits && !failed; bits &= bits - 1)
             failed = list_id(&found, i * 32 + lowest_bit(bits)) < 0;
     if (!failed) kept = keep(e, key, &found, HEAVY, NULL);
-    free(found.list), free(row);
+    free(found.list), free_mask(e, row);
     return kept;
 }
 
@@ -115,21 +137,17 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
 static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, count = 0;
-    size_t bytes = sizeof(CachedMask) + words * sizeof(uint32_t);
+    size_t bytes = row_size(e);
     int64_t bottom_hits = e->bottom_hits;
-    CachedMask *kept = calloc(1, bytes);
-    if (!kept) {
-        no_memory();
-        return -1;
-    }
+    CachedMask *kept = new_row(e);
+    if (!kept) return -1;
     Target row = {.row = kept->data, .words = words, .touched_count = -1};
-    kept->count = -1;
     int failed = walk(e, &one, &row, &emitted) < 0;
     for (int32_t i = 0; i < words && emitted > PROMOTE && count <= HEAVY; i++)
         if (kept->data[i]) count += count_bits(kept->data[i]); /* nearly all are empty, or nearly none */
     if (!failed && e->bottom_hits == bottom_hits && count > PROMOTE && (count <= HEAVY || emitted > HEAVY))
         return keep_row(e, c, kept, bytes, count) ? 0 : -1;
-    free(kept);
+    free_mask(e, kept);
     return failed ? -1 : 0;
 }
 
@@ -160,14 +178,14 @@ static int list_left_out(Engine *e, const Config *c, Target *found) {
     for (int32_t i = c->low; i < c->high; i++) {
         int32_t length;
         const uint8_t *value = choice(&e->choices[c->object], i, &length) + c->depth;
-        const Node *node = &t->nodes[0];
+        const Node *node = node_at(t, 0);
         uint32_t child = 0;
         length -= c->depth;
         if (!length) continue; /* that ends here: what comes after it is not read from here at all */
         int32_t at = 0;
         for (; at < length && node; at++) {
-            if (!find_child(t, node, value[at], &child)) break;
-            node = CHILD_IS_TOKEN(child) ? NULL : &t->nodes[CHILD_INDEX(child)];
+            if (!find_child(node, value[at], &child)) break;
+            node = CHILD_IS_TOKEN(child) ? NULL : node_at(t, CHILD_INDEX(child));
         }
         if (at < length && node) continue;
         int32_t low = node ? node->low + node->ends : CHILD_INDEX(child), high = node ? node->high : low + 1;
@@ -213,19 +231,17 @@ static int fill_json(Engine *e, const Config *c, int crowded, Target *target, in
     const CachedMask *known = map_get(&e->rows, key);
     if (!known) {
         if (read_only) return -1;
-        size_t bytes = sizeof(CachedMask) + words * sizeof(uint32_t);
-        CachedMask *kept = calloc(1, bytes);
+        size_t bytes = row_size(e);
+        CachedMask *kept = new_row(e);
         Target row = {.row = kept ? kept->data : NULL, .words = words, .touched_count = -1};
         Walk *w = kept ? walk_take(e, &row) : NULL;
         int done = w ? walk_json(w, key) : -1, count = w ? w->emitted : 0; /* each id once */
         if (w) walk_leave(w);
-        if (!kept) no_memory();
         if (done > 0 && e->bottom_hits != bottom_hits) done = -2;
         if (done <= 0) {
-            free(kept);
+            free_mask(e, kept);
             return done;
         }
-        kept->count = -1;
         if (!(known = keep_row(e, key, kept, bytes, count))) return -1;
     }
     add_kept(target, known, empty);

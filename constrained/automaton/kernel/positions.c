@@ -1,4 +1,4 @@
-/* Vectors and maps of positions. */
+/* Vectors and maps of positions, and blocks of memory that are used again. */
 #include "kernel.h"
 
 int vec_append(Vec *vec, const Config *configs, int n) {
@@ -92,4 +92,21 @@ void map_clear(Map *map, int free_values) {
         if (map->slots[i].key.kind) free(map->slots[i].value);
     free(map->slots);
     *map = (Map){NULL, 0, 0};
+}
+
+/* A block whose contents may be anything; NULL: no memory, and no error set. */
+void *spare_take(Spare *spare, size_t size) {
+    return !read_only && spare->count && spare->size == size ? spare->at[--spare->count] : malloc(size);
+}
+
+/* Keep a block for later, or free it. */
+void spare_give(Spare *spare, void *block, size_t size) {
+    if (block && !read_only && !spare->at && (spare->at = malloc(spare->most * sizeof *spare->at))) spare->size = size;
+    if (!block || read_only || !spare->at || spare->size != size || spare->count == spare->most) free(block);
+    else spare->at[spare->count++] = block;
+}
+
+void spare_free(Spare *spare) {
+    while (spare->count) free(spare->at[--spare->count]);
+    free(spare->at);
 }

@@ -6,6 +6,7 @@
 #include "kernel.h"
 
 #define MOST_STATES 8192
+#define MANY 64 /* bytes that a state can read: it is free text */
 
 struct State {
     Vec vec; /* sorted */
@@ -42,22 +43,23 @@ static int grow(Table *t) {
     return 0;
 }
 
-void table_clear(Table *t) {
-    for (int32_t i = 0; i < t->count; i++) free(t->states[i]->vec.at), free(t->states[i]);
+void table_clear(Table *t, Spare *spare) {
+    for (int32_t i = 0; i < t->count; i++) free(t->states[i]->vec.at), spare_give(spare, t->states[i], sizeof(State));
     free(t->states), free(t->slots);
     *t = (Table){NULL, 0, NULL, 0, 0, 0};
 }
 
 /* The number of a set of positions: NO_ROOM where the table is full and it isn't `wanted`, FAILED with an error set. */
-int32_t table_state(Table *t, const Vec *vec, int wanted) {
+int32_t table_state(Engine *e, const Vec *vec, int wanted) {
+    Table *t = &e->table;
     if (2 * (size_t)(t->count + 1) > t->room && (read_only || grow(t) < 0)) return FAILED;
     if (!t->count && vec->n) { /* state 0 is the empty set */
         Vec empty = {NULL, 0, 0};
-        if (table_state(t, &empty, 1) < 0) return FAILED;
+        if (table_state(e, &empty, 1) < 0) return FAILED;
     }
-    State *state = malloc(sizeof *state);
+    State *state = spare_take(&e->tokens->states, sizeof *state);
     if (!state || (state->vec = (Vec){NULL, 0, 0}, vec_copy(&state->vec, vec) < 0)) {
-        free(state);
+        spare_give(&e->tokens->states, state, sizeof *state);
         no_memory();
         return FAILED;
     }
@@ -75,7 +77,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
             break;
     }
     if (t->slots[at] >= 0 || read_only || (t->count >= MOST_STATES && !wanted)) {
-        free(state->vec.at), free(state);
+        free(state->vec.at), spare_give(&e->tokens->states, state, sizeof *state);
         return t->slots[at] >= 0 ? t->slots[at] : read_only ? FAILED : NO_ROOM;
     }
     state->has_first = 0;
@@ -100,6 +102,33 @@ const uint64_t *table_first(Engine *e, int32_t number) {
     return state->first;
 }
 
+/* Whether two bytes lead from the positions to the same ones, as far as that is plain to see. */
+static int alike(const Engine *e, const Vec *vec, int a, int b) {
+    for (int i = 0; i < vec->n; i++) {
+        const Config *c = &vec->at[i];
+        if (c->kind == LITERAL) {
+            uint8_t byte = e->literals[c->object].at[c->low];
+            if (byte == a || byte == b) return 0;
+        } else if (c->kind != TEXT || e->tokens->sets[c->object]->next[c->depth][a] != e->tokens->sets[c->object]->next[c->depth][b]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Free text goes on in the same way after nearly every byte: note the step for all that are alike. */
+static void note_alike(const Engine *e, State *state, uint8_t byte, int16_t after) {
+    int many = 0;
+    for (int k = 0; k < 4 && state->has_first; k++) many += count_bits(state->first[k]);
+    if (many < MANY) return;
+    int hit = state->hits_bottom[byte >> 6] >> (byte & 63) & 1;
+    for (int b = 0; b < 256; b++) {
+        if (state->next[b] != UNKNOWN || !alike(e, &state->vec, byte, b)) continue;
+        state->next[b] = after;
+        state->hits_bottom[b >> 6] |= (uint64_t)hit << (b & 63);
+    }
+}
+
 /* The state after a byte: DEAD where there is none; NO_ROOM, FAILED as above. */
 int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
     assert(from >= 0 && from < e->table.count);
@@ -113,9 +142,12 @@ int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
     Vec vec = {NULL, 0, 0};
     int64_t bottom_hits = e->bottom_hits;
     if (step_vec(e, &state->vec, byte, &vec) < 0) after = FAILED;
-    else after = vec.n ? table_state(&e->table, &vec, 0) : DEAD;
+    else after = vec.n ? table_state(e, &vec, 0) : DEAD;
     free(vec.at);
     if (e->bottom_hits != bottom_hits) state->hits_bottom[byte >> 6] |= 1ull << (byte & 63);
-    if (after >= DEAD && after <= INT16_MAX) state->next[byte] = (int16_t)after; /* states stay where they are while anybody walks */
+    if (after >= DEAD && after <= INT16_MAX) { /* states stay where they are while anybody walks */
+        state->next[byte] = (int16_t)after;
+        note_alike(e, state, byte, (int16_t)after);
+    }
     return after;
 }

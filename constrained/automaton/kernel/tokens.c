@@ -3,54 +3,62 @@
 
 PyTypeObject *TokensType;
 
-/* A node for each beginning that two or more tokens share, what is below one soon after it (a walk waits for memory more
- * than for anything else). -1: no memory; -2: tokens out of order. */
+/* A node that isn't laid out yet, and the word that is to tell where it is. */
+typedef struct {
+    int32_t low, high, depth, parent;
+} Waiting;
+
+static int32_t same_byte(const Tokens *t, int32_t at, int32_t high, int32_t depth) {
+    uint8_t byte = t->flat[t->offsets[at] + depth];
+    int32_t end = at + 1;
+    while (end < high && t->lengths[end] > depth && t->flat[t->offsets[end] + depth] == byte) end++;
+    return end;
+}
+
+/* Lay out the trie, what is below a node right after it. -1: no memory; -2: tokens out of order; -3: too many. */
 static int build_trie(Tokens *t) {
-    int32_t room = 1 << 12, child_room = 1 << 12, waiting = 1, result = -1;
-    int32_t *stack = calloc(room, sizeof *stack); /* nodes without their children yet; never more than there are nodes */
-    t->nodes = malloc(room * sizeof(Node));
-    t->children = malloc(child_room * sizeof(uint32_t));
-    if (!stack || !t->nodes || !t->children) goto done;
-    t->nodes[0] = (Node){0, t->n, 0, 0, 0, 0, 0};
-    t->node_count = 1;
+    const int32_t head = sizeof(Node) / sizeof(uint32_t);
+    int32_t room = 1 << 14, waiting_room = 1 << 10, waiting = 1, result = -1;
+    Waiting *stack = malloc(waiting_room * sizeof *stack);
+    t->trie = malloc(room * sizeof *t->trie);
+    if (!stack || !t->trie) goto done;
+    stack[0] = (Waiting){0, t->n, 0, -1};
     while (waiting) {
-        int32_t number = stack[--waiting], below = t->node_count;
-        Node node = t->nodes[number];
-        int32_t at = node.low, depth = node.depth;
-        while (at < node.high && t->offsets[at + 1] - t->offsets[at] == depth) at++;
-        node.ends = at - node.low;
-        node.end_id = node.ends ? t->ids[node.low] : -1;
-        node.first = t->child_count;
-        while (at < node.high) {
-            uint8_t byte = t->flat[t->offsets[at] + depth];
-            int32_t end = at + 1;
-            while (end < node.high && t->lengths[end] > depth && t->flat[t->offsets[end] + depth] == byte) end++;
-            if (end < node.high && (t->lengths[end] <= depth || t->flat[t->offsets[end] + depth] < byte)) {
+        Waiting next = stack[--waiting];
+        int32_t number = t->trie_words, at = next.low;
+        if (number + head + 256 > room || waiting + 256 > waiting_room) { /* a node has at most 256 children */
+            room += room / 2, waiting_room += 256;
+            uint32_t *trie = realloc(t->trie, room * sizeof *trie);
+            if (trie) t->trie = trie;
+            Waiting *more = realloc(stack, waiting_room * sizeof *more);
+            if (more) stack = more;
+            if (!trie || !more) goto done;
+        }
+        if (next.parent >= 0) t->trie[next.parent] |= (uint32_t)number << 9;
+        while (at < next.high && t->lengths[at] == next.depth) at++;
+        Node *node = (Node *)(t->trie + number);
+        *node = (Node){next.low, next.high, at - next.low, at > next.low ? t->ids[next.low] : -1, 0, (uint16_t)next.depth};
+        int32_t first = waiting;
+        for (int32_t end; at < next.high; at = end) {
+            uint8_t byte = t->flat[t->offsets[at] + next.depth];
+            end = same_byte(t, at, next.high, next.depth);
+            if (end < next.high && (t->lengths[end] <= next.depth || t->flat[t->offsets[end] + next.depth] < byte)) {
                 result = -2;
                 goto done;
             }
-            if (t->child_count == child_room) {
-                child_room *= 2;
-                uint32_t *children = realloc(t->children, child_room * sizeof(uint32_t));
-                if (!children) goto done;
-                t->children = children;
-            }
-            if (end - at > 1 && t->node_count == room) {
-                room *= 2;
-                Node *nodes = realloc(t->nodes, room * sizeof(Node));
-                if (nodes) t->nodes = nodes;
-                int32_t *more = realloc(stack, room * sizeof *stack);
-                if (more) stack = more;
-                if (!nodes || !more) goto done;
-            }
             int leaf = end - at == 1;
-            t->children[t->child_count++] = byte | (uint32_t)leaf << 8 | (uint32_t)(leaf ? at : t->node_count) << 9;
-            if (!leaf) t->nodes[t->node_count++] = (Node){at, end, 0, -1, 0, 0, (uint16_t)(depth + 1)};
-            at = end;
+            int32_t word = number + head + node->count++;
+            t->trie[word] = byte | (uint32_t)leaf << 8 | (uint32_t)(leaf ? at : 0) << 9;
+            if (!leaf) stack[waiting++] = (Waiting){at, end, next.depth + 1, word};
         }
-        node.count = (uint16_t)(t->child_count - node.first);
-        t->nodes[number] = node;
-        for (int32_t last = t->node_count; last > below;) stack[waiting++] = --last;
+        for (int32_t i = first, last = waiting - 1; i < last; i++, last--) { /* the first child comes next */
+            Waiting swap = stack[i];
+            stack[i] = stack[last], stack[last] = swap;
+        }
+        if ((t->trie_words = number + head + node->count) >= MOST_WORDS) {
+            result = -3;
+            goto done;
+        }
     }
     result = 0;
 done:
@@ -58,8 +66,8 @@ done:
     return result;
 }
 
-int find_child(const Tokens *t, const Node *node, uint8_t byte, uint32_t *child) {
-    const uint32_t *at = t->children + node->first;
+int find_child(const Node *node, uint8_t byte, uint32_t *child) {
+    const uint32_t *at = node->child;
     int32_t n = node->count;
     while (n > 8) {
         int32_t half = n / 2;
@@ -164,7 +172,8 @@ static int tokens_init(Tokens *t, PyObject *args, PyObject *kwargs) {
         if (t->lengths[i] > t->longest) t->longest = t->lengths[i];
     }
     t->offsets[t->n] = (int32_t)sum;
-    if (t->longest >= UINT16_MAX || 2 * (int64_t)t->n > MOST_NODES) {
+    if (t->longest >= UINT16_MAX || t->n >= MOST_WORDS) {
+too_large:
         PyErr_SetString(PyExc_ValueError, "a vocabulary too large for the kernel");
         return -1;
     }
@@ -179,10 +188,12 @@ static int tokens_init(Tokens *t, PyObject *args, PyObject *kwargs) {
     if (ranked != t->n) goto bad;
     int built = build_trie(t);
     if (built == -2) goto bad;
+    if (built == -3) goto too_large;
     if (built < 0) {
         PyErr_NoMemory();
         return -1;
     }
+    t->rows.most = SPARE_ROWS, t->states.most = SPARE_STATES;
     t->ready = 1;
     return 0;
 bad:
@@ -193,19 +204,21 @@ bad:
 static void tokens_dealloc(Tokens *t) {
     PyTypeObject *type = Py_TYPE(t);
     while (t->held) PyBuffer_Release(&t->buffers[--t->held]);
-    free(t->offsets), free(t->nodes), free(t->children);
+    free(t->offsets), free(t->trie);
     free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
     for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);
     free(t->sets), map_clear(&t->bases, 1);
+    spare_free(&t->rows), spare_free(&t->states), walk_free(t->spare);
     Py_XDECREF(t->set_numbers);
     type->tp_free((PyObject *)t);
     Py_DECREF(type);
 }
 
 static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
-    size_t sum = (size_t)t->n * 4 + t->node_count * sizeof(Node) + t->child_count * 4;
+    size_t sum = (size_t)t->n * 4 + t->trie_words * sizeof(uint32_t);
     if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
     sum += t->bases.used * t->words * 4 + t->bases.room * sizeof(Slot);
+    sum += t->rows.count * t->rows.size + t->states.count * t->states.size;
     for (int i = 0; i < t->set_count; i++) {
         TextSet *set = t->sets[i];
         sum += (size_t)set->room * (512 + 32 + 1);

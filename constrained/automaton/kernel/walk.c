@@ -3,6 +3,7 @@
 
 #define WIDE 16 /* a subtree of more tokens than this is promote a look at what is common to them */
 #define FEW 16  /* up to so many children, or bytes, are gone through one by one */
+#define BRANCHES 16 /* children that are loaded at once */
 #define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 
 void walk_free(Walk *w) {
@@ -11,10 +12,10 @@ void walk_free(Walk *w) {
     free(w->level), free(w->one.at), free(w->two.at), free(w);
 }
 
-/* Scratch memory: the engine's spare one, or new where another walk is under way (a thread's, or an outer one). */
+/* Scratch memory: the spare one, or new where another walk is under way (an outer one's). */
 Walk *walk_take(Engine *e, Target *target) {
-    Walk *w = e->spare;
-    e->spare = NULL;
+    Walk **spare = read_only ? &e->spare : &e->tokens->spare, *w = *spare;
+    *spare = NULL;
     if (!w && (w = calloc(1, sizeof *w))) {
         w->levels = e->tokens->longest + 2;
         if (!(w->level = calloc(w->levels, sizeof *w->level))) free(w), w = NULL;
@@ -24,7 +25,7 @@ Walk *walk_take(Engine *e, Target *target) {
         return NULL;
     }
     w->engine = e, w->target = target, w->emitted = 0;
-    if (!read_only && !e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table);
+    if (!read_only && !e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table, &e->tokens->states);
     e->table.users++;
     return w;
 }
@@ -32,8 +33,9 @@ Walk *walk_take(Engine *e, Target *target) {
 void walk_leave(Walk *w) {
     Engine *e = w->engine;
     e->table.users--;
-    if (e->spare) walk_free(w);
-    else e->spare = w;
+    Walk **spare = read_only ? &e->spare : &e->tokens->spare;
+    if (*spare) walk_free(w);
+    else *spare = w;
 }
 
 int list_id(Target *t, int32_t id) {
@@ -131,13 +133,32 @@ int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
     if (CHILD_IS_TOKEN(child)) return try_from(w, CHILD_INDEX(child), node->depth, state);
     int32_t after = table_step(w->engine, state, CHILD_BYTE(child));
     if (after == DEAD || after == FAILED) return after == DEAD ? 0 : -1;
-    const Node *below = &w->engine->tokens->nodes[CHILD_INDEX(child)];
+    const Node *below = node_at(w->engine->tokens, CHILD_INDEX(child));
     if (after == NO_ROOM) { /* one by one, without the table */
         for (int32_t token = below->low; token < below->high; token++)
             if (try_from(w, token, node->depth, state) < 0) return -1;
         return 0;
     }
     return emit_ends(w, below) < 0 ? -1 : visit_from(w, below, after);
+}
+
+/* Begin to load a child, so that its memory arrives while others are visited. */
+static void expect_child(const Tokens *t, uint32_t child) {
+    int32_t number = CHILD_INDEX(child);
+    if (!CHILD_IS_TOKEN(child)) {
+        prefetch_read(node_at(t, number));
+        return;
+    }
+    prefetch_read(&t->offsets[number]);
+    prefetch_read(&t->ids[number]);
+}
+
+/* The same for all children of a node whose bytes are wanted. */
+static void expect_children(const Tokens *t, const Node *node, const uint64_t wanted[4]) {
+    for (int i = 0; i < node->count; i++) {
+        uint8_t byte = CHILD_BYTE(node->child[i]);
+        if (wanted[byte >> 6] >> (byte & 63) & 1) expect_child(t, node->child[i]);
+    }
 }
 
 /* Emit the tokens below a node that can be read from a state of the table. */
@@ -148,9 +169,10 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
     int many = 0;
     for (int k = 0; k < 4; k++) many += count_bits(wanted[k]);
     if (node->count < FEW || many > FEW) {
-        for (int32_t i = node->first; i < node->first + node->count; i++) {
-            uint8_t byte = CHILD_BYTE(t->children[i]);
-            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, t->children[i]) < 0) return -1;
+        if (node->count < FEW) expect_children(t, node, wanted);
+        for (int i = 0; i < node->count; i++) {
+            uint8_t byte = CHILD_BYTE(node->child[i]);
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, node->child[i]) < 0) return -1;
         }
         return 0;
     }
@@ -158,7 +180,7 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
         for (uint64_t bits = wanted[k]; bits; bits &= bits - 1) {
             uint8_t byte = (uint8_t)(k * 64 + lowest_bit(bits));
             uint32_t child;
-            if (find_child(t, node, byte, &child) && descend_from(w, node, state, child) < 0) return -1;
+            if (find_child(node, byte, &child) && descend_from(w, node, state, child) < 0) return -1;
         }
     }
     return 0;
@@ -193,13 +215,13 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
     if (run <= 0) return node;
     for (; run > 0; run--, data++, here.low++) {
         uint32_t child;
-        if (!find_child(t, node, *data, &child)) return NULL;
+        if (!find_child(node, *data, &child)) return NULL;
         if (CHILD_IS_TOKEN(child)) {
             Vec one = {&here, 1, 1};
             *failed = try_token(w, CHILD_INDEX(child), node->depth, &one);
             return NULL;
         }
-        node = &t->nodes[CHILD_INDEX(child)];
+        node = node_at(t, CHILD_INDEX(child));
         if ((*failed = emit_ends(w, node)) < 0) return NULL;
     }
     w->level[node->depth].n = 0;
@@ -207,34 +229,59 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
     return node;
 }
 
+/* Values that go on with the same byte, and the child that reads it. */
+typedef struct {
+    int32_t low, high;
+    uint32_t child;
+} Branch;
+
+static int visit_choices(Walk *w, const Node *node, const Config *c);
+
+/* Emit the tokens below one child that the values of its branch can go on with, and what follows those that end. */
+static int visit_branch(Walk *w, const Node *node, const Config *c, const Branch *branch) {
+    const Tokens *t = w->engine->tokens;
+    Config group = {CHOICES, c->object, c->rest, branch->low, branch->high, c->depth};
+    int32_t length;
+    const uint8_t *value = choice(&w->engine->choices[c->object], branch->low, &length) + c->depth;
+    length -= c->depth;
+    if (CHILD_IS_TOKEN(branch->child)) {
+        int32_t token = CHILD_INDEX(branch->child), start = t->offsets[token] + node->depth;
+        int32_t left = t->offsets[token + 1] - start;
+        Vec one = {&group, 1, 1};
+        if (left == 1 || (branch->high - branch->low == 1 && left <= length && !memcmp(t->flat + start, value, left)))
+            return emit(w, t->ids[token]);
+        return try_token(w, token, node->depth, &one);
+    }
+    if (length == 1) { /* one of the values ends here */
+        w->level[node->depth].n = 0;
+        return vec_push(&w->level[node->depth], &group) < 0 || descend(w, node, branch->child) < 0 ? -1 : 0;
+    }
+    const Node *below = node_at(t, CHILD_INDEX(branch->child));
+    group.depth++;
+    return emit_ends(w, below) < 0 || visit_choices(w, below, &group) < 0 ? -1 : 0;
+}
+
 /* Emit the tokens below a node that values[low:high] can go on with, and what follows those that end. */
 static int visit_choices(Walk *w, const Node *node, const Config *c) {
     const Tokens *t = w->engine->tokens;
-    for (int32_t at = c->low, end, length; at < c->high; at = end) {
+    Branch branch[BRANCHES];
+    for (int32_t at = c->low; at < c->high;) {
         const Choices *choices = &w->engine->choices[c->object]; /* looked up again: what follows may have moved it */
-        const uint8_t *value = choice(choices, at, &length) + c->depth;
-        end = choices_from(choices, at, c->high, c->depth, *value + 1);
-        length -= c->depth;
-        uint32_t child;
-        if (!find_child(t, node, *value, &child)) continue;
-        Config group = {CHOICES, c->object, c->rest, at, end, c->depth};
-        if (CHILD_IS_TOKEN(child)) {
-            int32_t token = CHILD_INDEX(child), start = t->offsets[token] + node->depth;
-            int32_t left = t->offsets[token + 1] - start;
-            Vec one = {&group, 1, 1};
-            if (left == 1 || (end - at == 1 && left <= length && !memcmp(t->flat + start, value, left))) {
-                if (emit(w, t->ids[token]) < 0) return -1;
-            } else if (try_token(w, token, node->depth, &one) < 0) {
-                return -1;
-            }
-        } else if (length == 1) { /* one of the values ends here */
-            w->level[node->depth].n = 0;
-            if (vec_push(&w->level[node->depth], &group) < 0 || descend(w, node, child) < 0) return -1;
-        } else {
-            const Node *below = &t->nodes[CHILD_INDEX(child)];
-            group.depth++;
-            if (emit_ends(w, below) < 0 || visit_choices(w, below, &group) < 0) return -1;
+        int count = 0;
+        for (int32_t length; at < c->high && count < BRANCHES;) { /* some first, as each has to be waited for */
+            Branch *next = &branch[count];
+            uint8_t byte = choice(choices, at, &length)[c->depth];
+            next->low = at;
+            at = next->high = choices_from(choices, at, c->high, c->depth, byte + 1);
+            if (!find_child(node, byte, &next->child)) continue;
+            expect_child(t, next->child);
+            count++;
         }
+        for (int i = 0; i < count && count > 1; i++)
+            if (!CHILD_IS_TOKEN(branch[i].child)) prefetch_read(node_at(t, CHILD_INDEX(branch[i].child))->child);
+            else prefetch_read(t->flat + t->offsets[CHILD_INDEX(branch[i].child)]);
+        for (int i = 0; i < count; i++)
+            if (visit_branch(w, node, c, &branch[i]) < 0) return -1;
     }
     return 0;
 }
@@ -243,7 +290,7 @@ static int visit_choices(Walk *w, const Node *node, const Config *c) {
 int visit(Walk *w, int32_t number) {
     Engine *e = w->engine;
     Tokens *t = e->tokens;
-    const Node *node = &t->nodes[number];
+    const Node *node = node_at(t, number);
     Vec *here = &w->level[node->depth];
     if (node->depth && emit_ends(w, node) < 0) return -1;
     if (here->n == 1 && here->at[0].kind == CHOICES) {
@@ -266,7 +313,7 @@ int visit(Walk *w, int32_t number) {
                 int inside = set->permissive ? stays_inside(t, set, node) : 0;
                 if (inside < 0) return -1;
                 if (inside) {
-                    if (free_text(w, (int32_t)(node - t->nodes), &c) < 0) return -1;
+                    if (free_text(w, node_number(t, node), &c) < 0) return -1;
                     continue;
                 }
             }
@@ -278,15 +325,16 @@ int visit(Walk *w, int32_t number) {
     for (int i = 0; i < here->n && !text; i++)
         text = ((here->at[i].kind == TEXT || here->at[i].kind == LOOP) && here->at[i].high != 1) || here->at[i].kind == JSON_TEXT;
     if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
-        int32_t state = table_state(&e->table, here, 1);
+        int32_t state = table_state(e, here, 1);
         return state < 0 ? -1 : visit_from(w, node, state);
     }
     uint64_t wanted[4];
     if (next_bytes(e, here, wanted) < 0) return -1;
     if (node->count < FEW) {
-        for (int32_t i = node->first; i < node->first + node->count; i++) {
-            uint8_t byte = CHILD_BYTE(t->children[i]);
-            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node, t->children[i]) < 0) return -1;
+        expect_children(t, node, wanted);
+        for (int i = 0; i < node->count; i++) {
+            uint8_t byte = CHILD_BYTE(node->child[i]);
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node, node->child[i]) < 0) return -1;
         }
         return 0;
     }
@@ -295,7 +343,7 @@ int visit(Walk *w, int32_t number) {
             uint8_t byte = (uint8_t)(k * 64 + lowest_bit(wanted[k]));
             wanted[k] &= wanted[k] - 1;
             uint32_t child;
-            if (find_child(t, node, byte, &child) && descend(w, node, child) < 0) return -1;
+            if (find_child(node, byte, &child) && descend(w, node, child) < 0) return -1;
         }
     }
     return 0;
