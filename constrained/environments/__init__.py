@@ -1,4 +1,4 @@
-"""Text environments: they answer written actions, and tell which values the slots of an action grammar have."""
+"""Text environments: they answer written actions, and offer the values of an action grammar's slots."""
 
 from constrained.environments.base import Binding, Environment
 

@@ -1,8 +1,8 @@
 """Protocols of text environments and of the memories that summarise an episode.
 
 `Environment` is all that an agent needs: `reset` and `step`, named as in Farama Gymnasium, with text in and text out.
-The other protocols each add one ability. Agents test for them with ``isinstance``, so that an environment of your own
-implements only what it has; there is nothing to inherit from.
+Each of the other protocols adds one ability. Agents test for them with ``isinstance``: an environment of your own
+implements those that it needs, and inherits from none.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from constrained.knowledge.world_state import KnownFacts
 from constrained.planning import GroundAction
 
 Binding: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""The values of one slot: a list, or for a slot that depends on another slot's value, a list for each such value."""
+"""The values of one slot: a list; or, for a slot that depends on another slot, a list for each value of that slot."""
 
 IN_ON = "in/on"
-"""The relation between a thing and where it is, in the triples of `WithTriples`."""
+"""The relation between a thing and its place, in the triples of `WithTriples`."""
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class Environment(Protocol):
     """A world that answers written actions with written observations."""
 
     def reset(self) -> str:
-        """Start the episode anew and return the first observation, task included."""
+        """Start the episode anew and return the first observation, which includes the task."""
         ...
 
     def step(self, action: str) -> tuple[str, float, bool]:
@@ -36,16 +36,16 @@ class Environment(Protocol):
         -------
         observation : str
         reward : float
-            Of this step.
+            The reward of this step.
         done : bool
-            True once the episode is over.
+            Whether the episode is over.
         """
         ...
 
 
 @runtime_checkable
 class TaskEnvironment(Environment, Protocol):
-    """An environment that knows its task, as those of a suite do."""
+    """An environment with a task, as in a suite."""
 
     task: str
     """The task sentence."""
@@ -56,25 +56,25 @@ class WithView(Protocol):
     """An environment with slots to bind."""
 
     def view(self) -> Mapping[str, Binding]:
-        """Return what each slot of the action grammar may be bound to now."""
+        """Return the current values of each slot of the action grammar."""
         ...
 
 
 @runtime_checkable
 class WithCommands(Protocol):
-    """An environment that lists what can be done, as TextWorld and Jericho do; they go before a view, if it has one."""
+    """An environment that lists what can be done, as TextWorld and Jericho do; a view is then ignored."""
 
     def admissible(self) -> Sequence[str]:
-        """Return every command that would have an effect now, and no other."""
+        """Return exactly the commands that would have an effect now."""
         ...
 
 
 @runtime_checkable
 class WithForm(Protocol):
-    """An environment with knowledge of the form of its actions alone, for the level "form"."""
+    """An environment that offers knowledge of only the form of its actions, for the level "form"."""
 
     def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
-        """Return `knowledge` without what it knows of the state; itself if it knows nothing of that."""
+        """Return `knowledge` without conditions on the state; unchanged if it has none."""
         ...
 
 
@@ -83,39 +83,39 @@ class WithEffect(Protocol):
     """An environment in which an action can fail."""
 
     had_effect: bool
-    """Whether the last action was understood and possible; if not, the agent stays where it was on its path."""
+    """Whether the last action was understood and possible; if not, it doesn't count as part of the path."""
 
 
 @runtime_checkable
 class WithOutcome(Protocol):
-    """An environment with measures of its own; without it, a positive reward on the last step is a success."""
+    """An environment with its own measures; in others, a positive reward on the last step counts as success."""
 
     def outcome(self) -> Mapping[str, float]:
-        """Return "success" (0 or 1), then further measures, such as "f1" or "score" (0 to 1)."""
+        """Return "success" (0 or 1) and further measures, such as "f1" or "score" (0 to 1)."""
         ...
 
 
 @runtime_checkable
 class WithMemory(Protocol):
-    """An environment that offers a summary, which the prompt then shows instead of the whole history."""
+    """An environment that offers a summary of the episode, which prompts show instead of the whole history."""
 
     def memory(self, first_observation: str) -> Memory | None:
-        """Return a fresh memory, or None if there is none for this episode."""
+        """Return a fresh memory, or None if this episode has none."""
         ...
 
 
 @runtime_checkable
 class WithPrior(Protocol):
-    """An environment that can be assumed before it is seen, to write a whole plan in."""
+    """An environment that can be imagined from its first observation, to write a whole plan in."""
 
     def prior(self, first_observation: str) -> Environment:
-        """Return an environment like this one, as far as the first observation and general knowledge tell."""
+        """Return an imagined environment, made from the first observation and general knowledge."""
         ...
 
 
 @runtime_checkable
 class WithExploration(Protocol):
-    """An environment some of whose actions only look."""
+    """An environment in which some actions only look."""
 
     exploring: Sequence[str]
     """The names of these actions in the action knowledge."""
@@ -123,14 +123,14 @@ class WithExploration(Protocol):
 
 @runtime_checkable
 class WithTriples(Protocol):
-    """An environment whose observations have a known form, so that no model need read them."""
+    """An environment whose observations have a known form, so that rules can read them."""
 
     def triples(self, observation: str) -> Sequence[tuple[str, str, str]]:
-        """Return what an observation says as (head, relation, tail)."""
+        """Return the facts in an observation, as (head, relation, tail)."""
         ...
 
     def entities(self, names: Iterable[str]) -> Sequence[str]:
-        """Return those of the names that the task is about."""
+        """Return the names that the task is about."""
         ...
 
 
@@ -139,24 +139,24 @@ class Closable(Protocol):
     """An environment that holds processes, files or connections."""
 
     def close(self) -> None:
-        """Free them. Safe to call twice."""
+        """Release them; safe to call twice."""
         ...
 
 
 @runtime_checkable
 class Memory(Protocol):
-    """What an agent remembers of an episode, built from the episode's texts alone."""
+    """An agent's memory of an episode, built from the episode's texts alone."""
 
     def update(self, action: str, observation: str) -> None:
-        """Take in one action and the answer to it."""
+        """Add one action and the answer to it."""
         ...
 
     def text(self) -> str:
-        """Return the facts as lines, for a prompt."""
+        """Return the memory as lines, for a prompt."""
         ...
 
     def situation(self) -> Hashable:
-        """Return the facts without the last action, as text or otherwise: equal ones mean that nothing has changed."""
+        """Return the memory without the last action, in any form: equal values mean that nothing has changed."""
         ...
 
 
@@ -165,16 +165,16 @@ class MemoryWithSlots(Protocol):
     """A memory that slots can be bound from."""
 
     def slots(self) -> Mapping[str, Binding]:
-        """Return values for slots, as `WithView.view` does, from what the episode has shown so far."""
+        """Return values of slots, as `WithView.view` does, from what the episode has shown so far."""
         ...
 
 
 class Facts(KnownFacts, Protocol):
-    """What is known of a planning world at one moment."""
+    """The known facts of a planning world at one moment."""
 
     @property
     def actions(self) -> Mapping[str, Sequence[GroundAction]]:
-        """The possible actions' texts, each with the ground actions that it may stand for."""
+        """Text of each possible action -> the ground actions that it may stand for."""
         ...
 
 
@@ -183,22 +183,22 @@ class WithFacts(Protocol):
     """An environment, or a memory, that knows facts."""
 
     def facts_now(self) -> Facts | None:
-        """Return what is known now; None if this episode has no facts."""
+        """Return the facts known now; None if this episode has none."""
         ...
 
 
 @runtime_checkable
 class LearningMemory(Protocol):
-    """A memory that takes in what was found before the episode began."""
+    """A memory that can hold what was found before the episode began."""
 
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
-        """Return those of the actions that show something new, for an explorer (WESE)."""
+        """Return the actions that would show something new, for an explorer (WESE)."""
         ...
 
     def learn(self, locations: Iterable[tuple[str, str]] = (), searched: Iterable[str] = ()) -> None:
-        """Take in what another agent found: (thing, where it is), and where it looked."""
+        """Add what another agent found: pairs of (thing, place), and the places that it searched."""
         ...
 
     def restart(self, first_observation: str) -> Memory:
-        """Return a memory for the same episode started anew, which keeps what it learned (Reflexion)."""
+        """Return a memory for the same episode started anew, which keeps what was learned (Reflexion)."""
         ...

@@ -18,7 +18,7 @@ from typing import Any, TextIO, TypeGuard
 from constrained.errors import DataError
 
 MAX_CHARACTERS = 1 << 30
-"""Characters of a JSON file that is read whole, unpacked; a larger one must be JSON Lines."""
+"""Most characters of an unpacked JSON file that is read whole; larger files must be JSON Lines."""
 
 _BESIDE_CHECKOUT = Path(__file__).resolve().parents[3] / "shared" / "data"
 _READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeError)
@@ -26,7 +26,7 @@ _TYPE_NAMES = {str: "text", bool: "truth value", int: "whole number", list: "lis
 
 
 def data_folder() -> Path:
-    """Return the folder of the data files, whether it is there or not."""
+    """Return the folder of the data files; it may not exist."""
     return Path(os.environ.get("CONSTRAINED_DATA") or _BESIDE_CHECKOUT)
 
 
@@ -42,9 +42,9 @@ def data_file(name: str) -> Path:
 
 
 def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of each file of a .tar.xz whose name is wanted, one at a time.
+    """Yield (name, content) of each file in a .tar.xz whose name is `wanted`, one at a time.
 
-    Raises DataError: the archive is cut short or not an archive.
+    Raises DataError: the archive is cut short, or not an archive.
     """
     try:
         with tarfile.open(archive, "r|xz") as tar:
@@ -58,25 +58,26 @@ def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tupl
 
 
 def folder_files(folder: Path, *patterns: str) -> Iterator[tuple[str, bytes]]:
-    """Yield (path in the folder, content) of each file that fits one of some patterns, sorted.
+    """Yield (path in the folder, content) of each file that matches one of the glob patterns, sorted.
 
-    Raises DataError: there is none, or one can't be read.
+    Raises DataError: no file matches, or one can't be read.
     """
-    found = {path.relative_to(folder).as_posix(): path for pattern in patterns for path in folder.glob(pattern)}
-    if not found:
+    paths = {path.relative_to(folder).as_posix(): path for pattern in patterns for path in folder.glob(pattern)}
+    if not paths:
         raise DataError(f"no {' or '.join(patterns)} in {folder}", "the download may be incomplete: fetch it again")
-    for name in sorted(found):
+    for name, path in sorted(paths.items()):
         try:
-            yield name, found[name].read_bytes()
+            yield name, path.read_bytes()
         except OSError as error:
-            raise DataError(f"can't read {found[name]}: {error.strerror}", hint="fetch it again") from error
+            raise DataError(f"can't read {path}: {error.strerror}", hint="fetch it again") from error
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (where, row) of each JSON object in a file; `where` names file and row, for errors.
+    """Yield (where, row) for each JSON object in a file; `where` names file and row, for error messages.
 
-    `path`: ``.jsonl``: an object a line, read one at a time. ``.json``: a list of objects. Either may be compressed
-    (``.gz``, ``.xz``). Raises DataError: missing, cut short, no such JSON, or larger than `MAX_CHARACTERS`.
+    `path`: a ``.jsonl`` with one object a line, which is read line by line, or a ``.json`` with a list of objects; both
+    may be compressed (``.gz``, ``.xz``). Raises DataError: the file is missing, cut short, of another form, or larger
+    than `MAX_CHARACTERS`.
     """
     path = Path(path)
     if ".jsonl" in path.suffixes:
@@ -92,7 +93,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def read_json(path: str | Path) -> Any:
     """Return the content of a JSON file, compressed (``.gz``, ``.xz``) or not.
 
-    Raises DataError: missing, cut short, not JSON, or larger than `MAX_CHARACTERS`.
+    Raises DataError: the file is missing, cut short, not JSON, or larger than `MAX_CHARACTERS`.
     """
     path = Path(path)
     try:
@@ -131,7 +132,7 @@ def _open(path: Path) -> TextIO:
 
 def _loads(text: str) -> Any:
     value = json.loads(text)
-    if "\\ud" in text or "\\uD" in text:  # a lone surrogate is no text: encoding the value finds it
+    if "\\ud" in text or "\\uD" in text:  # may be a lone surrogate, which is not text: encoding the value tells
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -150,13 +151,13 @@ def check_object(where: str, value: object) -> dict[str, Any]:
 
 def is_text_list(value: object) -> TypeGuard[list[str]]:
     """Whether a JSON value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def fields(where: str, row: Mapping[str, Any], /, **kinds: type) -> tuple[Any, ...]:
-    """Return a row's values under the names given, each of the type given.
+    """Return a row's values under the given names, checked to be of the given types.
 
-    Raises DataError: one is missing or of another type; the error says which, and where.
+    Raises DataError: a value is missing or of another type; the message says which, and where.
     """
     for name, kind in kinds.items():
         value = row.get(name)

@@ -1,4 +1,4 @@
-"""What all environments share that tell their facts: the memory that a model reads."""
+"""The base of environments that know their facts, with the memory that a model reads there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from constrained.planning.facts import State
 
 
 class FactsEnvironment(ABC):
-    """An environment that knows what a player knows, as facts.
+    """An environment that can tell what the player knows, as facts.
 
     Attributes
     ----------
@@ -28,23 +28,23 @@ class FactsEnvironment(ABC):
 
     @abstractmethod
     def facts_now(self) -> Facts:
-        """What the player knows, and what may be."""
+        """Return what the player knows, and what may be."""
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
-        """What there is and what is known of it, in words."""
+        """Return the objects and the known facts, in words."""
 
     def outcome(self) -> dict[str, float]:
-        """Whether the goal holds."""
+        """Return success: whether the goal holds."""
         return {"success": float(self.done)}
 
     def memory(self, first_observation: str) -> FactsMemory:
-        """A memory that tells what is known now."""
+        """Return a memory of the facts known now."""
         return FactsMemory(self)
 
 
 class FactsMemory:
-    """What is known in an environment that tells its facts, written anew after each action.
+    """A memory that reads the known facts from the environment itself.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class FactsMemory:
         self._environment, self._last = environment, "none"
 
     def update(self, action: str, observation: str) -> None:
-        """Note the last action; the environment knows what it changed."""
+        """Record the last action; the environment knows what it changed."""
         self._last = f"{action.strip()}{'' if self._environment.had_effect else ', no effect'}"
 
     def text(self) -> str:
-        """Return what is known, with the task and the last action."""
+        """Return the known facts, with the task and the last action."""
         return "\n".join([f"Task: {self._environment.task}", *self._environment.lines(), f"Last: {self._last}"])
 
     def situation(self) -> Hashable:
-        """Return the facts: where they are equal, nothing has changed."""
+        """Return the facts: equal facts mean that nothing has changed."""
         state: State = self._environment.facts_now().state
         return state

@@ -1,4 +1,4 @@
-"""The memory of a world that only its answers tell of: facts, told by the `shows` lines of the world's `.lark` file."""
+"""The memory of a world that is known only by its answers: facts, written by the `shows` lines of its `.lark` file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world_state import WorldState
 
 TASK = re.compile(r"Your task is to: ([^\n]+)")
-"""How a first observation says the task."""
+"""The task in a first observation."""
 
 
 class WorldMemory:
-    """What an agent has read so far of a world that only its answers tell of.
+    """An agent's memory of a world that is known only by its answers.
 
     Parameters
     ----------
     world : World
-        What answers tell, what actions change, and how what is known is told.
+        Defines what answers mean, what actions change, and how facts are written.
     first_observation : str
         The text that opens the episode, with the task.
 
@@ -30,9 +30,9 @@ class WorldMemory:
     task : str
         The task sentence, without its full stop.
     known : Known
-        The facts.
+        The known facts.
     shown : Shown
-        What follows from them, and how they are told.
+        What follows from the facts, and how they are written.
     had_effect : bool
         Whether the last action was possible, as far as the answer says.
     """
@@ -46,41 +46,41 @@ class WorldMemory:
         self.last, self.had_effect = "", True
 
     def update(self, action: str, observation: str) -> None:
-        """Take in one action and the answer to it."""
+        """Add one action and the answer to it."""
         self.last = action.strip()
         self.had_effect = self.known.update(self.last, observation)
         self.shown = Shown(self.known)
 
     def facts_now(self) -> WorldState | None:
-        """Return what is known, and what may be, as a planning task."""
+        """Return what is known and what may be, as the state of a planning task."""
         return self.known.facts_now()
 
     def slots(self) -> dict[str, Binding]:
-        """Return values for slots that are named after things' properties that follow (`means` lines)."""
+        """Return values of the slots that are named after derived properties of things (`means` lines)."""
         return self.shown.slots()
 
     def text(self) -> str:
-        """Return the facts for a prompt, a line for each line of the file that says how to tell them."""
+        """Return the facts for a prompt, a line for each `shows` line of the file, and the last action."""
         return f"{self.situation()}\nLast: {self.last or 'none'}{'' if self.had_effect else ', no effect'}"
 
     def situation(self) -> str:
-        """Return the same without the last action: equal texts mean that nothing has changed."""
+        """Return the same text without the last action: equal texts mean that nothing has changed."""
         return f"Task: {self.known.sentence or self.task}\n{self.shown.text}"
 
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
-        """Return those of the actions that show something new."""
+        """Return the actions that would show something new."""
         new = set(self.shown.explores())
         return [action for action in actions if action in new]
 
     def learn(self, locations: Iterable[tuple[str, str]] = (), searched: Iterable[str] = ()) -> None:
-        """Take in, before the first action, what another agent found.
+        """Add, before the first action, what another agent found.
 
         Parameters
         ----------
         locations : iterable of (thing, place)
-            Where things are. Pairs with a place that isn't known to be there are ignored.
+            Where things are. Pairs with an unknown place are ignored.
         searched : iterable of str
-            Places that were looked into, so that one without a thing in `locations` is known to be empty.
+            Places that were searched: those without a thing in `locations` are known to be empty.
         """
         for thing, place in [*(("nothing", place) for place in searched), *locations]:
             self.known.read(f"Found: {thing} {IN_ON} {place}.")
@@ -88,12 +88,12 @@ class WorldMemory:
 
     def restart(self, first_observation: str) -> WorldMemory:
         """Return a memory for the same episode started anew, with the facts that still hold (`again` lines)."""
-        other = self._anew(first_observation)
+        fresh = self._fresh(first_observation)
         for predicate, *terms in self.shown.again():
             for term, parameter in zip(terms, self.known.world.domain.predicates[predicate]):
-                other.known.add_object(self.known.spell(term), parameter.type)
-            other.known.hold(predicate, *terms)
-        return other
+                fresh.known.add_object(self.known.spell(term), parameter.type)
+            fresh.known.hold(predicate, *terms)
+        return fresh
 
-    def _anew(self, first_observation: str) -> WorldMemory:
+    def _fresh(self, first_observation: str) -> WorldMemory:
         return WorldMemory(self.known.world, first_observation)

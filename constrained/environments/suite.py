@@ -1,4 +1,4 @@
-"""Suites: the tasks of a benchmark, from every environment in one form."""
+"""Suites: the tasks of a benchmark, in one form for all environments."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
+from itertools import zip_longest
 from pathlib import Path
 
 from constrained.environments.base import TaskEnvironment
@@ -29,7 +30,7 @@ SUITES = {
     "webshop": "constrained.environments.webshop.env:webshop",
     "scienceworld": "constrained.environments.scienceworld.env:suite",
 }
-"""Name -> "module:function" that makes the suite, imported when it is opened."""
+"""Name -> "module:function" that makes the suite; imported when the suite is opened."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Task:
     name : str
         Unique within the suite, and the same in every run: results are kept under it.
     kind : str
-        For breakdowns by kind of task.
+        The kind of task, for breakdowns of results.
     make : callable
         Opens the environment; cloudpickle can send it to another machine.
     """
@@ -58,14 +59,14 @@ class Suite:
     Attributes
     ----------
     name : str
-        With the split, such as "alfworld/valid_seen".
+        Includes the split, as in "alfworld/valid_seen".
     knowledge : str
-        The shipped action knowledge, or the path of a file.
+        The name of shipped action knowledge, or the path of a file.
     tasks : sequence of Task
     max_steps : int
-        The published limit.
+        The published limit on the steps of a task.
     measures : tuple of str
-        The keys of `WithOutcome.outcome` that its tables show.
+        The keys of `WithOutcome.outcome` that result tables show.
     """
 
     name: str
@@ -76,23 +77,24 @@ class Suite:
 
 
 def open_suite(name: str, *, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """Return the suite of that name.
+    """Open the suite with this name.
 
     Parameters
     ----------
     name : str
         A key of `SUITES`; or ``FILE.py:FUNCTION``, a function of your own that takes `split`, `limit`, `seed` by name.
     split : str, optional
-        Which part of its data, where it has several; default: the one that its papers report.
+        The part of the suite's data, if it has several; default: the part that papers report.
     limit : int, optional
-        Only the first so many tasks.
+        Only this many tasks, the first ones.
     seed : int
         For suites that generate or draw their tasks.
 
     Raises
     ------
     DataError
-        No such suite or split, or its data isn't there; a file of your own can't be run, or has no such function.
+        There is no such suite or split, or its data isn't there; a file of your own can't be run, or has no such
+        function.
     """
     if name in SUITES:
         module, function = SUITES[name].split(":")
@@ -116,17 +118,14 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
 
 
 def check_split(name: str, split: str | None, splits: Sequence[str]) -> str:
-    """Return the split asked for, by default the first one of a suite.
-
-    Raises DataError: the suite has no such split.
-    """
+    """Return `split`, or a suite's first split if it is None. Raises DataError: the suite has no such split."""
     if split is not None and split not in splits:
         raise DataError(f"{name} has no split {split!r}", f"there are: {', '.join(splits)}")
     return split or splits[0]
 
 
 def _function_of_file(file: str, function: str) -> Callable[..., Suite]:
-    """Run a user's file, with its folder on the path as `python FILE` has it, and return a function of it."""
+    """Run a user's file, with its folder on the path as with `python FILE`, and return one of its functions."""
     path = Path(file).resolve()
     if not path.is_file():
         raise DataError(f"no file {file}", "write FILE.py:FUNCTION, with the file's path from here")
@@ -138,10 +137,10 @@ def _function_of_file(file: str, function: str) -> Callable[..., Suite]:
     sys.modules[path.stem] = module  # dataclasses look up their own module there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's file does wrong
+    except Exception as error:  # the user's file may raise anything
         raise DataError(f"{file} can't be run: {type(error).__name__}: {error}", f"try: python {file}") from error
     finally:
-        # Taken out again: cloudpickle sends a module that other machines can't import by value.
+        # Removed, so that cloudpickle sends the file's functions by value: other machines can't import the module.
         del sys.modules[path.stem]
         if known is not None:
             sys.modules[path.stem] = known
@@ -155,20 +154,20 @@ _CHOICE = re.compile(r"(?P<name>[\w-]+|[^:]+\.py:\w+)(?:/(?P<split>[\w-]+))?(?::
 
 
 def choose_suite(text: str, seed: int = 0) -> Suite:
-    """Return a suite, or some of its tasks, as a command line names them.
+    """Open a suite, or a part of it, by the text that a command line gives.
 
     Parameters
     ----------
     text : str
-        ``NAME``, ``NAME/SPLIT`` or ``FILE.py:FUNCTION``; with ``:N`` at the end so many tasks, drawn evenly from all
-        kinds; with ``:M-N`` those at positions M to N - 1, counted from 0.
+        ``NAME``, ``NAME/SPLIT`` or ``FILE.py:FUNCTION``; followed by ``:N`` for N tasks, drawn evenly from all kinds,
+        or by ``:M-N`` for the tasks at positions M to N - 1, counted from 0.
     seed : int
         For tasks that are generated or drawn.
 
     Raises
     ------
     DataError
-        As `open_suite`; the text isn't of this form, or no task is left.
+        As for `open_suite`; or the text isn't of this form, or no task is left.
     """
     choice = _CHOICE.fullmatch(text)
     if choice is None:
@@ -176,12 +175,12 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
             f"can't read {text!r}", "write NAME, NAME/SPLIT, NAME:200, NAME:100-300 or FILE.py:FUNCTION:0-40"
         )
     first, last = choice["first"], choice["last"]
-    # Positions: a suite that generates its tasks need not generate more. A drawn sample is drawn from all tasks.
+    # For positions the limit saves generating tasks that aren't needed. A sample is drawn from all tasks.
     suite = open_suite(choice["name"], split=choice["split"], limit=int(last) if first else None, seed=seed)
     if first:
         suite = replace(suite, name=f"{suite.name}:{first}-{last}", tasks=suite.tasks[int(first) :])
     elif last and int(last) > len(suite.tasks):
-        hint = f"ask for fewer; tasks that are made, by position: {choice['name']}:0-{last}"
+        hint = f"ask for fewer; if tasks are generated, name positions: {choice['name']}:0-{last}"
         raise DataError(f"{suite.name} has {len(suite.tasks)} tasks, not {last}", hint)
     elif last:
         suite = replace(suite, name=f"{suite.name}:{last}", tasks=drawn(suite.tasks, int(last), seed))
@@ -191,9 +190,9 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
 
 
 def drawn(tasks: Sequence[Task], number: int, seed: int) -> list[Task]:
-    """Draw so many of the tasks evenly from all kinds, and return them in their order.
+    """Draw tasks evenly from all kinds, and return them in their original order.
 
-    KnowAgent draws 85 of each of ALFWorld's kinds (appendix A). Kinds that have fewer give all they have.
+    KnowAgent draws 85 of each of ALFWorld's kinds (appendix A). Of a kind with too few tasks, all are taken.
     """
     rng = random.Random(f"drawn {seed}")
     kinds: dict[str, list[int]] = {}
@@ -201,7 +200,6 @@ def drawn(tasks: Sequence[Task], number: int, seed: int) -> list[Task]:
         kinds.setdefault(task.kind, []).append(index)
     for indices in kinds.values():
         rng.shuffle(indices)
-    # One of each kind in turn, until there are enough.
-    rounds = max(map(len, kinds.values()), default=0)
-    dealt = [indices[turn] for turn in range(rounds) for indices in kinds.values() if turn < len(indices)]
+    # Take one of each kind in turn, until there are enough.
+    dealt = [index for turn in zip_longest(*kinds.values()) for index in turn if index is not None]
     return [tasks[index] for index in sorted(dealt[:number])]

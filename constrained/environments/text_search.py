@@ -1,8 +1,8 @@
 """Words of texts, and full-text search in memory (Okapi BM25, SQLite's FTS5).
 
-`TextIndex` is for short lists, such as a shop's products or a page's elements. Passages, whose index is kept on disk
-and ranked by titles too, have `constrained.environments.question.index`. Only words of a text ever reach an index, so
-no text is read as query syntax.
+`TextIndex` is for short lists, such as a shop's products or a page's elements. Collections of passages are kept on disk
+and ranked by titles too: see `constrained.environments.question.index`. Queries are reduced to words before they reach
+an index, so no text is read as query syntax.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import unicodedata
 from collections.abc import Iterable
 
 MAX_CHARACTERS = 2_000
-"""Characters of a query that are looked at."""
+"""Most characters of a query that are read."""
 MAX_TERMS = 64
-"""Words of a query that are searched for."""
+"""Most words of a query that are searched for."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be been both by did do does for from had has have he her his how in into is it its "
     "of on or she that the their them they this to was were what when where which who whom whose why will with".split()
 )
-"""Words in nearly every passage: searching for them takes time and finds nothing."""
+"""Words in nearly every passage: searching for them costs time and does not tell passages apart."""
 
 _WORD = re.compile(r"[^\W_]+")
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
@@ -44,32 +44,32 @@ def query_terms(query: str) -> list[str]:
 
 
 def any_of(terms: Iterable[str]) -> str:
-    """Return an FTS5 query for texts with any of the terms; quoted, none of them is an operator."""
+    """Return an FTS5 query for texts with any of the terms, which are quoted so that none is an operator."""
     return " OR ".join(f'"{term}"' for term in terms)
 
 
 def clean_text(text: str) -> str:
-    """Return a text with one space between words, and "?" for lone surrogates, which no file can hold."""
+    """Return a text with one space between words, and "?" for lone surrogates, which can't be written to files."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def clean_title(title: str) -> str:
-    """Return a title as it is shown: clean, with HTML entities and underscores resolved."""
+    """Return a title as it is shown: clean, with HTML entities decoded and spaces for underscores."""
     return clean_text(unicodedata.normalize("NFC", html.unescape(title)).replace("_", " "))
 
 
 def title_key(title: str) -> str:
-    """Return what two spellings of one title have in common: case and Unicode width don't matter."""
+    """Return a key that all spellings of a title share: case and Unicode width don't matter."""
     return unicodedata.normalize("NFKC", clean_title(title)).casefold()
 
 
 def name_key(title: str) -> str:
-    """Return the words by which texts name a page: its title without "(band)" or the like at the end."""
+    """Return the key of the name by which texts mention a page: its title without "(band)" or the like at the end."""
     return phrase_key(cut_words(_DISAMBIGUATION.sub("", title)) or cut_words(title))
 
 
 def phrase_key(words: Iterable[str]) -> str:
-    """Return the key of these words as a name."""
+    """Return the key of a name with these words."""
     return " ".join(words).casefold()
 
 

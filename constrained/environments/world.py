@@ -1,4 +1,4 @@
-"""`WorldEnvironment`: the problem in a `.lark` file with `//:` lines, played as the file says."""
+"""`WorldEnvironment`: play the problem in a `.lark` file with `//:` lines by the file's own physics and answers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from constrained.planning.wording import condition_words, squeezed
 
 NOTHING_HAPPENS = "Nothing happens."
 DONE = "Done."
-"""The answer to an action of which the file says no answer."""
+"""The answer to an action for which the file defines no answer."""
 
 
 class WorldEnvironment(FactsEnvironment):
     """Play the problem of a world.
 
-    The true facts are those of the file's `init` lines. The player knows them, too, except those under `maybe`: these
-    it learns from answers. An action's answer is what the `tells` lines above its rule say of the state after it.
+    The true facts are those of the file's `init` lines. The player knows them except those under `maybe`, which it
+    learns from answers. The `tells` lines above an action's rule write the answer to it, from the state after it.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class WorldEnvironment(FactsEnvironment):
     task : str
         The goal in words.
     known : Known
-        What the player knows.
+        The facts that the player knows.
     had_effect : bool
         Whether the last action was possible.
     done : bool
@@ -54,7 +54,7 @@ class WorldEnvironment(FactsEnvironment):
         if world.problem is None:
             raise DataError(
                 f"{world.source.name} has no problem to play",
-                "add what there is and what holds at the start: //: object ..., //: init ..., //: goal ...",
+                "add its objects, the facts at the start and the goal: //: object ..., //: init ..., //: goal ...",
             )
         self.world = world
         task = Task(world.domain, world.problem)
@@ -64,14 +64,14 @@ class WorldEnvironment(FactsEnvironment):
         self.reset()
 
     def reset(self) -> str:
-        """Start at the file's initial facts; the answer names objects, known facts and goal."""
+        """Start at the file's initial facts; the observation names objects, known facts and goal."""
         self._truth = self._start
         self.known = Known(self.world)
         self.had_effect, self.done = True, self._goal_holds()
         return "\n".join([*self.lines(), f"Your task is to: {self.task}"])
 
     def step(self, action: str) -> tuple[str, float, bool]:
-        """Do an action; what is not possible changes nothing."""
+        """Do an action; an impossible action changes nothing."""
         ground = min(self._truth.actions.get(action, ()), default=None)
         self.had_effect = ground is not None
         if ground is None:
@@ -88,27 +88,27 @@ class WorldEnvironment(FactsEnvironment):
         return self._truth.task.reached_goal(self._truth.state)
 
     def lines(self) -> Iterator[str]:
-        """What is known, as the file's `shows` lines say it, or else all of it."""
+        """Return the known facts, written by the file's `shows` lines if it has any."""
         return Shown(self.known).lines()
 
     def view(self) -> dict[str, Binding]:
-        """The things known of each type, for the slots named after types."""
+        """Return the known things of each type, for slots that are named after types."""
         kinds = [*self.world.domain.types, ROOT]
         return {squeezed(kind).upper(): list(map(self.known.spell, self.known.of_kind(kind))) for kind in kinds}
 
     def facts_now(self) -> WorldState:
-        """What the player knows, and what may be."""
+        """Return what the player knows, and what may be."""
         return self.known.facts_now()
 
 
 class Answers:
-    """What actions answer: what the `tells` lines say of the state after them.
+    """The answers to actions, written by the world's `tells` lines from the state after the action.
 
     Parameters
     ----------
     world : World
     task : Task
-        A problem in it.
+        A problem of the world.
     """
 
     def __init__(self, world: World, task: Task):
@@ -117,39 +117,41 @@ class Answers:
         self._queries: dict[Condition, tuple[list[str], Query]] = {}
 
     def to(self, action: GroundAction, state: State) -> str:
-        """The answer to an action that has led to a state; "" if no line says one."""
+        """Return the answer to an action that has led to a state; empty if no line gives one."""
         parameters = self.task.schemas[action.action].action.parameters
         values = {p.name: value for p, value in zip(parameters, action.arguments)}
-        own = (tells for tells in self.world.tells if tells.rule == action.action)
-        said = (text for tells in own for text in self._said(tells, values, state))
-        # what a failure tells is no answer to what was done
-        return " ".join(text for text in said if not any(fails.found_in(text) for fails in self.world.fails))
+        lines = (tells for tells in self.world.tells if tells.rule == action.action)
+        texts = (text for tells in lines for text in self._texts(tells, values, state))
+        # The action succeeded, so texts that announce a failure are left out.
+        return " ".join(text for text in texts if not any(fails.found_in(text) for fails in self.world.fails))
 
-    def _said(self, tells: Tells, values: Mapping[str, str], state: State) -> Iterator[str]:
+    def _texts(self, tells: Tells, values: Mapping[str, str], state: State) -> Iterator[str]:
+        """Yield the texts that one `tells` line gives in a state: one for each way to fill the holes of its pattern."""
         pattern = tells.patterns[0]
         lists = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
         literals = (told.literal for told in tells.facts if told.literal.predicate in self.world.domain.predicates)
         parts = [*literals, *every_part(tells.condition)]
         plain = join(tuple(part for part in parts if lists.isdisjoint(free_variables(part))))
-        for found in self._answers(tells, plain, values, state):
-            names = {v: [self.task.spell(value)] for v, value in found.items()}
+        for assignment in self._assignments(tells, plain, values, state):
+            names = {v: [self.task.spell(value)] for v, value in assignment.items()}
             for variable in lists:
                 about = join(tuple(part for part in parts if variable in free_variables(part)))
-                answers = self._answers(tells, about, {v: x for v, x in found.items() if v != variable}, state)
-                names[variable] = [self.task.spell(answer[variable]) for answer in answers]
+                given = {v: value for v, value in assignment.items() if v != variable}
+                listed = self._assignments(tells, about, given, state)
+                names[variable] = [self.task.spell(entry[variable]) for entry in listed]
             holes = {hole: names.get(f"?{hole.lower()}", []) for hole in pattern.holes}
             if all(holes[hole] or is_list for hole, is_list in pattern.holes.items()):
                 yield pattern.write(holes)
 
-    def _answers(
+    def _assignments(
         self, tells: Tells, condition: Condition, given: Mapping[str, str], state: State
     ) -> list[dict[str, str]]:
-        """The values of a condition's variables for which it holds, with those given, in the objects' order."""
+        """Return the assignments that extend `given` and satisfy a condition, in the objects' order."""
         if condition not in self._queries:
-            asked = sorted(free_variables(condition))
-            parameters = tuple(Parameter(v, tells.types.get(v, ROOT)) for v in asked)
-            self._queries[condition] = asked, self.task.query(parameters, condition)
-        asked, query = self._queries[condition]
-        found = query.answers(state, {v: given[v] for v in asked if v in given})
-        in_order = sorted(found, key=lambda answer: [self._order[value] for value in answer])
-        return [{**given, **dict(zip(asked, answer))} for answer in in_order]
+            variables = sorted(free_variables(condition))
+            parameters = tuple(Parameter(v, tells.types.get(v, ROOT)) for v in variables)
+            self._queries[condition] = variables, self.task.query(parameters, condition)
+        variables, query = self._queries[condition]
+        answers = query.answers(state, {v: given[v] for v in variables if v in given})
+        in_order = sorted(answers, key=lambda answer: [self._order[value] for value in answer])
+        return [{**given, **dict(zip(variables, answer))} for answer in in_order]

@@ -1,1 +1,1 @@
-"""The executor of Lumos's actions (section 2): parsed by the grammar that wrote them, never evaluated."""
+"""The executor of Lumos's actions (section 2), which are parsed by the grammar that wrote them and never evaluated."""

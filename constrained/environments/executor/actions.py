@@ -1,8 +1,8 @@
-"""The grounder's actions: their grammars, and the parser of its turns, made from the same files.
+"""The grounder's actions: their grammars, and a parser of its turns made from the same files.
 
-An action space is a `.lark` file of `grammars/lumos/`: action knowledge whose slots hold the results so far and what
-they can be used for. lark parses a turn by the same file, with any possible value for each slot: masks and executor
-accept one language.
+An action space is a `.lark` file of `grammars/lumos/`: action knowledge whose slots hold the results so far, by what
+they can be used for. lark parses a turn with the same file, in which each slot stands for all its possible values, so
+masks and executor accept the same language.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ParseTree: TypeAlias = Tree[Token]
 SPACES = ("maths", "qa", "web", "webshop")
 
 MAX_TURN = 8_000
-"""Characters of one turn: a grounder's longest answer by the paper has 1,024 tokens."""
+"""Most characters of one turn: in the paper a grounder's longest answer has 1,024 tokens."""
 
 MAX_DEPTH = 300
-"""Depth of an action's tree; a pair of brackets in a formula takes five nodes."""
+"""Greatest depth of an action's tree; a pair of brackets in a formula takes five nodes."""
 
 _NUMBER = "/[1-9][0-9]*/"
-_SLOTS = {  # patterns of slots' values that aren't numbers of results
+_SLOTS = {  # patterns of the slots whose values aren't numbers of results
     STEP: '" "',  # between two actions of a turn
     "UNKNOWN": "/[a-z][a-z0-9_]*(?![a-z0-9_(])/",
     "BUTTON": r"/(?!R([1-9][0-9]*\)|$))([^();\n]|\([^();\n]*\))+/",
@@ -42,15 +42,15 @@ _SLOTS = {  # patterns of slots' values that aren't numbers of results
 class Action:
     """One action of a turn."""
 
-    kind: str  # the rule that derives it: "calculator", "qa", ...
+    kind: str  # the rule that derives the action: "calculator", "qa", ...
     results: tuple[int, ...]  # numbers of the results that it writes
-    tree: ParseTree  # its arguments, by the rules of its space's file
-    text: str  # as written
+    tree: ParseTree  # the arguments, parsed by the rules of the space's file
+    text: str  # the action as written
 
 
 @cache
 def action_space(space: str) -> ActionKnowledge:
-    """Return the knowledge of a space, slots unbound. Raises ConstrainedError: no such space."""
+    """Return the knowledge of a space, slots unbound. Raises ConstrainedError: there is no such space."""
     if space not in SPACES:
         raise ConstrainedError(f"no action space {space!r}", f"use one of {', '.join(SPACES)}")
     return ActionKnowledge.from_lark(f"lumos/{space}")
@@ -59,13 +59,13 @@ def action_space(space: str) -> ActionKnowledge:
 def action_grammar(action: Grammar, first: bool) -> Grammar:
     """Return the grammar of the next action of a turn, with a space before it unless it is the first.
 
-    Its text ends with ``;`` where the turn continues.
+    The text ends with ``;`` if the turn continues.
     """
     return _format("grounder").bind(BEFORE="" if first else " ", ACTION=action)
 
 
 def further_action(action: Grammar) -> Grammar:
-    """Return one more action, or nothing, for other actions than those of `SPACES`, which don't end with ``;``."""
+    """Return the grammar of one more action or nothing, for actions that don't end with ``;``, unlike `SPACES`."""
     return _format("further").bind(BEFORE="; ", ACTION=action)
 
 
@@ -76,7 +76,7 @@ def _format(name: str) -> Grammar:
 
 @cache
 def _reader(space: str) -> Lark:
-    """Return lark's parser of whole turns: the space's file, with patterns for its slots."""
+    """Return a lark parser of whole turns, made from the space's file with patterns for its slots."""
     source = read_source(f"lumos/{space}")
     values = {**_SLOTS, **({"PAGE": "/Env|R[1-9][0-9]*/"} if space == "web" else {})}
     slots = "".join(f"%override {name}: {values.get(name, _NUMBER)}\n" for name in action_space(space).grammar.slots)
@@ -93,10 +93,10 @@ def _reader(space: str) -> Lark:
 def read_turn(space: str, text: str) -> list[Action]:
     """Return the actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
 
-    Raises ActionError: it doesn't parse, or is too long; the message says where it fails.
+    Raises ActionError: the turn can't be parsed, or is too long; the message says where it fails.
     """
     if len(text) > MAX_TURN:
-        raise ActionError(f"a turn of {len(text):,} characters (the most are {MAX_TURN:,})", "write fewer actions")
+        raise ActionError(f"a turn of {len(text):,} characters (the limit is {MAX_TURN:,})", "write fewer actions")
     action_space(space)
     try:
         tree = _reader(space).parse(f"{text} ")
@@ -124,7 +124,7 @@ def _shallow(tree: ParseTree) -> bool:
 
 
 def _nested_actions(tree: ParseTree) -> Iterator[tuple[ParseTree, int]]:
-    """Yield the actions, which the grammar nests (the last part of each is what follows), and where each ends."""
+    """Yield each action and the offset of its end. The grammar nests actions: the last part of each is the next."""
     start = tree
     while True:
         (action,) = subtrees(start)
@@ -168,32 +168,32 @@ def tokens(part: ParseTree | Token) -> Iterator[Token]:
 
 
 def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return the values of a space's slots after `actions`: the results, and what each can be used for.
+    """Return the values of a space's slots after `actions`: the results, by what each can be used for.
 
     Parameters
     ----------
     actions : sequence of Action
-        All so far, earlier turns included, failed ones left out.
+        All actions so far, with those of earlier turns and without those that failed.
     buttons : sequence of str
-        WebShop: what can be clicked on the current page.
+        For WebShop: what can be clicked on the current page.
 
     Returns
     -------
     dict
-        For `ActionKnowledge.bind_view`; slots left out have no values now.
+        For `ActionKnowledge.bind_view`; slots that are left out have no values now.
     """
     written = [number for action in actions for number in action.results]
     after = max(written, default=0) + 1
-    found = {slot: [str(after + i)] for i, slot in enumerate(("N", "N2", "N3", "N4"))}
+    values = {slot: [str(after + i)] for i, slot in enumerate(("N", "N2", "N3", "N4"))}
     for action in actions:
         for slot in _kinds(space, action):
-            found.setdefault(slot, []).extend(map(str, action.results))
-    found["UNKNOWN"] = [str(name) for action in actions if action.kind == "define" for name in names(action)]
+            values.setdefault(slot, []).extend(map(str, action.results))
+    values["UNKNOWN"] = [str(name) for action in actions if action.kind == "define" for name in names(action)]
     if space == "web":
-        found["PAGE"] = [f"R{written[-1]}" if written else "Env"]
+        values["PAGE"] = [f"R{written[-1]}" if written else "Env"]
     if space == "webshop":
-        found["BUTTON"] = list(buttons)
-    return {slot: values for slot, values in found.items() if values}
+        values["BUTTON"] = list(buttons)
+    return {slot: texts for slot, texts in values.items() if texts}
 
 
 def names(action: Action) -> list[Token]:
@@ -207,7 +207,7 @@ def relation_sign(action: Action) -> str | None:
 
 
 def _kinds(space: str, action: Action) -> tuple[str, ...]:
-    """Return the slots that an action's results are values of."""
+    """Return the slots that the results of an action are values of."""
     if action.kind == "set_equation":
         return ("EQUATION",) if relation_sign(action) == "=" else ("INEQUALITY",)
     if action.kind == "calculator" and relation_sign(action):

@@ -1,7 +1,7 @@
 """Carry out the grounder's actions, parsed as trees, and keep their results.
 
-A name such as R1 is a leaf of the tree, so it can't be mistaken for part of R10. Mathematics runs in a process
-with limits; actions that need an index, a model or a sandbox use the tools that are given.
+A name such as R1 is a leaf of the tree, so it can't be mistaken for a part of R10. Mathematics runs in a child process
+with limits; actions that need an index, a model or a sandbox use the given tools.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from constrained.errors import ActionError, ToolError
 
 MATHEMATICS = frozenset({"calculator", "set_equation", "solve_equation", "solve_inequality", "count", "define"})
 SEARCHED = 5
-"""Passages that KnowledgeQuery searches for its page."""
+"""Number of passages that a search returns."""
 RETRIEVED = 2
-"""Paragraphs that ParagraphRetrieve finds."""
+"""Most paragraphs that ParagraphRetrieve returns."""
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools of actions; an action whose tool is missing is refused."""
+    """The tools that actions use; an action without its tool is refused."""
 
-    # for KnowledgeQuery and ParagraphRetrieve: an index's `search`
+    # KnowledgeQuery and ParagraphRetrieve: an index's `search`.
     search: Callable[[str, int], Sequence[Passage]] | None = None
-    answer: Callable[[str, list[str]], str] | None = None  # for QA: a model's answer from the texts of results
-    # for Code: writes and runs a program that does what the words say, and returns what it prints. Running it safely is
-    # up to this function, which needs a sandbox.
+    # QA: returns a model's answer to a question, from texts.
+    answer: Callable[[str, list[str]], str] | None = None
+    # Code: writes and runs a program for a description, and returns what it prints. It must use a sandbox of its own.
     code: Callable[[str], str] | None = None
 
 
@@ -61,18 +61,18 @@ class Executor:
     Parameters
     ----------
     space : {"maths", "qa"}
-        The action space; those of web and WebShop act on their environments instead.
+        The action space; actions of web and WebShop act on their environments instead.
     worker : MathsWorker, optional
         The process for mathematics; by default all executors share one.
 
     Attributes
     ----------
     actions : list of Action
-        Those carried out.
+        The actions carried out so far.
     values : dict of int to value
         The results by number.
     texts : dict of int to str
-        The same as texts.
+        The results as texts.
     """
 
     def __init__(self, space: str, tools: Tools = NO_TOOLS, worker: MathsWorker | None = None):
@@ -88,31 +88,31 @@ class Executor:
     def execute(self, turn: str) -> str:
         """Carry out a turn, ``R1 = ...; R2 = ...``, and return the text of its last result.
 
-        Raises ActionError: the turn doesn't parse (then nothing is done), or one of its actions can't be carried out:
-        the message names it, and the results before it are kept.
+        Raises ActionError: the turn can't be parsed (then nothing is done), or one of its actions can't be carried out:
+        the message names it, and earlier results are kept.
         """
         return [self.perform(action) for action in read_turn(self.space, turn)][-1]
 
     def perform(self, action: Action) -> str:
         """Carry out one action, and return the text of its last result.
 
-        Raises ActionError: it can't be done; the message begins with the action.
+        Raises ActionError: it can't be carried out; the message begins with the action.
         """
         try:
             repeated = next((number for number in action.results if number in self.values), None)
             if repeated is not None:
                 raise ActionError(f"R{repeated} is there already", "give each result a number of its own")
-            found = self._perform(action)
+            results = self._perform(action)
         except ActionError as error:
             shown = action.text if len(action.text) <= 100 else f"{action.text[:100]}..."
             raise ActionError(f"{shown}: {error.message}", error.hint) from None
         self.actions.append(action)
-        for number, (value, text) in zip(action.results, found, strict=True):
+        for number, (value, text) in zip(action.results, results, strict=True):
             self.values[number], self.texts[number] = value, text
         return self.texts[action.results[-1]]
 
     def slots(self) -> dict[str, list[str]]:
-        """Return the values of the action space's slots now (see `constrained.environments.executor.actions.slots`)."""
+        """Return the current values of the space's slots (see `constrained.environments.executor.actions.slots`)."""
         return slots(self.space, self.actions)
 
     def _perform(self, action: Action) -> list[tuple[object, str]]:
@@ -132,7 +132,8 @@ class Executor:
     def _mathematics(self, action: Action) -> list[tuple[object, str]]:
         parts = [plain(part) for part in action.tree.children]
         results = {number: self._value(number) for number in references(action.tree)}
-        unknowns = [str(name) for done in (*self.actions, action) if done.kind == "define" for name in names(done)]
+        defines = (done for done in (*self.actions, action) if done.kind == "define")
+        unknowns = [str(name) for define in defines for name in names(define)]
         return self.worker.perform(action.kind, parts, len(action.results), results, unknowns)
 
     def _knowledge_query(self, tree: ParseTree) -> tuple[Page, str]:
@@ -184,7 +185,7 @@ class Executor:
         return self.values[number]
 
     def _text(self, part: ParseTree | Token) -> str:
-        """Return a text as written, with each result's name replaced by the result's text."""
+        """Return a text as written, with the name of each result replaced by its text."""
         written: list[str] = []
         for token in tokens(part):
             if terminal_of(token) == "RESULT":
@@ -197,10 +198,10 @@ class Executor:
 
 def references(part: ParseTree | Token) -> Iterator[int]:
     """Yield the numbers of the results that a part of an action names."""
-    return (int(token) for token in tokens(part) if terminal_of(token) in _NAMING)
+    return (int(token) for token in tokens(part) if terminal_of(token) in _RESULT_SLOTS)
 
 
-_NAMING = {"VALUE", "RESULT", "EQUATION", "INEQUALITY", "LISTED"}
+_RESULT_SLOTS = {"VALUE", "RESULT", "EQUATION", "INEQUALITY", "LISTED"}
 
 
 def plain(part: ParseTree | Token) -> tuple:

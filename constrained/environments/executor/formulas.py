@@ -1,7 +1,7 @@
-"""A formula's tree as exact mathematics: sympy expressions built node by node, never from text.
+"""Exact values of formulas: sympy expressions, built from the parse tree node by node, never from text.
 
-Runs in the worker's process (`constrained.environments.executor.worker`). Operations whose result could be huge are
-checked before they are computed; the process's limits of time and memory catch the rest.
+This runs in the worker's process (`constrained.environments.executor.worker`). Operations with a possibly huge result
+are checked before they are computed; the process's limits on time and memory catch the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sympy import Expr, Integer, Rational
 from constrained.errors import ActionError
 
 Part: TypeAlias = tuple[Any, ...]
-"""A node of a parse tree as plain data: (rule, part, ...), or (TERMINAL, text) for a token."""
+"""A node of a parse tree as plain data: (rule, part, ...); for a token (TERMINAL, text)."""
 Parts: TypeAlias = Sequence[Any]
 Value: TypeAlias = Expr | tuple[Expr, ...]
 
@@ -48,13 +48,14 @@ class Scope:
 def formula(part: Part, scope: Scope) -> Expr:
     """Return the value of a `formula` node.
 
-    Raises ActionError: it has no finite real value, refers to a result that is no number, or passes one of `LIMITS`.
+    Raises ActionError: it has no finite real value, refers to a result that is not a number, or exceeds one of
+    `LIMITS`.
     """
-    return _one(_value(part, scope))
+    return _single(_value(part, scope))
 
 
 def _value(part: Part, scope: Scope) -> Value:
-    """Return a node's value: a number or expression; a tuple of them for a result that is a list."""
+    """Return a node's value: a number or an expression; for a result that is a list, a tuple of these."""
     rule, *parts = part
     if rule in _NODES:
         return _checked(_NODES[rule](parts, scope))
@@ -68,7 +69,7 @@ def _chain(parts: Parts, scope: Scope) -> Value:
     first, *rest = parts
     total = _value(first, scope)
     for (_, sign), part in zip(rest[::2], rest[1::2]):
-        total = _checked(_combine(_one(total), sign.strip(), formula(part, scope)))
+        total = _checked(_combine(_single(total), sign.strip(), formula(part, scope)))
     return total
 
 
@@ -86,7 +87,7 @@ def _combine(left: Expr, sign: str, right: Expr) -> Expr:
 
 def _signed(parts: Parts, scope: Scope) -> Value:
     value = _value(parts[-1], scope)
-    return -_one(value) if len(parts) == 2 else value
+    return -_single(value) if len(parts) == 2 else value
 
 
 def _power(parts: Parts, scope: Scope) -> Value:
@@ -105,11 +106,11 @@ def _call(parts: Parts, scope: Scope) -> Value:
     (_, name), *children = parts
     values = [_value(child, scope) for child in children]
     if name in ("min", "max", "gcd", "lcm"):
-        flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+        flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
         if name in ("gcd", "lcm"):
-            flat = [_whole(one, name) for one in flat]
+            flat = [_whole(item, name) for item in flat]
         return {"min": sympy.Min, "max": sympy.Max, "gcd": sympy.igcd, "lcm": sympy.ilcm}[name](*flat)
-    arguments = [_one(value) for value in values]
+    arguments = [_single(value) for value in values]
     if name == "round":  # halves are rounded away from zero, as in word problems
         return sympy.sign(arguments[0]) * sympy.floor(sympy.Abs(arguments[0]) + Rational(1, 2))
     if name in ("factorial", "binomial"):
@@ -165,10 +166,7 @@ def decimal(text: str) -> Rational:
 
 
 def number_in(text: str, where: str) -> Rational:
-    """Return the number that a text is, such as ``1,200``, ``$5`` or ``20%``.
-
-    Raises ActionError: it is something else.
-    """
+    """Return the number in a text such as ``1,200``, ``$5`` or ``20%``. Raises ActionError: it isn't just a number."""
     found = _NUMBER.fullmatch(text.strip()) if len(text) <= 60 else None
     if not found:
         raise ActionError(f"{where} is {text[:60]!r}, which is no number")
@@ -177,21 +175,21 @@ def number_in(text: str, where: str) -> Rational:
     return (-value if sign else value) / (100 if percent else 1)
 
 
-def _one(value: Value) -> Expr:
+def _single(value: Value) -> Expr:
     if isinstance(value, tuple):
         raise ActionError(f"there are {len(value)} values where one is needed", "name a result for each of them")
     return value
 
 
 def _whole(value: Value, name: str) -> Integer:
-    value = _one(value)
+    value = _single(value)
     if not value.is_Integer:
         raise ActionError(f"{name} of {_short(value)}, which is no whole number")
     return value
 
 
 def _checked(value: Value) -> Value:
-    """Return `value` if it is a real number or an expression within the limits."""
+    """Return `value` if it is a real number or an expression within the limits. Raises ActionError: it isn't."""
     if isinstance(value, tuple):
         return value
     value = value if isinstance(value, sympy.Basic) else Integer(value)  # igcd gives Python numbers

@@ -1,6 +1,6 @@
-"""The mathematical actions: arithmetic, equations, inequalities, counting, exact and over the reals; values as text.
+"""The mathematical actions: arithmetic, equations, inequalities and counting, exact and over the reals.
 
-Runs in the worker's process (`constrained.environments.executor.worker`).
+This runs in the worker's process (`constrained.environments.executor.worker`).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from constrained.environments.executor.formulas import Part, Scope, decimal, for
 from constrained.errors import ActionError
 
 MAX_CHARACTERS = 1_000
-"""Characters of a value's text."""
-_DIGITS = 12  # of a number with infinitely many decimals
+"""Most characters of a value's text."""
+_DIGITS = 12  # shown of a number with infinitely many decimals
 
 
 def perform(
     kind: str, parts: Sequence[Part], wanted: int, results: Mapping[int, object], order: Sequence[str]
 ) -> list[tuple[object, str]]:
-    """Return the values of one action, and their texts.
+    """Carry out one action, and return its values with their texts.
 
     Parameters
     ----------
     kind : str
         "calculator", "set_equation", ...: a rule of `grammars/lumos/maths.lark`.
     parts : sequence of nodes
-        Its arguments, as plain data.
+        The arguments, as plain data.
     wanted : int
-        How many results it writes.
+        The number of results that the action writes.
     results : mapping of int to value
-        Those that it names.
+        The results that the action names.
     order : sequence of str
         The unknowns, in the order of their definition.
     """
@@ -52,7 +52,7 @@ def _calculator(parts, scope, wanted):
 
 
 def _side(part, scope):
-    """Return one side of a comparison: a number, or the text of a result that is none."""
+    """Return one side of a comparison: a number, or the text of a result that is not a number."""
     named = [node for node in _leaves(part) if node[0] == "VALUE"]
     value = scope.results.get(int(named[0][1])) if named and len(list(_leaves(part))) == 1 else None
     try:
@@ -122,9 +122,9 @@ _ACTIONS: dict[str, Callable[[Sequence[Any], Scope, int], tuple]] = {
 
 
 def text_of(value) -> str:
-    """Return a value as the planner reads it.
+    """Return a value as text for the planner.
 
-    Whole numbers as they are, others as decimals: exact where they end, else to 12 digits.
+    Numbers that aren't whole are written as decimals: exactly if they end, else to 12 digits.
     """
     if isinstance(value, tuple):
         text = ", ".join(map(text_of, value))
@@ -163,7 +163,7 @@ def _region_text(region: sympy.Set) -> str:
 
 @dataclass(frozen=True)
 class Relation:
-    """Two sides and the sign between them: an equation (``=``) or an inequality (``<``, ``<=``, ``>``, ``>=``)."""
+    """An equation (``=``) or an inequality (``<``, ``<=``, ``>``, ``>=``)."""
 
     left: sympy.Expr
     sign: str
@@ -174,24 +174,25 @@ class Relation:
 
 
 def solve_equations(relations: Sequence[Relation], order: Sequence[sympy.Symbol], wanted: int) -> tuple:
-    """Solve equations that hold together.
+    """Solve a system of equations.
 
     Parameters
     ----------
     order : sequence of Symbol
-        All unknowns in the order of their definition, which is that of the results.
+        All unknowns in the order of their definition; results have the same order.
     wanted : int
-        Number of results: one for each unknown, or for each solution of a single unknown (ascending); or one for all.
+        The number of results: one for each unknown; or for a single unknown one for each solution (ascending); or one
+        for everything.
 
     Returns
     -------
     tuple
-        `wanted` values; a result for several solutions is a tuple.
+        `wanted` values; a result with several solutions is a tuple.
 
     Raises
     ------
     ActionError
-        No solution, no definite one, or another number of them.
+        There is no solution, no definite solution, or another number of solutions.
     """
     equations = [relation.left - relation.right for relation in relations]
     unknowns = _unknowns(equations, order, "the equation")
@@ -204,10 +205,10 @@ def solve_equations(relations: Sequence[Relation], order: Sequence[sympy.Symbol]
 
 
 def _unknowns(expressions: Sequence[sympy.Expr], order: Sequence[sympy.Symbol], what: str) -> list[sympy.Symbol]:
-    found = set().union(*(expression.free_symbols for expression in expressions))
-    if not found:
+    used = set().union(*(expression.free_symbols for expression in expressions))
+    if not used:
         raise ActionError(f"{what} doesn't depend on an unknown", "define one and use it: R1 = Define(x)")
-    return [symbol for symbol in order if symbol in found]
+    return [symbol for symbol in order if symbol in used]
 
 
 def _single(equations: Sequence[sympy.Expr], unknown: sympy.Symbol) -> list:
@@ -224,28 +225,28 @@ def _single(equations: Sequence[sympy.Expr], unknown: sympy.Symbol) -> list:
 
 
 def _system(equations: Sequence[sympy.Expr], unknowns: Sequence[sympy.Symbol]) -> list:
-    """Return for each unknown its value, or the tuple of its values where there are several solutions."""
-    found = sympy.solve(equations, unknowns, dict=True)
-    found = [solution for solution in found if all(value.is_real is not False for value in solution.values())]
-    if not found:
+    """Return the value of each unknown, or a tuple of its values if there are several solutions."""
+    solutions = sympy.solve(equations, unknowns, dict=True)
+    solutions = [solution for solution in solutions if all(value.is_real is not False for value in solution.values())]
+    if not solutions:
         raise ActionError("no real numbers solve the equations together")
-    if any(len(s) < len(unknowns) or any(value.free_symbols for value in s.values()) for s in found):
+    if any(len(s) < len(unknowns) or any(value.free_symbols for value in s.values()) for s in solutions):
         raise ActionError(
             f"{len(equations)} equations don't determine {', '.join(map(str, unknowns))}", "set up another equation"
         )
-    if len(found) == 1:
-        return [found[0][unknown] for unknown in unknowns]
-    return [tuple(solution[unknown] for solution in found) for unknown in unknowns]
+    if len(solutions) == 1:
+        return [solutions[0][unknown] for unknown in unknowns]
+    return [tuple(solution[unknown] for solution in solutions) for unknown in unknowns]
 
 
 def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symbol]) -> sympy.Set:
-    """Return the real numbers for which inequalities in one unknown hold together.
+    """Return the real numbers that satisfy all inequalities, which have one unknown.
 
     Raises ActionError: there are several unknowns, or none.
     """
     unknowns = _unknowns([relation.left - relation.right for relation in relations], order, "the inequality")
     if len(unknowns) > 1:
-        raise ActionError(f"the inequality has the unknowns {', '.join(map(str, unknowns))}", "it is solved for one")
+        raise ActionError(f"the inequality has the unknowns {', '.join(map(str, unknowns))}", "use only one unknown")
     region = S.Reals
     for relation in relations:
         condition = sympy.Rel(relation.left, relation.right, relation.sign)
@@ -281,7 +282,7 @@ def count(value: object) -> int:
 
 
 def compare(left: Any, sign: str, right: Any) -> bool:
-    """Whether a comparison holds; texts are compared without regard to case.
+    """Whether a comparison holds; the case of texts doesn't matter.
 
     Raises ActionError: it depends on unknowns.
     """

@@ -1,4 +1,4 @@
-"""The child process for mathematics, so that an action that takes too long or too much memory can be ended."""
+"""The child process for mathematics: an action that takes too much time or memory can be stopped there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS = 5.0
 """Time limit of one action."""
 
 MEMORY = 1 << 30
-"""Bytes that the process may take beyond what its libraries take (Linux)."""
+"""Memory limit in bytes, beyond what the libraries take (Linux)."""
 
 
 class MathsWorker:
@@ -27,9 +27,9 @@ class MathsWorker:
         self.process = Worker(__name__, MEMORY)
 
     def perform(self, *action: Any) -> list[tuple[object, str]]:
-        """`constrained.environments.executor.mathematics.perform(*action)` in the child process.
+        """Call `constrained.environments.executor.mathematics.perform(*action)` in the child process.
 
-        Raises ActionError: the action's own error, or the time or memory limit was passed.
+        Raises ActionError: the action can't be carried out, or exceeds the time or memory limit.
         """
         try:
             return _decoded(self.process.ask(_encoded(action), self.seconds))
@@ -45,12 +45,12 @@ class MathsWorker:
 
 
 shared_worker = MathsWorker()
-"""The worker of all executors that are given none."""
+"""The worker of all executors that aren't given another."""
 
 
 def main() -> None:
     """Serve actions; run in the child process."""
-    from constrained.environments.executor import mathematics  # noqa: F401  not in the time of the first action
+    from constrained.environments.executor import mathematics  # noqa: F401  sympy is imported before the clock starts
 
     serve(_handle)
 
@@ -64,14 +64,14 @@ def _handle(request: str, send: Send) -> None:
         raise ActionError("it takes more memory than there is for it", "use smaller numbers") from None
     except (ActionError, RecursionError):
         raise
-    except Exception as error:  # sympy raises many kinds on input that it has no method for
+    except Exception as error:  # sympy raises many kinds of errors on input that it can't handle
         raise ActionError(
             f"it can't be done: {str(error)[:200] or type(error).__name__}", "use simpler steps"
         ) from None
 
 
 def _encoded(data: Any) -> str:
-    """Results are sympy's objects, which JSON can't hold."""
+    """Encode results as text: they are sympy objects, which JSON can't hold."""
     return b64encode(pickle.dumps(data)).decode()
 
 

@@ -1,9 +1,8 @@
 """A word problem as a text environment, and the suites GSM8K and SVAMP.
 
-Actions compute, and the given answer or the last result is judged.
-
-It takes the actions of ``grammars/word_problems.lark`` (Calculator, Finish) and those of Lumos's action space for
-mathematics, ``grammars/lumos/maths.lark``; both are computed by Lumos's executor.
+Actions compute; the answer given with Finish, or else the last result, is judged. The environment takes the actions of
+``grammars/word_problems.lark`` (Calculator, Finish) and those of Lumos's action space for mathematics,
+``grammars/lumos/maths.lark``; Lumos's executor computes both.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import ActionError, GameError
 
 MAX_STEPS = 12
-"""Actions for one problem: the longest solutions of GSM8K have 9 calculations, and Finish comes after them."""
+"""Most actions for one problem: the longest solutions of GSM8K have 9 calculations, and then Finish."""
 
 SPLITS = ("held_out", "train")
-"""GSM8K: one in ten problems of its training part, and the others (`problems.is_held_out`). SVAMP: one in six families
-of variations, and the others (`problems.svamp_parts`)."""
+"""GSM8K: a tenth of its training part, and the rest (`problems.is_held_out`). SVAMP: a sixth of its families of
+variations, and the rest (`problems.svamp_parts`)."""
 
 _CALCULATOR = re.compile(r"Calculator\[(.*)\]", re.DOTALL)
 _FINISH = re.compile(r"Finish\[(.*)\]", re.DOTALL)
@@ -44,7 +43,7 @@ class MathsEnv:
     Parameters
     ----------
     answer : Fraction, optional
-        Without one nothing is ever judged right.
+        Without it, no answer is right.
 
     Attributes
     ----------
@@ -71,13 +70,13 @@ class MathsEnv:
 
     @property
     def answer(self) -> str:
-        """The answer given with Finish; without one the last result, as in Lumos; empty if there is neither."""
+        """The answer given with Finish, or else the last result, as in Lumos; empty if there is neither."""
         if self._given is None and self._executor.actions:
             return self._executor.texts[self._executor.actions[-1].results[-1]]
         return self._given or ""
 
     def step(self, action: str) -> tuple[str, float, bool]:
-        """Do one action; one that can't be carried out is answered with the reason, and changes nothing.
+        """Do one action; if it can't be carried out, the observation says why, and nothing changes.
 
         Returns
         -------
@@ -112,7 +111,7 @@ class MathsEnv:
         return f"{label}{result}", 0.0, False
 
     def view(self) -> dict[str, Binding]:
-        """Return the slots of the grammars: the numbers given, the results so far, and what each can be used for."""
+        """Return the slots of the grammars: the numbers in the problem, and the results so far by their uses."""
         return {"GIVEN": numbers_given(self.task), **self._executor.slots()}
 
     def outcome(self) -> dict[str, float]:
@@ -121,14 +120,14 @@ class MathsEnv:
 
 
 def gsm8k(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """GSM8K's problems as a suite, by default those that are held out; `seed` changes nothing."""
+    """GSM8K's problems as a suite, by default those that are held out; `seed` has no effect."""
     split = check_split("gsm8k", split, SPLITS)
     problems = [problem for problem in load_gsm8k() if is_held_out(problem) == (split == "held_out")]
     return _suite(f"gsm8k/{split}", problems[:limit])
 
 
 def svamp(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """SVAMP's first 700 problems as a suite, none of which Lumos was tuned on, or a split; `seed` changes nothing."""
+    """SVAMP's first 700 problems as a suite (Lumos was tuned on none of them), or a split; `seed` has no effect."""
     problems = load_svamp()
     if split is None:
         return _suite("svamp", problems[:limit])

@@ -1,4 +1,4 @@
-"""Word problems with their answers: GSM8K (Cobbe et al., 2021) and SVAMP (Patel et al., 2021); numbers in texts."""
+"""Word problems with answers, from GSM8K (Cobbe et al., 2021) and SVAMP (Patel et al., 2021); numbers in texts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ HELD_OUT = 10
 HELD_OUT_FAMILIES = 6
 """One in so many of SVAMP's families of problems is held out."""
 MAX_NUMBER = 100
-"""Characters of a number in an answer."""
+"""Most characters of a number in an answer."""
 MAX_DIGITS = 15
-"""Characters of a number that a formula may have (`grammars/lumos/formula.lark`)."""
+"""Most characters of a number in a formula (`grammars/lumos/formula.lark`)."""
 
 _ANSWER = re.compile(
     r"[$€£]? ?([-+]?[$€£]?)((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?: ?/ ?(\d+))? ?%?\.?", re.ASCII
@@ -48,13 +48,13 @@ _NUMBER_WORDS: dict[str, tuple[str, ...]] = {
 class WordProblem:
     """A word problem."""
 
-    name: str  # its own among the problems of a file
+    name: str  # unique among the problems of a file
     kind: str  # for breakdowns: GSM8K's number of calculations, SVAMP's operation
     question: str  # the whole text
-    # as the data has it: GSM8K's sentences with their <<48/2=24>> marks, a line each; SVAMP's equation
+    # as in the data. GSM8K: sentences with marks such as <<48/2=24>>, one a line; SVAMP: an equation
     solution: str
     answer: Fraction
-    asked: str = ""  # SVAMP: the sentence that asks, the last of the text
+    asked: str = ""  # SVAMP: the question itself, the last sentence of the text
 
 
 def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
@@ -91,10 +91,10 @@ def load_svamp(path: str | Path | None = None) -> list[WordProblem]:
 
 
 def is_held_out(problem: WordProblem) -> bool:
-    """Whether a problem of GSM8K's training part is kept from training, to be played.
+    """Whether a problem of GSM8K's training part is held out from training, to be played.
 
-    GSM8K's test part isn't among the data, so one in `HELD_OUT` is taken from the training part: by the digest of its
-    question, so that order and further rows change nothing.
+    GSM8K's test part isn't in the data folder, so one in `HELD_OUT` problems of the training part is held out, chosen
+    by the digest of its question, so that order and further rows change nothing.
     """
     return _drawn(problem.question, HELD_OUT)
 
@@ -103,8 +103,8 @@ def svamp_parts(problems: Sequence[WordProblem]) -> tuple[list[WordProblem], lis
     """Split SVAMP's problems into those to train on and those held out.
 
     SVAMP was made by varying a hundred problems (Patel et al., 2021, section 4), and doesn't say which of its problems
-    come from the same one. Variations stay together (`similarity.families`): whole families are held out, one in
-    `HELD_OUT_FAMILIES` by the digest of the family's alphabetically first question, so that order changes nothing.
+    are variations of the same one. Variations stay together (`similarity.families`): one family in `HELD_OUT_FAMILIES`
+    is held out, chosen by the digest of its alphabetically first question, so that order changes nothing.
     """
     members: dict[int, list[WordProblem]] = {}
     for problem, family in zip(problems, families([problem.question for problem in problems])):
@@ -124,7 +124,7 @@ def _drawn(question: str, one_in: int) -> bool:
 
 
 def read_number(text: str) -> Fraction | None:
-    """Return the exact value of a number in an answer: ``"1,080"``, ``"$2.50"``, ``"-3/4"``; None if it is none.
+    """Return the exact value of an answer such as ``"1,080"``, ``"$2.50"``, ``"-3/4"``; None if it isn't a number.
 
     Currency signs, a percent sign and a full stop at the end are ignored.
     """
@@ -148,7 +148,7 @@ def numbers_given(text: str) -> list[str]:
 
 
 def _spellings(number: str, percent: str) -> tuple[str, ...]:
-    """Return a number as written, and otherwise: 2.50 as 2.5, 20% as 0.2, and 0.2 as .2; none if it is too long."""
+    """Return the spellings of a number: as written, 2.50 as 2.5, 20% as 0.2, and 0.2 as .2; none if it is too long."""
     number = number.removesuffix(percent)
     if len(number) > MAX_DIGITS:
         return ()

@@ -1,4 +1,4 @@
-"""Mind2Web as a text environment (at every step the recorded page, whatever was done before), and its suite."""
+"""Mind2Web as a text environment, which shows the recorded page at every step, and its suite."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from constrained.environments.text_search import TextIndex
 from constrained.errors import DataError, GameError
 
 CANDIDATES = 50
-"""Elements offered at a step, as many as the paper takes from its ranker (section 3.1)."""
+"""Elements offered at each step: as many as the paper takes from its ranker (section 3.1)."""
 SHOWN_CHOICES = 10
-"""Choices of a menu that an observation lists."""
+"""Most choices of a menu that an observation lists."""
 SPLITS = ("test_domain", "test_website", "test_task", "train")
 MAX_STEPS = 40
-"""More than the longest task has; a failed action counts as a step, and the next page is shown all the same."""
+"""More steps than the longest task has; after a failed action the next page is shown, too."""
 
 
 class Mind2WebEnv:
     """Do one recorded task.
 
-    A step's action is judged against the recorded one; then the next recorded page is shown with
-    the true actions so far, as in the paper's evaluation.
+    Each action is judged against the recorded one; then the next recorded page is shown with the true actions so far,
+    as in the paper's evaluation.
 
     Parameters
     ----------
     candidates : int, optional
-        Elements offered at each step. The paper ranks them with a tuned DeBERTa; here those
-        come first that share words with the task and the actions so far, then the first on the page.
+        Number of elements offered at each step. The paper ranks them with a tuned DeBERTa; here elements that share
+        words with the task and the actions so far come first, then the others in the order of the page.
 
     Attributes
     ----------
     had_effect : bool
-        Whether the last action was one that the page admits.
+        Whether the page admits the last action.
     scores : list of StepScore
-        Of the steps so far.
+        The scores of the steps so far.
     """
 
     def __init__(self, task: WebTask, *, candidates: int = CANDIDATES):
@@ -76,12 +76,12 @@ class Mind2WebEnv:
         reward : float
             1.0 if element and operation are the recorded ones.
         done : bool
-            Whether that was the last step.
+            Whether this was the last step.
 
         Raises
         ------
         GameError
-            When the last step was done already.
+            The last step was done before.
         """
         step = self._step()
         element, operation, self.had_effect = self._read(action)
@@ -117,7 +117,7 @@ class Mind2WebEnv:
         return self.recorded.steps[len(self.scores)]
 
     def _candidates(self) -> list[Element]:
-        """Return the elements of this step, ordered by their node ids, which don't tell right from wrong."""
+        """Return the elements of this step, ordered by their node ids, which don't reveal the right ones."""
         if self._done():
             return []
         step = self._step()
@@ -140,7 +140,7 @@ class Mind2WebEnv:
         return "\n".join(lines)
 
     def _read(self, action: str) -> tuple[Element | None, Operation | None, bool]:
-        """Return the element and the operation that an action names, and whether the page admits it."""
+        """Return the element and the operation that an action names, and whether the page admits the action."""
         named = None
         action = action.strip()
         for element in sorted(self._offered, key=lambda element: -len(element.label)):
@@ -167,9 +167,9 @@ def _admits(element: Element, name: str, value: str) -> bool:
 
 
 def mind2web(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """The tasks of a split as a suite, in the files' order; by default other domains, as AgentBench and Lumos report.
+    """The tasks of a split as a suite, in the files' order; by default "test_domain", as AgentBench and Lumos report.
 
-    Raises DataError: no such split, its files aren't there, or a row is malformed.
+    Raises DataError: there is no such split, its files are missing, or a row is malformed.
     """
     split = check_split("mind2web", split, SPLITS)
     folder = data_folder() / "mind2web" / split
@@ -177,7 +177,7 @@ def mind2web(*, split: str | None = None, limit: int | None = None, seed: int = 
     if not files:
         raise DataError(
             f"no Mind2Web data: no {split}_0.json in {folder}",
-            hint="huggingface.co/datasets/osunlp/Mind2Web has the training files, and tells where the test files are",
+            hint="huggingface.co/datasets/osunlp/Mind2Web has the training files, and says where the test files are",
         )
     found = ((path, number, task) for path in files for number, task in enumerate(_tasks(path)))
     tasks = [Task(t.name, t.domain, partial(_open, path, number)) for path, number, t in islice(found, limit)]
@@ -185,7 +185,7 @@ def mind2web(*, split: str | None = None, limit: int | None = None, seed: int = 
     return Suite(f"mind2web/{split}", "mind2web", tasks, MAX_STEPS, measures)
 
 
-@lru_cache(maxsize=1)  # a file has some 100 MB, and its tasks are played one after the other
+@lru_cache(maxsize=1)  # a file has about 100 MB, and its tasks are played one after another
 def _tasks(path: Path) -> tuple[WebTask, ...]:
     return tuple(read_tasks(path))
 

@@ -11,16 +11,16 @@ from html.parser import HTMLParser
 from itertools import count
 
 MAX_PAGE = 16_000_000
-"""Characters of a page; the data set's largest has 1.4 million."""
+"""Most characters of a page; the data set's largest has 1.4 million."""
 MAX_TEXT = 80
-"""Characters of an element's text in its label."""
+"""Most characters of an element's text in its label."""
 
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _ROLES = {"a": "link", "select": "combobox", "textarea": "textbox", "input": "textbox", "img": "image"}
 _INPUT_ROLES = {"button": "button", "submit": "button", "reset": "button", "image": "button", "checkbox": "checkbox",
                 "radio": "radio", "range": "slider"}  # fmt: skip
 _EDITABLE = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
-# Attributes that describe an element without text of its own, best first.
+# Attributes that describe an element without text, best first.
 _DESCRIBING = ("aria_label", "label", "placeholder", "alt", "title", "text_value", "value", "name", "id")
 
 
@@ -36,7 +36,7 @@ class Element:
 
 @dataclass
 class Node:
-    """An element while the page is read, with the texts of everything in it."""
+    """An element of the parsed page, with the texts of everything in it."""
 
     tag: str
     attributes: dict[str, str]
@@ -45,16 +45,16 @@ class Node:
 
     @property
     def text(self) -> str:
-        """Its text, or else what its attributes say about it."""
+        """The element's text, or else the best of its describing attributes."""
         described = (self.attributes.get(name, "") for name in _DESCRIBING)
-        own = "" if self.tag == "select" else " ".join(self.texts)  # a menu's choices don't name it
-        return next(filter(None, (" ".join(text.split()) for text in (own, *described))), "")
+        inner = "" if self.tag == "select" else " ".join(self.texts)  # a menu's choices don't name it
+        return next(filter(None, (" ".join(text.split()) for text in (inner, *described))), "")
 
     @property
     def role(self) -> str:
-        """Its ARIA role: what its attribute says, or the usual role of its tag."""
-        if said := self.attributes.get("role") or self.attributes.get("aria_role"):
-            return " ".join(said.split())
+        """The ARIA role: that of its attribute, or the usual role of its tag."""
+        if role := self.attributes.get("role") or self.attributes.get("aria_role"):
+            return " ".join(role.split())
         if self.tag == "input":
             return _INPUT_ROLES.get(self.attributes.get("type", "").lower(), "textbox")
         return _ROLES.get(self.tag, self.tag)
@@ -74,22 +74,22 @@ def read_page(html: str) -> dict[str, Node]:
 
 
 def elements(page: dict[str, Node], nodes: Iterable[str]) -> list[Element]:
-    """Return these nodes of a page, if it has them; equal labels are numbered."""
-    found: dict[str, Element] = {}
-    for node in nodes:
-        if node not in page:
+    """Return these nodes of a page as elements, without those that it lacks; equal labels are numbered."""
+    by_label: dict[str, Element] = {}
+    for name in nodes:
+        if name not in page:
             continue
-        read = page[node]
-        name = label = f"[{read.role}] {read.text[:MAX_TEXT].rstrip()}".rstrip()
+        node = page[name]
+        plain = label = f"[{node.role}] {node.text[:MAX_TEXT].rstrip()}".rstrip()
         numbers = count(2)
-        while label in found:
-            label = f"{name} ({next(numbers)})"
-        found[label] = Element(node, label, read.editable, tuple(dict.fromkeys(read.choices)))
-    return list(found.values())
+        while label in by_label:
+            label = f"{plain} ({next(numbers)})"
+        by_label[label] = Element(name, label, node.editable, tuple(dict.fromkeys(node.choices)))
+    return list(by_label.values())
 
 
 class _Reader(HTMLParser):
-    """Reads pages written as HTML and as XML, where any element may close itself."""
+    """Reads pages that are written as HTML or as XML, in which any element may close itself."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -122,6 +122,6 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if data := " ".join(data.split()):
             for node in self._open:
-                # Labels show only the beginning, so no element keeps all of a long page's text.
+                # Labels show only the beginning, so no element needs to keep all text of a long page.
                 if sum(map(len, node.texts)) < MAX_TEXT:
                     node.texts.append(data)

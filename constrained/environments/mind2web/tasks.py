@@ -5,10 +5,9 @@ A file (huggingface.co/datasets/osunlp/Mind2Web) is a list of tasks; a task has 
 ``cleaned_html``, ``operation`` (``op``, ``value``), ``pos_candidates`` and ``neg_candidates``, each of which has a
 ``backend_node_id``.
 
-Every step is scored by itself, given the true steps before it. *Element accuracy*: whether the
-element chosen is one of those on which the action is right. *Operation F1*: of the words of
-operation and value, against the recorded ones. *Step success*: both are right. *Task success*:
-every step of a task is. The first three are means over a task's steps, then over tasks.
+Every step is scored by itself, given the true steps before it. *Element accuracy*: whether the chosen element is a
+right one. *Operation F1*: of the words of operation and value, against the recorded ones. *Step success*: both are
+right. *Task success*: all steps of the task succeed. The first three are means over a task's steps, then over tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ OPERATIONS = ("CLICK", "TYPE", "SELECT")
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done to an element."""
+    """An operation on an element."""
 
     name: str  # one of `OPERATIONS`
     value: str = ""  # the text typed or the choice selected; empty for a click
@@ -41,9 +40,9 @@ class RecordedStep:
 
     html: str  # the page (cleaned_html)
     candidates: tuple[str, ...]  # the node ids of its elements, in the file's order
-    targets: frozenset[str]  # those on which the action is right; none where cleaning the page has removed them
+    targets: frozenset[str]  # the right elements; empty if cleaning the page has removed them
     operation: Operation
-    action: str  # the action as the data set writes it
+    action: str  # as written in the data set
 
 
 @dataclass(frozen=True)
@@ -66,15 +65,14 @@ class StepScore:
 
     @property
     def success(self) -> float:
-        """1 where element and operation are both right."""
+        """1 if element and operation are both right, else 0."""
         return float(self.element == 1.0 and self.operation_f1 == 1.0)
 
 
 def score_step(step: RecordedStep, node: str | None, operation: Operation | None) -> StepScore:
-    """Score an operation on a node; None for what was not understood.
+    """Score an operation on a node; None for a node or an operation that was not understood.
 
-    A step whose page has lost the elements that would be right counts as failed throughout,
-    as in the released evaluation.
+    If the page has lost the right elements, all scores of the step are 0, as in the released evaluation.
     """
     if not step.targets:
         return StepScore()
@@ -83,8 +81,8 @@ def score_step(step: RecordedStep, node: str | None, operation: Operation | None
 
 def operation_f1(written: Operation, recorded: Operation) -> float:
     """Return the F1 of two operations' words, taken as sets; for a click it is 1 or 0."""
-    ours, theirs = set(str(written).split()), set(str(recorded).split())
-    return 2 * len(ours & theirs) / (len(ours) + len(theirs))
+    words, gold = set(str(written).split()), set(str(recorded).split())
+    return 2 * len(words & gold) / (len(words) + len(gold))
 
 
 def score_task(scores: Sequence[StepScore], steps: int) -> dict[str, float]:
@@ -101,7 +99,7 @@ def score_task(scores: Sequence[StepScore], steps: int) -> dict[str, float]:
 def read_tasks(path: str | Path) -> Iterator[WebTask]:
     """Yield the tasks of a file, ``.json`` or ``.jsonl``, compressed or not.
 
-    Raises DataError: the file is missing, cut short, or a row is malformed; it says which, and the step.
+    Raises DataError: the file is missing or cut short, or a row is malformed; the message names row and step.
     """
     for where, row in read_rows(path):
         name, website, domain, task, written, actions = fields(

@@ -1,9 +1,8 @@
-"""Questions as a text environment (look things up in an index of passages, then answer), and how answers are scored.
+"""Question answering as a text environment (look things up in an index of passages, then answer), and its scores.
 
-The actions are those of ``grammars/hotpotqa.lark`` (KnowAgent, appendix B): Search, Retrieve,
-Lookup, Finish. Answers are scored by HotpotQA's F1 and exact match, labels by accuracy. The
-normalisation is SQuAD's (Rajpurkar et al., 2016), as in HotpotQA's official evaluation, which
-also counts "yes", "no" and "noanswer" only where they match exactly.
+The actions are those of ``grammars/hotpotqa.lark`` (KnowAgent, appendix B): Search, Retrieve, Lookup, Finish. Answers
+are scored by HotpotQA's F1 and exact match, labels by accuracy. Answers are normalised as in SQuAD (Rajpurkar et al.,
+2016) and HotpotQA's official evaluation, which counts "yes", "no" and "noanswer" only if they match exactly.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from constrained.environments.text_search import STOP_WORDS, cut_words
 from constrained.errors import GameError, ToolError
 
 FOUND = 5
-"""Passages that a search lists: the best with its text, the others with their titles."""
+"""Passages that a search lists: the best with its text, the others by title."""
 SHOWN_CHARACTERS = 1_200
-"""Characters of a passage that an observation shows; Lookup reads all of it."""
+"""Most characters of a passage that an observation shows; Lookup searches all of it."""
 
 # KnowAgent's released code recognises failed actions by these words and by "Search error".
 INVALID = "Invalid Action. There are Search[topic], Retrieve[title], Lookup[keyword], Finish[answer]."
@@ -37,11 +36,11 @@ _ACTION = re.compile(r"\s*(Search|Retrieve|Lookup|Finish)\[(.*)\]\s*", re.DOTALL
 class Question:
     """A question with its answer."""
 
-    name: str  # its own among the questions of a file
+    name: str  # unique among the questions of a file
     kind: str  # for breakdowns: HotpotQA's level, FEVER's label
     text: str
     answer: str
-    pages: tuple[str, ...] = ()  # titles of the pages that the answer rests on, where known
+    pages: tuple[str, ...] = ()  # titles of the pages that the answer rests on, if known
 
 
 class QuestionEnv:
@@ -50,20 +49,20 @@ class QuestionEnv:
     Parameters
     ----------
     index : PassageIndex
-        May be shared by many environments; it opens itself.
+        May be shared by many environments.
     measures : sequence of str
         Keys of `MEASURES`; the first is the reward of an answer.
     word : str
-        What the text is called: "Question", or "Claim".
+        The word before the question in observations: "Question", or "Claim".
 
     Attributes
     ----------
     task : str
         The question.
     had_effect : bool
-        Whether the last action found something, or was an answer. An action that finds nothing changes nothing.
+        Whether the last action found something or was an answer. An action that finds nothing changes nothing.
     passage : Passage or None
-        The passage found last, which Lookup reads.
+        The passage found last, which Lookup searches.
     done : bool
         Whether an answer was given.
     """
@@ -97,9 +96,9 @@ class QuestionEnv:
         observation : str
             One line.
         reward : float
-            Of an answer its score, else 0.
+            The score of an answer, else 0.
         done : bool
-            Whether this was an answer.
+            Whether the action was an answer.
 
         Raises
         ------
@@ -122,10 +121,10 @@ class QuestionEnv:
             return f"Search error: {error.message}.", 0.0, False
 
     def view(self) -> dict[str, Binding]:
-        """Return the slots of ``grammars/hotpotqa_seen.lark``.
+        """Return the slots of ``grammars/hotpotqa_seen.lark``, as empty mappings if they have no values.
 
-        Returns TITLE: titles seen, without the passage that is open; KEYWORD: words of that passage that Lookup still
-        finds. Empty mappings where there are none.
+        TITLE: the titles seen, except that of the open passage; KEYWORD: the words of that passage that Lookup still
+        finds.
         """
         passage = self.passage
         titles = [title for title in self._titles if passage is None or title != passage.title]
@@ -137,7 +136,7 @@ class QuestionEnv:
         return {"TITLE": titles or {}, "KEYWORD": list(words) or {}}
 
     def outcome(self) -> dict[str, float]:
-        """Return success (an exact match) and the measures; all 0 while there is no answer."""
+        """Return success (an exact match) and the measures; all 0 until there is an answer."""
         return dict(self._outcome)
 
     def _search(self, topic: str) -> str:
@@ -145,8 +144,8 @@ class QuestionEnv:
         if not found:
             return f"Nothing was found about {topic!r}."
         self._titles.update(dict.fromkeys(passage.title for passage in found))
-        others = "; ".join(passage.title for passage in found[1:])
-        return self._open(found[0]) + (f" Also found: {others}." if others else "")
+        further = "; ".join(passage.title for passage in found[1:])
+        return self._open(found[0]) + (f" Also found: {further}." if further else "")
 
     def _retrieve(self, title: str) -> str:
         page = self.index.page(title)
@@ -155,8 +154,8 @@ class QuestionEnv:
             return self._open(page)
         similar = self.index.similar(title, FOUND)
         self._titles.update(dict.fromkeys(similar))
-        others = f"Similar: {'; '.join(similar)}." if similar else "Nothing is similar."
-        return f"There is no page {title!r}. {others}"
+        suggested = f"Similar: {'; '.join(similar)}." if similar else "Nothing is similar."
+        return f"There is no page {title!r}. {suggested}"
 
     def _lookup(self, keyword: str) -> str:
         if self.passage is None:
@@ -189,7 +188,7 @@ class QuestionEnv:
 
 
 def _beginning(passage: Passage) -> str:
-    """Return as many whole sentences as an observation shows, at least the beginning of the first."""
+    """Return as many whole sentences as fit in an observation, at least the beginning of the first."""
     shown = ""
     for sentence in passage.sentences:
         if len(shown) + len(sentence) >= SHOWN_CHARACTERS:
@@ -204,7 +203,7 @@ def normalise(answer: str) -> str:
 
 
 def exact_match(answer: str, gold: str) -> float:
-    """Whether the two are the same, normalised: 1.0 or 0.0. Of labels, this is the accuracy."""
+    """Return 1.0 if the normalised answers are the same, else 0.0; for labels this is the accuracy."""
     return float(normalise(answer) == normalise(gold))
 
 

@@ -1,9 +1,8 @@
-"""A local index of passages, built once and kept on disk, and the search for questions that need several pages.
+"""A local index of passages, built once and kept on disk, with a search for questions that need several pages.
 
-Words alone (bm25) find the page that a question describes, and miss the one that only this page
-names. Therefore a passage also gets points for being named: in the question, and in the best
-passages so far, as a reader would follow a link. That is one hop, as in HotpotQA's bridge questions
-(Yang et al., 2018, section 2).
+A search by words alone (bm25) finds the page that a question describes, and misses the page that only this first page
+mentions. Therefore a passage also gets points for being named in the question, and in the best passages so far, as if
+a reader followed a link. That is one hop, as in HotpotQA's bridge questions (Yang et al., 2018, section 2).
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ BACKENDS: dict[str, tuple[Callable[..., None], Callable[..., Store]]] = {
     "sqlite": (sqlite_store.build, SqliteStore),
     "tantivy": (tantivy_store.build, TantivyStore),
 }
-"""Name -> what builds a store, and what opens one."""
+"""Name -> functions that build and open a store."""
 
 # The next four were chosen by hand on the 500 questions that `constrained bench retrieval` measures, so its recall is
 # somewhat flattered. Neighbouring values (shares of 0.3 to 0.7 and 0.2 to 0.4, 2 to 4 passages) gave a recall at 5 of
@@ -54,28 +53,28 @@ NAMED_IN_QUESTION = 0.5
 NAMED_IN_PASSAGE = 0.3
 """Points for being named in one of the best passages, as a share of that passage's score."""
 FOLLOWED = 2
-"""How many of the best passages are read for names."""
+"""Number of best passages that are searched for names."""
 
 LONGEST_NAME = 6
-"""Words of a name, at most."""
+"""Most words of a name."""
 WORDS_READ = 200
-"""Words of a text in which names are looked for."""
+"""Most words of a text that are searched for names."""
 
 
 @runtime_checkable
 class PassageIndex(Protocol):
-    """Where `QuestionEnv` looks things up. Every text is a valid query; each method may raise ToolError."""
+    """An index in which `QuestionEnv` looks things up. Every text is a valid query; each method may raise ToolError."""
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages about a topic, a question or a term, best first."""
         ...
 
     def page(self, title: str) -> Passage | None:
-        """Return the page of exactly this title, but for case and spaces."""
+        """Return the page with this title, ignoring case and spaces."""
         ...
 
     def similar(self, title: str, limit: int = 5) -> list[str]:
-        """Return titles like this one, most similar first."""
+        """Return similar titles, most similar first."""
         ...
 
     def close(self) -> None:
@@ -91,17 +90,16 @@ class LocalIndex:
     Parameters
     ----------
     backend : str
-        "sqlite" (the standard library's FTS5), or "tantivy" (the extra of that name) for
-        collections of millions.
+        "sqlite" (the standard library's FTS5), or "tantivy" (the extra of that name) for collections of millions: over
+        100,000 passages it is ten times faster.
     folder : path-like, optional
-        Where built indexes are kept; default: ``$CONSTRAINED_CACHE``, or ``constrained`` in the
-        user's cache folder.
+        The folder that holds built indexes; default: ``$CONSTRAINED_CACHE``, or ``constrained`` in the user's cache
+        folder.
 
     Raises
     ------
     DataError
-        There is no such backend, or it isn't installed. The first query raises it, too,
-        if the index can't be built.
+        There is no such backend, or it isn't installed. The first query also raises it, if the index can't be built.
     """
 
     def __init__(self, collection: Collection, backend: str = "sqlite", folder: str | Path | None = None):
@@ -119,13 +117,13 @@ class LocalIndex:
 
     @property
     def store(self) -> Store:
-        """The passages on disk, built if they aren't there."""
+        """The passages on disk, which are indexed at the first use."""
         if self._store is None:
             fingerprint, passages = self.collection.fingerprint, self.collection.read
             path = self.folder / f"passages-{fingerprint[:32]}.{self.backend}"
-            build, opened = BACKENDS[self.backend]
+            build, opener = BACKENDS[self.backend]
             self._store = open_or_build(
-                path, lambda fresh: build(fresh, passages(), fingerprint), partial(opened, fingerprint=fingerprint)
+                path, lambda fresh: build(fresh, passages(), fingerprint), partial(opener, fingerprint=fingerprint)
             )
         return self._store
 
@@ -138,43 +136,41 @@ class LocalIndex:
         return self.store.titled(title_key(title))
 
     def similar(self, title: str, limit: int = 5) -> list[str]:
-        """As `PassageIndex.similar`: titles that share a word with it, or else titles of texts that do."""
+        """As `PassageIndex.similar`: titles that share a word with `title`, or else titles of texts that do."""
         terms = query_terms(title)
-        found = self.store.matching(terms, CANDIDATES, titles_only=True) or self.store.matching(terms, limit)
-        wanted = title_key(title[:MAX_CHARACTERS])
-        similarity = {p.title: SequenceMatcher(None, wanted, title_key(p.title)).ratio() for p, _ in found}
+        matches = self.store.matching(terms, CANDIDATES, titles_only=True) or self.store.matching(terms, limit)
+        key = title_key(title[:MAX_CHARACTERS])
+        similarity = {p.title: SequenceMatcher(None, key, title_key(p.title)).ratio() for p, _ in matches}
         return sorted(similarity, key=lambda title: -similarity[title])[:limit]
 
     def close(self) -> None:
-        """As `PassageIndex.close`; the next query opens it again."""
+        """As `PassageIndex.close`; the next query opens the store again."""
         if self._store is not None:
             self._store.close()
             self._store = None
 
 
 def ranked(store: Store, query: str, limit: int) -> list[Passage]:
-    """Return the best passages for a question, best first; equal ones in the store's order."""
+    """Return the best passages for a question, best first; equally good ones in the store's order."""
     scores = dict(store.matching(query_terms(query), max(CANDIDATES, limit)))
-    _add(scores, store, cut_words(query), NAMED_IN_QUESTION * max(scores.values(), default=1.0))
+    _add_named(scores, store, cut_words(query), NAMED_IN_QUESTION * max(scores.values(), default=1.0))
     for passage, score in sorted(scores.items(), key=lambda item: -item[1])[:FOLLOWED]:
-        # In running text names begin with a capital letter or a digit; a question may be written carelessly.
-        _add(scores, store, cut_words(passage.text), NAMED_IN_PASSAGE * score, capitals=True, but=passage)
+        _add_named(scores, store, cut_words(passage.text), NAMED_IN_PASSAGE * score, source=passage)
     return sorted(scores, key=lambda passage: -scores[passage])[:limit]
 
 
-def _add(
-    scores: dict[Passage, float],
-    store: Store,
-    words: Sequence[str],
-    share: float,
-    capitals: bool = False,
-    but: Passage | None = None,
+def _add_named(
+    scores: dict[Passage, float], store: Store, words: Sequence[str], points: float, source: Passage | None = None
 ) -> None:
-    """Add to the scores of the passages named among the words; passages of the same name share the points."""
+    """Add points to the passages that words name; passages with the same name share the points.
+
+    `source`: the passage that the words come from, which gets no points itself. In its running text names begin with a
+    capital letter or a digit; a question may be written carelessly.
+    """
     words = words[:WORDS_READ]
     spans: dict[int, dict[int, str]] = defaultdict(dict)  # start -> end -> the words between, as a name's key
     for start, word in enumerate(words):
-        if not capitals or word[0].isupper() or word[0].isdigit():
+        if source is None or word[0].isupper() or word[0].isdigit():
             for end in range(start + 1, min(start + LONGEST_NAME, len(words)) + 1):
                 spans[start][end] = phrase_key(words[start:end])
         if len(word) < 3 or word.lower() in STOP_WORDS:
@@ -184,36 +180,36 @@ def _add(
         named[name_key(passage.title)].append(passage)
     for key in _longest(spans, named):
         for passage in named[key]:
-            if passage != but:
-                scores[passage] = scores.get(passage, 0.0) + share / len(named[key]) ** 0.5
+            if passage != source:
+                scores[passage] = scores.get(passage, 0.0) + points / len(named[key]) ** 0.5
 
 
 def _longest(spans: dict[int, dict[int, str]], names: Names[str]) -> dict[str, None]:
-    """Return the names in a text from left to right, each as long as possible, none within another."""
-    found: dict[str, None] = {}
+    """Return the names in a text from left to right, each as long as possible, without overlaps."""
+    longest: dict[str, None] = {}
     read_to = 0
     for start, ends in spans.items():
         end = max((end for end, key in ends.items() if key in names), default=0)
         if start >= read_to and end:
-            found[ends[end]] = None
+            longest[ends[end]] = None
             read_to = end
-    return found
+    return longest
 
 
-def open_or_build(target: Path, build: Callable[[Path], None], opened: Callable[[Path], Store]) -> Store:
-    """Open the store at `target`; build it first if there is none or a damaged one.
+def open_or_build(target: Path, build: Callable[[Path], None], opener: Callable[[Path], Store]) -> Store:
+    """Open the store at `target`; build it first if it doesn't exist or is damaged.
 
-    It is built in a folder beside `target` and renamed, so no process sees an incomplete one. Two
-    processes may do so at once: they build the same, and one of the two is kept.
+    It is built in a folder beside `target` and renamed, so no process sees an incomplete store. Two processes may do so
+    at the same time: they build the same store, and one of the two is kept.
 
     Parameters
     ----------
     target : Path
-        A file or a folder, as `build` makes it.
+        A file or a folder, depending on `build`.
     build : callable
         Writes the store to a path that doesn't exist.
-    opened : callable
-        Opens the store; FileNotFoundError if there is none, DataError if it is damaged.
+    opener : callable
+        Opens the store; raises FileNotFoundError if there is none, DataError if it is damaged.
 
     Raises
     ------
@@ -221,9 +217,9 @@ def open_or_build(target: Path, build: Callable[[Path], None], opened: Callable[
         The folder can't be written.
     """
     try:
-        return opened(target)
+        return opener(target)
     except OSError:
-        pass  # not there; where nothing can be written, building it says why
+        pass  # it doesn't exist; if the folder can't be written, building the store tells why
     except DataError as error:
         warnings.warn(f"{error.message}: it is built again", RuntimeWarning, stacklevel=2)
     try:
@@ -231,24 +227,24 @@ def open_or_build(target: Path, build: Callable[[Path], None], opened: Callable[
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
             fresh = Path(scratch, "new")
             build(fresh)
-            return _moved(fresh, target, opened, Path(scratch))
+            return _move(fresh, target, opener, Path(scratch))
     except OSError as error:
         raise DataError(
-            f"the index {target} can't be written: {error}", hint="let CONSTRAINED_CACHE name a folder with room"
+            f"the index {target} can't be written: {error}", hint="set CONSTRAINED_CACHE to a folder with free space"
         ) from error
 
 
-def _moved(fresh: Path, target: Path, opened: Callable[[Path], Store], scratch: Path) -> Store:
-    """Rename what was built to `target`. A folder that is already there is another process's, or the damaged one."""
+def _move(fresh: Path, target: Path, opener: Callable[[Path], Store], scratch: Path) -> Store:
+    """Rename `fresh` to `target`, and open it. A folder that is already there is another process's, or damaged."""
     for attempt in range(3):
         try:
             os.replace(fresh, target)
             break
         except OSError:
             try:
-                return opened(target)
+                return opener(target)
             except FileNotFoundError:
                 continue
             except DataError:
                 os.replace(target, scratch / f"old {attempt}")
-    return opened(target)
+    return opener(target)

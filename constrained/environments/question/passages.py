@@ -1,11 +1,10 @@
-"""Passages, and collections of them read from files.
+"""Passages, and collections of them that are read from files.
 
-Pages of one's own, or FEVER's dump of Wikipedia, are read from ``.jsonl``, ``.json`` (compressed or not) and ``.txt``
-files, or a folder of them (`page_collection`):
+`page_collection` reads your own pages, or FEVER's dump of Wikipedia, from a file or a folder of files:
 
-- rows with ``title`` and ``text`` or ``sentences``;
-- rows of FEVER's ``wiki-pages`` (``id``, and ``lines``: number, tab, sentence, links);
-- text files: the file's name is the title.
+- ``.jsonl`` and ``.json``, compressed or not, with rows that have a ``title`` and ``text`` or ``sentences``;
+- the same with rows of FEVER's ``wiki-pages`` (``id``, and ``lines``: number, tab, sentence, links);
+- ``.txt``: the file's name is the title.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from constrained.errors import DataError
 from constrained.files import file_digest
 
 STORE_VERSION = 1
-"""Version of what is written to disk and of how words are cut: raise it when either changes."""
+"""Version of the files on disk and of how words are cut: raise it when either changes."""
 TITLE_WEIGHT = 4
-"""Weight of a word in a title against one in the text (bm25); 1 to 5 differ by 0.02 in recall."""
+"""Weight of a word in a title relative to the text (bm25); 1 to 5 differ by 0.02 in recall."""
 MAX_NAMED = 200
-"""Passages that one look-up of names returns."""
+"""Most passages that one look-up of names returns."""
 
 _ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".txt")
 _FEVER_SIGNS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "-COLON-": ":"}
 _SENTENCE_END = re.compile(r"""[.!?…][\])"'”’»]*\s+(?=[\["'“‘«(]*[^\W_a-zß-öø-ÿ])|\n+|[。！？]""")
-# "U.S. Army", "J. R. Tolkien", "Dr. No", "vs. Them": no sentence ends there.
+# No sentence ends within "U.S. Army", "J. R. Tolkien", "Dr. No", "vs. Them".
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"“])(?:\w|(?:\w\.)+\w|Mr|Mrs|Ms|Dr|St|Jr|Sr|No|vs|etc|Prof|Gen|Col|Lt|Sgt|Rev|ca?)\.\s+$"
 )
@@ -52,7 +51,7 @@ class Passage:
         return " ".join(self.sentences)
 
     def to_json(self) -> str:
-        """Return the passage as stores keep it."""
+        """Return the passage in the form that stores keep."""
         return json.dumps([self.title, self.sentences], ensure_ascii=False)
 
     @classmethod
@@ -67,12 +66,12 @@ class Collection:
     """A source of passages, read only when an index has to be built."""
 
     fingerprint: str  # a SHA-256 of everything that determines the passages
-    # returns the passages, in order. It can be pickled, so that a worker elsewhere builds its own index.
+    # Returns the passages, in order; can be pickled, so that a worker on another machine can build its own index.
     read: Callable[[], Iterable[Passage]]
 
     @classmethod
     def of(cls, passages: Iterable[Passage]) -> Collection:
-        """Return the collection of passages that are in memory."""
+        """Return a collection of passages that are in memory."""
         kept = tuple(make_passage(f"passage {i}", p.title, p.sentences) for i, p in enumerate(passages, 1))
         digest = hashlib.sha256()
         for passage in kept:
@@ -81,7 +80,7 @@ class Collection:
 
     @classmethod
     def of_files(cls, paths: Iterable[Path], reader: Callable[[list[Path]], Iterator[Passage]]) -> Collection:
-        """Return the collection that `reader` (a module's function) reads from files, identified by their content.
+        """Return the collection that `reader` (a module-level function) reads from files, identified by their content.
 
         Raises DataError: a file can't be read.
         """
@@ -96,9 +95,9 @@ class Collection:
 
 
 def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
-    """Return a passage as indexes hold it: a clean title, sentences without space around them.
+    """Return a passage for an index: with a clean title, and sentences without space around them.
 
-    Raises DataError: it has no title or no text; `where` says which passage.
+    Raises DataError: it has no title or no text; the message begins with `where`.
     """
     kept = tuple(text for sentence in sentences if (text := clean_text(sentence)))
     title = clean_title(title)
@@ -152,19 +151,19 @@ def _page(where: str, row: dict) -> tuple[str, list[str]]:
 
 
 def fever_text(text: str) -> str:
-    """Return a title or sentence as Wikipedia has it: FEVER writes brackets and colons as "-LRB-" and the like."""
+    """Return a title or sentence as in Wikipedia: FEVER writes brackets and colons as "-LRB-" and the like."""
     for sign, character in _FEVER_SIGNS.items():
         text = text.replace(sign, character)
     return text
 
 
 def cut_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without space around them; a line break ends a sentence, too."""
-    found, start = [], 0
+    """Return the sentences of a text, without space around them; line breaks end sentences, too."""
+    sentences, start = [], 0
     for end in _SENTENCE_END.finditer(text):
         piece = text[start : end.end()]
         if end.group().startswith(".") and _ABBREVIATION.search(piece[-12:]):
             continue
-        found.append(piece.strip())
+        sentences.append(piece.strip())
         start = end.end()
-    return [sentence for sentence in (*found, text[start:].strip()) if sentence]
+    return [sentence for sentence in (*sentences, text[start:].strip()) if sentence]

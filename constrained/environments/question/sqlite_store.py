@@ -16,9 +16,9 @@ from constrained.environments.text_search import any_of, name_key, title_key
 from constrained.errors import DataError, ToolError
 
 QUERY_SECONDS = 10.0
-"""Time that one query may take."""
+"""Time limit of one query."""
 CHECKED_BYTES = 64 << 20
-"""Up to this size a whole file is checked when it is opened (5 ms for 10 MB); of larger ones only the length."""
+"""Largest file that is checked completely when it is opened (5 ms for 10 MB); of larger files only the length is."""
 
 _SCHEMA = """
 CREATE TABLE page (id INTEGER PRIMARY KEY, title TEXT, name TEXT, content TEXT);
@@ -34,13 +34,13 @@ JOIN page USING (id) ORDER BY score DESC, id
 
 
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
-    """Write the passages to a new file; the row by which it counts as complete comes last.
+    """Write the passages to a new file; the row that marks the file as complete is written last.
 
     Raises DataError: SQLite can't write it, or was built without FTS5.
     """
     try:
         with closing(sqlite3.connect(path)) as connection, connection:
-            # An incomplete file is thrown away, so no journal is needed.
+            # No journal is needed, because an incomplete file is thrown away.
             connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _SCHEMA)
             number = 0
             for number, passage in enumerate(passages, 1):
@@ -57,7 +57,7 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
     except sqlite3.Error as error:
         raise DataError(
             f"SQLite can't build the index {path}: {error}",
-            hint="where it was built without FTS5, install the extra `tantivy` and take that backend",
+            hint="if it was built without FTS5, install the extra `tantivy` and use that backend",
         ) from error
 
 
@@ -67,14 +67,14 @@ class SqliteStore:
     Parameters
     ----------
     fingerprint : str
-        Of the collection it must hold.
+        The fingerprint of the collection that the file must hold.
 
     Raises
     ------
     FileNotFoundError
         There is no such file.
     DataError
-        It is damaged, cut short, or of other passages.
+        The file is damaged, cut short, or holds other passages.
     """
 
     def __init__(self, path: Path, fingerprint: str):
@@ -86,10 +86,10 @@ class SqliteStore:
         if size != pages * page_size or (size <= CHECKED_BYTES and self._ask("PRAGMA quick_check") != [("ok",)]):
             raise self._damaged("it is cut short or changed")
         if [row[:2] for row in self._ask("SELECT * FROM built")] != [(STORE_VERSION, fingerprint)]:
-            raise self._damaged("it is not finished, or of other passages")
+            raise self._damaged("it is incomplete, or holds other passages")
 
     def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
-        """Return the passages that hold most of the words, with their bm25 scores (above 0), best first."""
+        """Return the passages that best match the words, with their bm25 scores (above 0), best first."""
         if not terms:
             return []
         query = any_of(terms)
@@ -97,14 +97,14 @@ class SqliteStore:
         return [(Passage.from_json(content), score) for content, score in found]
 
     def named(self, keys: Iterable[str]) -> list[Passage]:
-        """Return the passages that go by one of these names (`name_key`), at most `MAX_NAMED`."""
-        # One parameter for all keys, as a statement takes few parameters.
+        """Return the passages with one of these names (`name_key`), at most `MAX_NAMED`."""
+        # One parameter for all keys, because a statement takes only few parameters.
         wanted = json.dumps(sorted(set(keys)))
         query = "SELECT content FROM json_each(?) JOIN page ON page.name = json_each.value ORDER BY page.id LIMIT ?"
         return [Passage.from_json(content) for (content,) in self._ask(query, wanted, MAX_NAMED)]
 
     def titled(self, key: str) -> Passage | None:
-        """Return the passage of that title (`title_key`); the first, if there are several."""
+        """Return the passage with this title (`title_key`); the first, if there are several."""
         found = self._ask("SELECT content FROM page WHERE title = ? ORDER BY id LIMIT 1", key)
         return Passage.from_json(found[0][0]) if found else None
 
@@ -128,7 +128,7 @@ class SqliteStore:
                 raise self._damaged(str(error)) from error
 
     def _connection(self) -> sqlite3.Connection:
-        """Return this process's connection: one that was open before a fork must not be used on both sides."""
+        """Return this process's connection: a connection must not be shared across a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
             uri = f"{self._path.resolve().as_uri()}?mode=ro&immutable=1"
             self._opened = os.getpid(), sqlite3.connect(uri, uri=True, check_same_thread=False)

@@ -1,8 +1,8 @@
 """HotpotQA, StrategyQA and FEVER: their questions, the passages that come with them, and the suites.
 
-HotpotQA (Yang et al., 2018) is read from its "distractor" files. StrategyQA (Geva et al., 2021) has facts; its answers
-are yes or no. FEVER's claims (Thorne et al., 2018) come with the titles of the pages that decide them, not with the
-pages: to play them, give FEVER's own dump (``wiki-pages``, see `passages.page_collection`), or use live Wikipedia.
+HotpotQA (Yang et al., 2018) is read from its "distractor" files. StrategyQA (Geva et al., 2021) comes with facts; its
+answers are yes or no. FEVER's claims (Thorne et al., 2018) come with the titles of the pages that decide them, but not
+with the pages: give FEVER's own dump (``wiki-pages``, see `passages.page_collection`), or use live Wikipedia.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ STRATEGYQA = "strategyqa/train.json.gz"
 FEVER = "fever/paper_dev_first2000.jsonl.gz"
 """The first 2,000 claims of FEVER's development set."""
 FEVER_PAGES = "fever/wiki-pages"
-"""Where FEVER's pages are looked for in the data folder."""
+"""The folder of FEVER's pages in the data folder."""
 
 SPLITS = ("local", "live")
-"""What questions are looked up in: the passages that came with them, or live Wikipedia."""
+"""The sources in which questions are looked up: the passages that come with them, or live Wikipedia."""
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO")
 
 
 def hotpotqa(
     *, split: str | None = None, limit: int | None = None, seed: int = 0, index: PassageIndex | None = None
 ) -> Suite:
-    """HotpotQA's 500 questions; F1 and exact match within 10 steps, as KnowAgent counts.
+    """HotpotQA's 500 questions; F1 and exact match within 10 steps, as in KnowAgent.
 
     Parameters
     ----------
     split : {"local", "live"}, optional
         See `SPLITS`; default: "local".
     limit : int, optional
-        Only the first so many.
+        Only this many questions, the first ones.
     seed : int
-        Changes nothing: the questions have an order.
+        Has no effect: the questions have a fixed order.
     index : PassageIndex, optional
-        Look things up there instead.
+        Another index to look things up in.
 
     Raises
     ------
     DataError
-        No such split, or the data isn't there or malformed.
+        There is no such split, or the data is missing or malformed.
     """
     return _suite("hotpotqa", load_hotpotqa, hotpotqa_paragraphs, split, limit, index, ("f1", "em"))
 
@@ -64,7 +64,7 @@ def hotpotqa(
 def hotpotqa_seen(
     *, split: str | None = None, limit: int | None = None, seed: int = 0, index: PassageIndex | None = None
 ) -> Suite:
-    """`hotpotqa` with knowledge that admits only what has been seen: Retrieve and Lookup always succeed."""
+    """`hotpotqa` with knowledge that admits only titles and words seen before: Retrieve and Lookup always succeed."""
     suite = hotpotqa(split=split, limit=limit, seed=seed, index=index)
     return replace(suite, name=suite.name.replace("hotpotqa", "hotpotqa_seen"), knowledge="hotpotqa_seen")
 
@@ -79,11 +79,11 @@ def strategyqa(
 def fever(
     *, split: str | None = None, limit: int | None = None, seed: int = 0, index: PassageIndex | None = None
 ) -> Suite:
-    """FEVER's first 2,000 development claims within 8 steps, as WESE counts; arguments as for `hotpotqa`.
+    """FEVER's first 2,000 development claims within 8 steps, as in WESE; arguments as for `hotpotqa`.
 
     "local" needs FEVER's dump of Wikipedia in `FEVER_PAGES` of the data folder.
 
-    Raises DataError: as `hotpotqa`, and where there are no pages.
+    Raises DataError: as `hotpotqa`, and if there are no pages.
     """
     return _suite("fever", load_fever, _fever_pages, split, limit, index, ("accuracy",), 8, "Claim")
 
@@ -93,7 +93,7 @@ def _fever_pages() -> Collection:
     if not folder.exists():
         raise DataError(
             f"FEVER's claims come without their pages, and there is no {folder}",
-            hint='put FEVER\'s wiki-pages there, take the split "live", or give index=LocalIndex(page_collection(...))',
+            hint='put FEVER\'s wiki-pages there, use the split "live", or give index=LocalIndex(page_collection(...))',
         )
     return page_collection(folder)
 
@@ -109,7 +109,7 @@ def _suite(
     steps: int = 10,
     word: str = "Question",
 ) -> Suite:
-    """The suite of these questions, to look up in `index`, or in what the split says: live Wikipedia, or `passages`."""
+    """Make a suite of questions, to look up in `index`, or by the split in live Wikipedia or `passages`."""
     source = check_split(name, split, SPLITS)
     if index is None:
         index = Wikipedia() if source == "live" else LocalIndex(passages())
@@ -118,7 +118,7 @@ def _suite(
     questions = load()[:limit]
     repeated = [name for name, count in Counter(question.name for question in questions).items() if count > 1]
     if repeated:
-        raise DataError(f"{repeated[0]!r} names several questions", "results are kept by name: give each its own")
+        raise DataError(f"{repeated[0]!r} names several questions", "results are kept by name: use each name once")
     tasks = [Task(q.name, q.kind, partial(QuestionEnv, q, index, measures, word)) for q in questions]
     return Suite(f"{name}/{source}", name, tasks, steps, ("success", *measures))
 
@@ -126,7 +126,7 @@ def _suite(
 def load_hotpotqa(path: str | Path | None = None) -> list[Question]:
     """Return the questions of a file of HotpotQA with their level as kind; default: `HOTPOTQA`.
 
-    Raises DataError: the file is missing or damaged, or a row is malformed; it says which.
+    Raises DataError: the file is missing or damaged, or a row is malformed; the message says which.
     """
     questions = []
     for where, row in read_rows(path or data_file(HOTPOTQA)):
@@ -162,7 +162,7 @@ def _pairs(where: str, row: dict, name: str, kind: type) -> list[tuple[str, obje
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], kind)):
             raise DataError(f"{where}: {name!r} holds {str(pair)[:60]}, which is no title with {kind.__name__}")
-    return [(title, other) for title, other in pairs]
+    return [(title, value) for title, value in pairs]
 
 
 def load_strategyqa(path: str | Path | None = None) -> list[Question]:

@@ -11,13 +11,13 @@ from constrained.environments.text_search import name_key, title_key
 from constrained.errors import DataError, needs_extra
 
 HEAP_BYTES = 128 << 20
-"""Memory for building."""
+"""Memory for building an index."""
 _MANIFEST = "passages.json"
 _STEMMED = "stemmed"
 
 
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
-    """Write the passages to a new folder; the list of its files, by which it counts as complete, comes last.
+    """Write the passages to a new folder; the list of its files, which marks it as complete, is written last.
 
     Raises DataError: tantivy isn't installed, or can't write.
     """
@@ -29,8 +29,8 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
         writer = index.writer(HEAP_BYTES, 1)  # one thread: the same passages give the same index
         for number, passage in enumerate(passages, 1):
             document = tantivy.Document()
-            # The title is repeated in the text as often as its weight says: scored as a field of its own, a word that
-            # is rare in titles would outweigh all others (recall at 5 of 0.68 instead of 0.78).
+            # The title is repeated in the text to give it weight. As a field with its own score, a word that is rare
+            # in titles would outweigh all others (recall at 5 of 0.68 instead of 0.78).
             for field, text in {
                 "title": passage.title,
                 "text": " ".join([passage.title] * TITLE_WEIGHT + [passage.text]),
@@ -56,14 +56,14 @@ class TantivyStore:
     Parameters
     ----------
     fingerprint : str
-        Of the collection it must hold.
+        The fingerprint of the collection that the folder must hold.
 
     Raises
     ------
     FileNotFoundError
         There is no such folder.
     DataError
-        It is damaged, cut short, or of other passages; or tantivy isn't installed.
+        The folder is damaged, incomplete, or holds other passages; or tantivy isn't installed.
     """
 
     def __init__(self, path: Path, fingerprint: str):
@@ -74,7 +74,7 @@ class TantivyStore:
             facts = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
             whole = all((path / name).stat().st_size == size for name, size in facts["sizes"].items())
             if not whole or (facts["version"], facts["fingerprint"]) != (STORE_VERSION, fingerprint):
-                raise ValueError("it is cut short, or of other passages")
+                raise ValueError("it is incomplete, or holds other passages")
             index = self._tantivy.Index.open(str(path))
             index.config_reader("Manual")
             self._searcher = index.searcher()

@@ -1,20 +1,20 @@
 """Live Wikipedia, or any other MediaWiki, as an index.
 
-Every request has a limit of time and of size; a failure is a `ToolError`, which `QuestionEnv`
-reports to the agent. The API is MediaWiki's ``action=query`` with the extension TextExtracts, and
-``action=opensearch``.
+Every request is limited in time and size; failures are `ToolError`s, which `QuestionEnv` reports to the agent. The API
+is MediaWiki's ``action=query`` with the extension TextExtracts, and ``action=opensearch``.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
-import queue
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 
 from constrained.environments.question.passages import Passage, cut_sentences, make_passage
@@ -23,10 +23,10 @@ from constrained.errors import DataError, ToolError
 from constrained.version import __version__
 
 MAX_BYTES = 4 << 20
-"""Bytes of an answer that are read; the longest pages of Wikipedia have about 1 MB of text."""
+"""Most bytes of an answer; the longest pages of Wikipedia have about 1 MB of text."""
 MAX_EXTRACTS = 20
-"""Introductions that one request may ask for (TextExtracts' own limit)."""
-_BUSY = (429, 503)  # answers after which a request is repeated, twice, within `timeout`
+"""Most introductions in one request (TextExtracts' own limit)."""
+_BUSY = (429, 503)  # status codes after which a request is repeated, up to twice and within `timeout`
 _NO_TITLE = frozenset("#<>[]{}|\n\t\x1f")
 
 
@@ -34,17 +34,17 @@ _NO_TITLE = frozenset("#<>[]{}|\n\t\x1f")
 class Wikipedia:
     """A wiki's own search and pages."""
 
-    url: str = "https://en.wikipedia.org/w/api.php"  # of its api.php
-    timeout: float = 10.0  # seconds that a request may take in all, including the look-up of the host's name
-    contact: str = ""  # a page or an address for the User-Agent, as Wikimedia asks for
+    url: str = "https://en.wikipedia.org/w/api.php"  # the wiki's api.php
+    timeout: float = 10.0  # seconds for a whole request, including the look-up of the host's name
+    contact: str = ""  # a page or address for the User-Agent, which Wikimedia asks for
 
     def __post_init__(self):
         if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):
-            raise DataError(f"{self.url!r} is no address of a wiki's api.php", hint="it begins with https://")
+            raise DataError(f"{self.url!r} is not the address of a wiki's api.php", hint="it begins with https://")
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """As `PassageIndex.search`: the introductions of what the wiki's search finds."""
-        # Words only: the search has operators, some of them costly (insource:/…/).
+        """As `PassageIndex.search`: the introductions of the pages that the wiki's search finds."""
+        # Words only, because the search has operators, some of them costly (insource:/…/).
         words = " ".join(cut_words(query[:MAX_CHARACTERS])[:50])
         if not words:
             return []
@@ -60,7 +60,7 @@ class Wikipedia:
         return found[0] if found else None
 
     def similar(self, title: str, limit: int = 5) -> list[str]:
-        """As `PassageIndex.similar`: what the wiki suggests for it."""
+        """As `PassageIndex.similar`: the titles that the wiki suggests."""
         words = " ".join(cut_words(title[:MAX_CHARACTERS]))
         if not words:
             return []
@@ -128,24 +128,21 @@ class Wikipedia:
 
 
 def _within(seconds: float, function, *arguments):
-    """Return or raise what the function does, or raise TimeoutError once the time is over.
+    """Call a function, and raise TimeoutError if it takes longer.
 
-    A socket's own timeout bounds neither the look-up of a host's name nor an answer that arrives
-    byte by byte, so the function runs in a thread, which is abandoned after the timeout.
+    A socket's own timeout limits neither the look-up of a host's name nor an answer that arrives byte by byte, so the
+    function runs in a thread, which is abandoned after the timeout.
     """
-    answers: queue.Queue = queue.Queue(1)
+    answer: Future = Future()
 
     def run() -> None:
         try:
-            answers.put((function(*arguments), None))
+            answer.set_result(function(*arguments))
         except Exception as error:  # raised in the calling thread
-            answers.put((None, error))
+            answer.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=run, daemon=True).start()  # an executor's thread would delay the end of the process
     try:
-        result, error = answers.get(timeout=seconds)
-    except queue.Empty:
+        return answer.result(seconds)
+    except FutureTimeout:  # in Python 3.10 not the built-in TimeoutError
         raise TimeoutError from None
-    if error is not None:
-        raise error
-    return result

@@ -1,4 +1,4 @@
-"""ScienceWorld (Wang et al., 2022), where its package and Java are installed (the extra ``scienceworld``)."""
+"""ScienceWorld (Wang et al., 2022); needs its package and Java (the extra ``scienceworld``)."""
 
 from constrained.environments.scienceworld.env import ScienceWorldEnv, suite
 

@@ -20,18 +20,18 @@ MAX_STEPS = 50
 
 
 class ScienceWorldEnv:
-    """Play one task, in a Java process that later tasks use again.
+    """Play one task, in a Java process that later tasks reuse.
 
     Parameters
     ----------
     name : str
-        Of the task, such as "boil".
+        The task's name, such as "boil".
     variation : int, optional
-        Which of the task's variations: other things, rooms, questions.
+        The number of the variation, with its own things, rooms and questions.
     simplifications : str, optional
         Such as "easy" or "openDoors,teleportAction"; the grammar has no teleporting.
     answer_seconds : float, optional
-        How long the simulator may take over one request before it is ended.
+        Time limit for one request; a simulator that takes longer is ended.
 
     Attributes
     ----------
@@ -40,17 +40,17 @@ class ScienceWorldEnv:
     had_effect : bool
         Whether the last action was understood and possible, or led to a question.
     score : float
-        The points for the task's goals reached so far, 0 to 1; -1 after focusing on the wrong thing.
+        The points for the goals reached so far, 0 to 1; -1 after focusing on the wrong thing.
     done : bool
-        Whether the task is over: solved, or failed.
+        Whether the task is over: solved or failed.
 
     Raises
     ------
     GameError
-        When Java or the package is missing, or there is no such task or variation.
+        Java or the package is missing, or there is no such task or variation.
     """
 
-    # "open" shows what is inside and opens doors; "answer" is the only action after a question.
+    # "open" opens doors and shows what is inside; "answer" is the only action after a question.
     exploring = ("look_around", "look_at", "look_in", "read", "inventory", "go", "open", "answer")
 
     def __init__(
@@ -60,8 +60,8 @@ class ScienceWorldEnv:
         self._arguments, self._answer_seconds = (name, variation, simplifications), answer_seconds
         self._simulator: Simulator | None = None
         self._view: dict[str, Binding] | None = None
-        self._focused: dict[str, str] = {}  # what need not be focused on again -> the answer
-        self._choices: list[str] = []  # the answers to the question that the last action led to
+        self._focused: dict[str, str] = {}  # things already focused on -> the simulator's answer
+        self._choices: list[str] = []  # possible answers to the question that the last action led to
         self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         self._open()
 
@@ -80,13 +80,13 @@ class ScienceWorldEnv:
         -------
         observation : str
         reward : float
-            By how much the score has risen.
+            The increase of the score.
         done : bool
 
         Raises
         ------
         GameError
-            When the task is over or was closed, or the simulator dies or takes too long.
+            The task is over or was closed, or the simulator died or took too long.
         """
         simulator = self._playing()
         if self.done:
@@ -112,7 +112,7 @@ class ScienceWorldEnv:
         return dict(self._view)
 
     def memory(self, first_observation: str) -> Reading:
-        """Return a memory that shows the room and the inventory where they have changed, and what is known besides."""
+        """Return a memory that shows changes in the room and the inventory, and the facts known about other places."""
         return Reading(self.task, self._look)
 
     def _look(self) -> tuple[str, str]:
@@ -120,7 +120,7 @@ class ScienceWorldEnv:
         return simulator.look(), simulator.inventory()
 
     def outcome(self) -> dict[str, float]:
-        """Return whether the task is solved, and the score, 0 where it failed."""
+        """Return success (the task is solved) and the score, 0 if the task failed."""
         return {"success": float(self.score == 1.0), "score": max(0.0, self.score)}
 
     def close(self) -> None:
@@ -151,9 +151,9 @@ def refused(observation: str) -> bool:
 
 
 def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """The variations of all 30 tasks in one of the package's splits; `seed` changes nothing.
+    """The variations of all 30 tasks in one of the package's splits; `seed` has no effect.
 
-    The first variation of each task comes first, then the second of each, so that a limit takes from all of them.
+    The first variation of each task comes first, then the second of each, so that a limit includes all tasks.
 
     Parameters
     ----------
@@ -165,9 +165,9 @@ def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0) 
     Raises
     ------
     DataError
-        No such split.
+        There is no such split.
     GameError
-        Java or the package isn't there.
+        Java or the package is missing.
     """
     split = check_split("scienceworld", split, tuple(SPLITS))
     simulator = borrow()

@@ -1,14 +1,14 @@
-"""Functions composed of Java methods and applied, inside the Java process, to many objects in one call.
+"""Compose Java methods into functions that run inside the Java process, on many objects in one call.
 
-A call from Python costs a round trip of 0.1 milliseconds and more, and so does each dot in a Java class's name: for
-the hundred objects of a room, more than the work itself. Therefore all objects are asked in one call, and classes are
-looked up once.
+A call from Python costs a round trip of at least 0.1 milliseconds, and so does each dot in a Java class's name: for the
+hundred objects of a room this is more than the work itself. Therefore all objects are queried in one call, and classes
+are looked up once.
 """
 
 from __future__ import annotations
 
 REPLY = 4_000
-"""Characters of one reply. Above 8 KiB it takes two packets, and the second waits 40 ms for the first's receipt."""
+"""Characters of one reply. Above 8 KiB it takes two packets, and the second waits 40 ms until the first is received."""
 
 
 class JavaFunctions:
@@ -38,7 +38,7 @@ class JavaFunctions:
         self._unary = self.java_class("java.util.function.UnaryOperator")
 
     def method(self, owner: str, name: str, descriptor: str, *, static: bool = False):
-        """Return a method as a function, of the object first unless it is static.
+        """Return a method as a function; unless the method is static, its first argument is the object.
 
         Parameters
         ----------
@@ -46,41 +46,41 @@ class JavaFunctions:
             The class, such as "java.lang.String".
         name : str
         descriptor : str
-            Parameters and result as in class files: "(I)Ljava/lang/String;".
+            Parameter types and result type as in class files: "(I)Ljava/lang/String;".
         static : bool, optional
         """
         find = self._lookup.findStatic if static else self._lookup.findVirtual
         return find(self.java_class(owner), name, self._kind(descriptor, None))
 
     def fix(self, function, position: int, *values):
-        """Return `function` with arguments given, from `position` on."""
+        """Return `function` with some arguments fixed, from `position` on."""
         given = self._new_array(self._object, len(values))
         for i, value in enumerate(values):
             given[i] = value
         return self._insert(function, position, given)
 
-    def chain(self, first, *others):
-        """Return the function that does one after the other."""
-        for other in others:
-            fitting = other.asType(other.type().changeParameterType(0, first.type().returnType()))
-            first = self._filter(first, fitting)
-        return first
+    def chain(self, function, *following):
+        """Return the composition of functions, the first applied first."""
+        for following_function in following:
+            kind = following_function.type().changeParameterType(0, function.type().returnType())
+            function = self._filter(function, following_function.asType(kind))
+        return function
 
     def feed(self, function, first):
-        """Return `function` with the result of `first` as its first argument; it takes the arguments of `first`."""
-        fitting = function.asType(function.type().changeParameterType(0, first.type().returnType()))
-        return self._collect(fitting, 0, first)
+        """Return `function` with its first argument computed by `first`, whose arguments it takes instead."""
+        kind = function.type().changeParameterType(0, first.type().returnType())
+        return self._collect(function.asType(kind), 0, first)
 
     def implement(self, interface: str, function):
-        """Return `function` as an object of an interface with one method."""
+        """Return an object that implements an interface with one method by `function`."""
         return self._implement(self.java_class(interface), function)
 
     def mapper(self, function):
-        """Return a function of one argument in the form that `texts` takes."""
+        """Return a function of one argument in the form that `texts` applies."""
         return self._implement(self._unary, function)
 
     def texts(self, *queries) -> list[list[str]]:
-        """Return the texts that each mapper gives for each object of a Java list.
+        """Apply each mapper to each object of a Java list, and return the texts.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The Java process that holds the simulator."""
+"""The Java process that runs the simulator."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ ANSWER_SECONDS = 120.0
 """Time limit for one request: a step takes 0.01 seconds, the longest gold path 10."""
 
 MEMORY = ("-Xmx512m", "-XX:+UseSerialGC")
-"""Options unless the user's environment sets some: a task needs about 100 MB, and many processes share a machine."""
+"""Java's options unless the user's environment sets any: a task needs about 100 MB, and processes share a machine."""
 
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 SAME_ORDER = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
-"""Give all objects the same identity hash. The simulator iterates over sets of objects: their order, and with it the
-game, would differ from run to run; with one hash for all it is the order of insertion."""
+"""Give all objects the same identity hash. The simulator iterates over sets of objects, so their order, and with it the
+game, would differ from run to run; with equal hashes it is the order of insertion."""
 
 
 class JavaProcess:
-    """The Java process, and the gateway to what is in it.
+    """A Java process, with a gateway to the objects in it.
 
     Parameters
     ----------
     answer_seconds : float, optional
-        Time limit for one answer; the process is killed when it is passed.
+        Time limit for one request; a process that takes longer is killed.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class JavaProcess:
 
     def __init__(self, answer_seconds: float = ANSWER_SECONDS):
         self.answer_seconds = answer_seconds
-        folder = tempfile.TemporaryDirectory()  # the simulator leaves a file where it runs
-        self.process = Subprocess(_command(), folder.name)  # ends itself when its standard input does
+        folder = tempfile.TemporaryDirectory()  # the simulator writes a file to its working directory
+        self.process = Subprocess(_command(), folder.name)  # ends when its standard input is closed
         clients: list = []
         self.close = weakref.finalize(self, _close, self.process, clients, folder)
         with self.answering("start"):
@@ -61,12 +61,12 @@ class JavaProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it runs and is this process's own, not that of one this was forked from."""
+        """Whether it is running and was started by this process, not by its parent before a fork."""
         return self.process.running
 
     @contextmanager
     def answering(self, request: str) -> Iterator[None]:
-        """Use the gateway inside this block: failures become GameError, and a late answer kills the process."""
+        """Turn failures of the gateway inside this block into GameError, and kill the process after the time limit."""
         from py4j.protocol import Py4JError
 
         if not self.process.owned:
@@ -80,15 +80,15 @@ class JavaProcess:
             with self.process.deadline(self.answer_seconds), _py4j_silent():
                 yield
         except (OSError, ValueError, Py4JError, SubprocessError) as error:
-            # a broken connection may be noticed a moment before the process is over
+            # The connection may break a moment before the process has ended.
             if not isinstance(error, SubprocessError) and not self.process.died():
                 raise GameError(f"ScienceWorld's simulator failed to {request[:80]}: {_reason(error)}") from error
             death = error if isinstance(error, SubprocessError) else self.process.death()
             self.close()
             raise GameError(
                 f"ScienceWorld's simulator {death.how} over {request[:80]!r}{death.last_words}",
-                hint="reset() starts the task anew in a new process; if that fails, too, see that `java -version` "
-                "answers with 11 or later",
+                hint="reset() starts the task anew in a new process; if that fails, too, check that `java -version` "
+                "says 11 or later",
             ) from None
 
     def _connect(self):
@@ -98,7 +98,7 @@ class JavaProcess:
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
         client = gateway._gateway_client
         client.garbage_collect_object = partial(_release, client.garbage_collect_object)
-        # The simulator prints a page at every step, which nobody would read.
+        # The simulator prints a page at every step, which nobody reads.
         nowhere = gateway.jvm.java.io.OutputStream.nullOutputStream()
         gateway.jvm.java.lang.System.setOut(gateway.jvm.java.io.PrintStream(nowhere))
         return gateway
@@ -129,7 +129,7 @@ def _command() -> list[str]:
 
 def _close(process: Subprocess, clients: list, folder: tempfile.TemporaryDirectory) -> None:
     for client in clients:
-        # Else py4j would tell the dead process of each object that is no longer needed, and log that it can't.
+        # Otherwise py4j would try to tell the dead process which objects are no longer needed, and log the failures.
         client.is_connected = False
     process.close()
     if process.owned:
@@ -137,20 +137,20 @@ def _close(process: Subprocess, clients: list, folder: tempfile.TemporaryDirecto
 
 
 def _release(release: Callable[[str], None], target_id: str) -> None:
-    # Python may collect an object at any moment, also after the process has died and before anyone has noticed.
+    # Python may collect an object at any moment, even after the process has died and before anyone has noticed.
     with _py4j_silent():
         release(target_id)
 
 
 def _reason(error: Exception) -> str:
-    """What was thrown in Java, without its stack."""
+    """Return the message of an exception; for one thrown in Java, without its stack trace."""
     thrown = getattr(error, "java_exception", None)
     return str(thrown.toString() if thrown is not None else error)
 
 
 @contextmanager
 def _py4j_silent() -> Iterator[None]:
-    """Keep py4j from logging, with its stack trace, each error that it also raises."""
+    """Keep py4j from logging a stack trace for each error that it also raises."""
     loggers = logging.getLogger(), logging.getLogger("py4j.java_gateway")
 
     def foreign(record: logging.LogRecord) -> bool:

@@ -1,9 +1,9 @@
-"""What an agent reads of ScienceWorld: after each action what is new, and the facts; and one name for each thing.
+"""The memory of ScienceWorld: what is new after each action, and the facts; and one name for each thing.
 
 The room's description and the inventory take no time in the world, and the package gives both to agents at every step.
-A line of them is shown when it is new or has changed since it was last shown, so that the text grows only at its end: a
-model that keeps its keys and values reads each line once. Behind it stand the facts, as `grammars/scienceworld.lark`
-tells them: what lies in other rooms, what is open. The network that ships reads the text alone.
+A line of them is shown if it is new or has changed since it was last shown, so that the text grows only at its end: a
+model with a KV cache reads each line once. After it come the facts, written by `grammars/scienceworld.lark`: what lies
+in other rooms, what is open. The network that ships reads only the text before them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.shown import Shown
 
 LONGEST_ANSWER = 300
-"""Characters shown of an answer: enough for a recipe."""
+"""Most characters shown of an answer: enough for a recipe."""
 
 MAX_TEXT = 20_000
-"""Characters of an episode's text: of longer ones the first steps are left out, but for the beginning."""
+"""Most characters of an episode's text: of longer texts the first steps after the beginning are left out."""
 
 _ARTICLE = re.compile(r"\b(?:a|an|the) ", re.IGNORECASE)
 _SHORTER = [
@@ -46,7 +46,7 @@ _SHORTER = [
 
 
 def shorter(text: str) -> str:
-    """Return a line of an observation without articles and phrases that say nothing."""
+    """Return a line of an observation without articles and empty phrases."""
     for pattern, by in _SHORTER:
         text = pattern.sub(by, text)
     return text.strip(" .\t").lower()
@@ -54,14 +54,14 @@ def shorter(text: str) -> str:
 
 @cache
 def scienceworld() -> World:
-    """What ``grammars/scienceworld.lark`` says of places, things and answers."""
+    """Return the world of ``grammars/scienceworld.lark``: places, things and the meaning of answers."""
     world = read_world("scienceworld")
     assert world is not None  # the file that ships has `//:` lines
     return world
 
 
 def lines_of(look: str) -> list[str]:
-    """Return what a description of a room, or of the inventory, lists."""
+    """Return the lines that a description of a room or of the inventory lists."""
     return [
         shorter(line)
         for line in look.splitlines()
@@ -70,10 +70,11 @@ def lines_of(look: str) -> list[str]:
 
 
 def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
-    """Return one name for each thing.
+    """Choose one name for each thing.
 
-    The longest of those that what is seen writes, if no other thing has it; else the shortest of those that the fewest
-    other things have. Things that can't be told apart share it: the simulator asks which is meant.
+    It is the longest of its names that the descriptions show and no other thing has; if there is none, the shortest of
+    the names that the fewest other things have. Things that can't be told apart share a name: the simulator then asks
+    which one is meant.
 
     Parameters
     ----------
@@ -86,22 +87,22 @@ def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
     seen = " ; ".join(lines_of(look) + lines_of(inventory))
     chosen = {}
     for thing, names in everything.items():
-        known = sorted(set(names), key=lambda name: (holders[name], len(name), name))
-        shown = [(name, _ARTICLE.sub("", name)) for name in known if holders[name] == 1]
-        written = [name for name, bare in shown if bare in seen and re.search(rf"\b{re.escape(bare)}\b", seen)]
-        chosen[thing] = written[-1] if written else known[0]
+        ordered = sorted(set(names), key=lambda name: (holders[name], len(name), name))
+        unique = [(name, _ARTICLE.sub("", name)) for name in ordered if holders[name] == 1]
+        shown = [name for name, bare in unique if bare in seen and re.search(rf"\b{re.escape(bare)}\b", seen)]
+        chosen[thing] = shown[-1] if shown else ordered[0]
     return chosen
 
 
 class Reading(WorldMemory):
-    """What an agent remembers of an episode: the task, and each action with the answer to it and what is new in view.
+    """A memory of an episode: the task, then each action with its answer and what is new in view.
 
     Parameters
     ----------
     task : str
-        Its description.
+        The task's description.
     look : callable
-        Returns the room's description and the inventory now.
+        Returns the current description of the room, and the inventory.
     """
 
     def __init__(self, task: str, look: Callable[[], tuple[str, str]]):
@@ -112,20 +113,20 @@ class Reading(WorldMemory):
         self._blocks[0] += self._news()
 
     def update(self, action: str, observation: str) -> None:
-        """Take in an action and the answer to it."""
+        """Add an action and the answer to it."""
         block = f"Action {len(self._blocks)}: {action}"
-        if observation.startswith(QUESTION) or "\n\t" not in observation:  # what is listed is in view
+        if observation.startswith(QUESTION) or "\n\t" not in observation:  # lists are left out: they are in view
             block += "\n" + shorter(" ".join(observation.split()))[:LONGEST_ANSWER]
         super().update(action, observation)
         self._blocks.append(block + self._news())
 
     def text(self) -> str:
-        """Return the beginning, as many of the last steps as there is room for, and behind an empty line the facts."""
+        """Return the beginning, as many of the last steps as fit, an empty line, and the facts."""
         kept = len(self._blocks)
         room = MAX_TEXT - len(self._blocks[0])
         while kept > 1 and (room := room - len(self._blocks[kept - 1]) - 1) > 0:
             kept -= 1
-        # Whole runs of steps are left out, so that the text seldom changes except at its end.
+        # Steps are left out in groups of 20, so that the text seldom changes except at its end.
         kept = 1 if kept == 1 else min(-(-kept // 20) * 20, len(self._blocks))
         return "\n".join([self._blocks[0], *self._blocks[kept:], "", self.shown.text])
 
@@ -134,13 +135,13 @@ class Reading(WorldMemory):
         return "\n".join(self._blocks)
 
     def situation(self) -> str:
-        """Return a text that is never the same: time goes by with each action, so that none is useless twice."""
+        """Return a text that is never the same twice: time passes with each action, so repeating one can be useful."""
         return f"step {len(self._blocks)}"
 
     def facts_now(self) -> None:
-        """Return nothing: what is possible is asked of the simulator, which knows things of one name apart."""
+        """Return nothing: the simulator lists what is possible, because it can tell things with the same name apart."""
 
-    def _anew(self, first_observation: str) -> Reading:
+    def _fresh(self, first_observation: str) -> Reading:
         return Reading(self.task, self._look)
 
     def _news(self) -> str:
@@ -151,8 +152,7 @@ class Reading(WorldMemory):
         room = self.known.value("at") or ""
         news = ""
         for place, lines in ((room, lines_of(look)), ("inventory", lines_of(inventory))):
-            known = self._lines.get(place, [])
-            new = [line for line in lines if line not in known]
+            new = [line for line in lines if line not in self._lines.get(place, ())]
             if new:
                 news += f"\n{place}: {'; '.join(new)}"
             self._lines[place] = lines

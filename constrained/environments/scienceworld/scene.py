@@ -1,8 +1,8 @@
-"""The scene: which things can be named and what can be done with them, from the simulator; and the slots' values.
+"""The scene: which things can be named, what can be done with them, and the values of slots that follow.
 
-The package lists one name for each thing, those in closed containers included, and takes a tenth of a second
-and more for it. Here the functions of its parser say which things can be named now, and by which names; the
-functions of its actions say which things they can be done to.
+The package's own list has one name for each thing, even for things in closed containers, and takes at least a tenth of
+a second. Here the functions of the simulator's parser tell which things can be named now, and by which names; the
+functions of its actions tell which things they can be done to.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ABLE = {
     "DOCUMENT": ("read",),
     "TOILET": ("flush",),
 }
-"""Slot -> the kinds of action that can be done to its things."""
+"""Slot -> the kinds of action that its things allow."""
 
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
 QUESTION = "Ambiguous request"
@@ -43,8 +43,8 @@ ACTIONS = (
     "OpenDoor", "CloseDoor", "MoveThroughDoor", "LookIn", "Activate", "Deactivate", "Eat", "Read", "Flush",
     "PickUpObjectIntoInventory", "PutDownObjectIntoInventory", "PourObject", "DunkObject", "UseDevice",
 )  # fmt: skip
-"""The simulator's action classes that are queried. The others follow: what can be moved is what can be picked up or put
-down, and goes where one can look in; terminals tell whether they are connected; anything can be looked at."""
+"""The simulator's action classes that are queried. The others follow: things that can be picked up or put down can be
+moved, into things that can be looked into; terminals tell whether they are connected; anything can be looked at."""
 
 _OF_THE_AGENT = ("PickUpObjectIntoInventory", "PutDownObjectIntoInventory")
 _OBJECT = re.compile(r"\(?ObjectID \((\d+), name: (.*?), type: ")
@@ -66,7 +66,7 @@ class Scene:
     capitals : list of str
         The names that observations write with capitals.
     able : dict of str to set of int
-        Kind of action ("open", "pour", "connect", ...) -> what it can be done to; "dunk into": the second thing.
+        Kind of action ("open", "pour", "connect", ...) -> the things that allow it; "dunk into": the second thing.
     """
 
     names: dict[int, list[str]]
@@ -172,7 +172,7 @@ class Observer:
         return able
 
     def _listing_of(self, action: str):
-        """Return the function of agent, things, names and a builder that adds an action's instances as lines."""
+        """Return a function (agent, things, names, builder) that appends an action's possible instances as lines."""
         make = self._functions
         thing, builder, text = _THING.replace(".", "/"), "scala/collection/mutable/StringBuilder", "java/lang/String"
         agent = "scienceworld/objects/agent/Agent" if action in _OF_THE_AGENT else thing
@@ -191,14 +191,14 @@ class Observer:
 
 
 def _match(pattern: re.Pattern[str], text: str) -> tuple[Any, ...]:
-    """Return the groups of a pattern in a text of the simulator's, which must have its form."""
+    """Return the groups of a pattern at the beginning of a text from the simulator, which must match."""
     match = pattern.match(text)
     assert match is not None, text
     return match.groups()
 
 
 def choices_of(observation: str) -> list[str]:
-    """Return the numbers that answer the question in an observation; none if it asks none."""
+    """Return the numbers that answer the question in an observation; none if there is no question."""
     return _CHOICE.findall(observation) if observation.startswith(QUESTION) else []
 
 
@@ -213,9 +213,9 @@ def slots(
     called : mapping of int to str
         The names.
     task : str
-        The task's description: only things that it may ask to focus on can be focused on.
+        The task's description, which determines the things that can be focused on.
     focused : mapping of str to str, optional
-        What need not be focused on again -> what the simulator answered to it.
+        Things already focused on -> the simulator's answers.
     """
     done = focused or {}
 
@@ -226,22 +226,22 @@ def slots(
     view["THING"] = names(scene.names)
     view["WANTED"] = [name for name in names(focusable(scene, task, done.values())) if name not in done]
     view |= {slot: names(set().union(*(scene.able.get(kind, ()) for kind in kinds))) for slot, kinds in ABLE.items()}
-    # what would change nothing
+    # Leave out what would change nothing.
     view["LOOSE"] = [name for name in view["LOOSE"] if name not in view["HELD"]]
     view["TERMINAL"] = view["TERMINAL"] if any("wire" in name for name in view["THING"]) else []
     return view
 
 
 def answers(choices: list[str]) -> dict[str, Binding]:
-    """Return the values of the slots while a question is open: only its answers."""
+    """Return the values of the slots while a question is open: only its possible answers."""
     return {**dict.fromkeys(("FREE", "OTHER", "WAIT", "THING", "WANTED", *ABLE), ()), "NUMBER": choices}
 
 
 _KINDS = {"thing", "animal", "plant", "substance", "light", "component", "terminal", "generator", "ground"}
-"""Names that say of what kind a thing is, and don't tell it from others."""
+"""Names of kinds of things, which don't tell one thing from another."""
 
 _NO_SPECIES = {"the", "a", "with", "living", "organism", "stage", "life", "seed"}
-"""Words in the names of living things that aren't of a species."""
+"""Words in the names of living things that don't name a species."""
 
 _PLACE = re.compile(r" (?:in|on) .*")
 _ASKED = re.compile(r"focus on (?:the |an? )?(.+?)(?= with\b| you\b|[,.]|$)")
@@ -250,7 +250,7 @@ _DESCRIBED = re.compile(r"(?:substance|thing|animal|seed)$|.*\b(?:stages|interme
 
 
 def asked(task: str) -> tuple[list[str], list[str]]:
-    """Return what a task says to focus on in any case, in order, and what only if something else is found."""
+    """Return the things that a task says to focus on always, in order, and those only under a condition."""
     always: list[str] = []
     sometimes: list[str] = []
     for sentence in task.lower().split(". "):
@@ -259,19 +259,19 @@ def asked(task: str) -> tuple[list[str], list[str]]:
 
 
 def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int]:
-    """Return the things that a task may ask to focus on now.
+    """Return the things that a task may ask to focus on now; never rooms and doors.
 
-    Where it names all of them: those with the next name, and after the last those that depend on what was found. Where
-    it says only of what kind they are: living things or those that aren't, if it says so, or those with a name in its
-    description and living things of a species in it. Never rooms and doors.
+    If the task names all of them: the things with the next name, and after the last name those under a condition. If it
+    only describes their kind: living or non-living things, if it says so; otherwise things that its description names,
+    and living things of a species in it.
 
     Parameters
     ----------
     scene : Scene
     task : str
-        Its description.
+        The task's description.
     focused : collection of str
-        What the simulator answered to each `focus` so far.
+        The simulator's answers to each `focus` so far.
     """
     text = task.lower()
     passable = scene.able.get("go to", set()) | scene.able.get("open", set()) | scene.able.get("close", set())

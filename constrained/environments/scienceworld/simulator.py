@@ -1,4 +1,4 @@
-"""ScienceWorld's simulator: load a task, do an action, read the score; reused for the next task."""
+"""ScienceWorld's simulator: load a task, do actions, read the score; a pool keeps idle simulators for later tasks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from constrained.environments.scienceworld.scene import Observer, Scene
 from constrained.errors import GameError
 
 SPLITS = {"test": "getVariationsTest", "dev": "getVariationsDev", "train": "getVariationsTrain"}
-"""Split of each task's variations -> the simulator's method that lists it."""
+"""Split of a task's variations -> the simulator's method that lists it."""
 
 IDLE = os.cpu_count() or 1
-"""Processes kept for later tasks: as many as can run at once."""
+"""Most idle processes that are kept for later tasks."""
 
 _idle: list[Simulator] = []
 
@@ -27,12 +27,12 @@ class Simulator:
     Parameters
     ----------
     answer_seconds : float, optional
-        After this long without an answer the process is ended.
+        Time limit for one request; a process that takes longer is ended.
 
     Raises
     ------
     GameError
-        When Java or the package isn't there.
+        Java or the package is missing.
     """
 
     def __init__(self, answer_seconds: float = ANSWER_SECONDS):
@@ -49,7 +49,7 @@ class Simulator:
         Raises
         ------
         GameError
-            When there is no such task, variation or simplification, or the process fails.
+            There is no such task, variation or simplification, or the process failed.
         """
         self._check(task, variation)
         with self.process.answering(f"load {task}, variation {variation}"):
@@ -119,8 +119,8 @@ class Simulator:
 def borrow(answer_seconds: float = ANSWER_SECONDS) -> Simulator:
     """Return an idle simulator of this process, or a new one.
 
-    A new Java process takes a second to start and is slow for some hundred steps more; a task in an old one plays
-    exactly as in a new one.
+    A new Java process takes a second to start, and is slow for its first hundreds of steps; a task plays the same in an
+    old process as in a new one.
     """
     while _idle:
         simulator = _idle.pop()
@@ -132,7 +132,7 @@ def borrow(answer_seconds: float = ANSWER_SECONDS) -> Simulator:
 
 
 def give_back(simulator: Simulator) -> None:
-    """Keep a simulator for the next task; `close_idle` ends it, and so does the end of this process."""
+    """Keep a simulator for the next task, until `close_idle` or the end of this process."""
     if simulator.process.usable and len(_idle) < IDLE:
         _idle.append(simulator)
     else:
