@@ -12,13 +12,14 @@ from itertools import combinations
 from operator import itemgetter
 from typing import Any
 
-from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import Document, Subschema, error
-from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known
+from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known, types_of
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.presence import names_in, presence
-from constrained.grammar.json_schema.validity import Validator, type_of
+from constrained.grammar.json_schema.settled import Known
+from constrained.grammar.json_schema.validity import Validator
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 FOLLOWED = frozenset(
@@ -64,6 +65,7 @@ class Alternatives:
         self._found: dict[tuple, list[Conjunction]] = {}
         self._ones: dict[tuple, list[list[Subschema]]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
+        self._listed: dict[str, frozenset | None] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
         """Return what a conjunction says."""
@@ -123,10 +125,10 @@ class Alternatives:
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
-            known = [part for _, part in flat.values()]
-            if _contradict(known):
+            known = Known([part for _, part in flat.values()], self._listed)
+            if known.contradict():
                 return []
-            choices = self._left(choices, known)
+            choices = [left for choice in choices if (left := known.left(choice)) is not None]
         if not choices:
             saying = [((*order, self._place(part)), part) for order, part in flat.values()]
             return [tuple(part for order, part in sorted(saying, key=itemgetter(0)) if order[-1] >= 0)]
@@ -135,41 +137,6 @@ class Alternatives:
         for branch in first:
             out += self._follow(branch, flat, others, types)
         return out
-
-    def _left(self, choices: list, known: list[Subschema]) -> list:
-        """Return the choices that are not yet decided by schemas that hold for an object, without what contradicts."""
-        out = []
-        for choice in choices:
-            settled = [self._settled(branch[0][1], known) if len(branch) == 1 else None for branch in choice]
-            if True not in settled:
-                out.append([branch for branch, found in zip(choice, settled) if found is not False])
-        return out
-
-    def _settled(self, part: Subschema, known: list[Subschema]) -> bool | None:
-        """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
-        if not isinstance(part.schema, dict) or "\0" not in part.pointer or len(part["properties"] or ()) != 1:
-            return None
-        if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] not in (None, "object"):
-            return None
-        ((name, value),) = part["properties"].items()
-        required = any(name in (one["required"] or ()) for one in known)
-        inner = [one.below("properties", name) for one in known if name in (one["properties"] or ())]
-        absent = any(one.schema is False for one in inner)
-        if value is False and "required" not in part:
-            return True if absent else False if required else None
-        if absent or value is False:
-            return False
-        denied = value["not"] if isinstance(value, Subschema) and len(value.keywords) == 1 else None
-        if not isinstance(denied, Subschema):
-            return None
-        if any(_same(one, denied) for one in inner):
-            return False
-        allowed, others = _allowed(inner), listed_by(denied)
-        if allowed is None or others is None:
-            return None
-        if allowed.isdisjoint(others):
-            return True if required else None
-        return False if allowed <= others and _only_lists(denied) else None
 
     def check(self, part: Subschema) -> None:
         """Check a schema's keywords, once."""
@@ -326,52 +293,6 @@ class Alternatives:
             elif keyword != "type" and (is_known(keyword) or keyword == "format" and self.options.enforces(value)):
                 return frozenset()
         return types
-
-
-def types_of(part: Subschema) -> frozenset[str]:
-    """Return the types that a schema's own `type` admits."""
-    value = part["type"]
-    if value is None:
-        return _EVERY
-    types = frozenset([value] if isinstance(value, str) else value)
-    return types | {"integer"} if "number" in types else types
-
-
-def _contradict(parts: list[Subschema]) -> bool:
-    """Whether it is plain that no object fits all of them: a required property has no value left."""
-    for name in {name for part in parts for name in part["required"] or ()}:
-        inner = [part.below("properties", name) for part in parts if name in (part["properties"] or ())]
-        if any(one.schema is False for one in inner) or _allowed(inner) == set():
-            return True
-    return False
-
-
-def _allowed(parts: list[Subschema]) -> set | None:
-    """Return the values that are in all lists of schemas that hold together, by their identity; None without a list."""
-    lists = [values for part in parts if (values := listed_by(part)) is not None]
-    if not lists:
-        return None
-    nots = [part["not"] for part in parts if isinstance(part["not"], Subschema)]
-    return set.intersection(*lists).difference(*(listed_by(one) or () for one in nots if _only_lists(one)))
-
-
-def _same(one: Subschema, other: Subschema) -> bool:
-    same = (one.base, one.draft) == (other.base, other.draft) and one.schema == other.schema
-    return same and identity(one.schema) == identity(other.schema)  # which tells true from 1
-
-
-def _only_lists(part: Subschema) -> bool:
-    """Whether a schema says no more than which values there are."""
-    return all(
-        keyword in ("enum", "const", "type") for keyword in part.keywords if is_known(keyword) or keyword == "format"
-    )
-
-
-def listed_by(part: Subschema) -> set | None:
-    """Return the values by enum and const, by their identity; None where they aren't listed."""
-    lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
-    types = types_of(part) if lists and "type" in part else _EVERY
-    return set.intersection(*({identity(v) for v in one if type_of(v) in types} for one in lists)) if lists else None
 
 
 _EVERY = frozenset(TYPES)

@@ -6,7 +6,9 @@ A subschema is named by its JSON pointer (RFC 6901) as a URI fragment, such as `
 from __future__ import annotations
 
 import json
+import pickle
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
@@ -55,6 +57,10 @@ NOTING = frozenset("title description default example examples deprecated readOn
 """Keywords of every draft that say nothing of values."""
 
 
+_NOTED = 10
+"""Keywords of one schema that are noted, at most on average."""
+
+
 class Subschema:
     """One schema, and where it stands.
 
@@ -78,7 +84,7 @@ class Subschema:
     def __init__(self, schema, pointer: str, base: str = "", draft: int = LATEST, within: frozenset[str] = frozenset()):
         self.schema, self.pointer, self.base, self.draft, self.within = schema, pointer, base, draft, within
         self.keywords: dict[Any, Any] = _known(schema, draft) if isinstance(schema, dict) else {}
-        self._inner: dict[tuple, Subschema] = {}
+        self._inner: dict[tuple, Subschema] | None = None
 
     def __getitem__(self, keyword) -> Any:
         return self.keywords.get(keyword)
@@ -88,9 +94,12 @@ class Subschema:
 
     def below(self, *keys) -> Subschema:
         """Return the schema at `keys` below this one, which holds for a part of the value."""
-        if keys not in self._inner:
-            self._inner[keys] = self._below(*keys)
-        return self._inner[keys]
+        if self._inner is None:
+            self._inner = {}
+        found = self._inner.get(keys)
+        if found is None:
+            found = self._inner[keys] = self._below(*keys)
+        return found
 
     def _below(self, *keys) -> Subschema:
         schema: Any = self.schema
@@ -107,6 +116,8 @@ class Subschema:
 
     def holding(self, other: Subschema) -> Subschema:
         """Return another schema as one that holds for the same value as this one."""
+        if self._inner is None:
+            self._inner = {}
         key = ("", other.pointer)
         if key not in self._inner:
             within = self.within | {self.pointer}
@@ -129,6 +140,9 @@ class Document:
 
     def __init__(self, schema: dict | bool, limits: Limits):
         self.limits = limits
+        self._alike: dict[tuple, Subschema] = {}
+        self._firsts: dict[str, Subschema] = {}
+        self._repeats: dict[str, list[str]] = {}  # of a schema, those that say the same, by their pointers
         draft = _draft(schema, UNSTATED) if isinstance(schema, dict) else LATEST
         self.root = Subschema(schema, "#", _base(schema, "", draft), draft)
         self._found: dict[tuple, Subschema] = {}
@@ -156,14 +170,54 @@ class Document:
         return part.holding(self._target(part, keyword))
 
     def meant(self, part: Subschema) -> Subschema:
-        """Return the schema that `part` stands for where it is no more than a `$ref`, or an allOf of one schema."""
-        found, seen = part, {part.pointer}
-        while (inner := self._inner(found)) is not None:
-            if inner.pointer in seen:  # in a circle
-                return part
-            seen.add(inner.pointer)
-            found = inner
-        return found
+        """Return the schema that `part` stands for: what it refers to, the first one that says the same.
+
+        It refers to another one where it is no more than a `$ref`, or an allOf of one schema.
+        """
+        found = part
+        if "$ref" in part.keywords or "allOf" in part.keywords:
+            seen = {part.pointer}
+            while (inner := self._inner(found)) is not None:
+                if inner.pointer in seen:  # in a circle
+                    return part
+                seen.add(inner.pointer)
+                found = inner
+        if found.within or not found.keywords or "\0" in found.pointer:
+            return found
+        if found.pointer not in self._firsts:
+            self._firsts[found.pointer] = self._first(found)
+        return self._firsts[found.pointer]
+
+    def _first(self, part: Subschema) -> Subschema:
+        """Return the first schema that was asked for of those written alike; generated documents repeat many."""
+        try:
+            # equal bytes are equal values of equal types, and what is one object in it is written once
+            said = blake2b(pickle.dumps(part.schema, 4), digest_size=16).digest()
+        except (TypeError, AttributeError, RecursionError, pickle.PicklingError):  # no JSON
+            return part
+        first = self._alike.setdefault((part.base, part.draft, said), part)
+        if part.pointer.startswith(f"{first.pointer}/"):  # in a circle of Python values
+            return part
+        if first is not part:
+            self._repeats.setdefault(first.pointer, []).append(part.pointer)
+        return first
+
+    def add_repeats(self, places: dict[str, None]) -> None:
+        """Add to pointers of keywords those of the same keywords in schemas that :meth:`meant` found to be repeats."""
+        work = list(places)
+        while work:
+            place = work.pop()
+            what = "a JSON Schema of Python values that repeat too often"
+            self.limits.check("schema", len(places) // _NOTED, what)
+            self.limits.check("depth", place.count("/") // 2, f"{place[:60]}...: a schema too deep")
+            end = place.rfind("/")
+            while end > 0:
+                for pointer in self._repeats.get(place[:end], ()):
+                    other = pointer + place[end:]
+                    if other not in places:
+                        places[other] = None
+                        work.append(other)
+                end = place.rfind("/", 0, end)
 
     def _inner(self, part: Subschema) -> Subschema | None:
         schema = part.schema
@@ -316,4 +370,6 @@ def pointer_keys(fragment: str) -> list[str]:
 
 def escaped(key) -> str:
     """Return a key as it stands in a JSON pointer."""
+    if isinstance(key, str) and key.isidentifier():  # most
+        return key
     return str(key).replace("~", "~0").replace("/", "~1").replace("\0", "\\0")  # \0 marks what is made here

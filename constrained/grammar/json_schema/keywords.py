@@ -213,6 +213,7 @@ def check(part: Subschema, options: Options) -> None:
             options.note(part, keyword)
 
 
+_EVERY = frozenset(TYPES)
 _TYPING = NOTING | {"type"}
 _FREEING = ("additionalProperties", "additionalItems")
 
@@ -222,6 +223,15 @@ def is_type(schema) -> bool:
     if schema is True:
         return True
     return isinstance(schema, dict) and schema.keys() <= _TYPING and schema.get("type", "null") in TYPES
+
+
+def types_of(part: Subschema) -> frozenset[str]:
+    """Return the types that a schema's own `type` admits."""
+    value = part["type"]
+    if value is None:
+        return _EVERY
+    types = frozenset([value] if isinstance(value, str) else value)
+    return types | {"integer"} if "number" in types else types
 
 
 def says_nothing(schema) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from constrained.grammar.alternating_automaton import Steps
@@ -85,9 +85,28 @@ def holds(condition: Condition, names: Collection[str]) -> bool:
     return {"and": met == len(condition) - 1, "or": met > 0, "one": met == 1, "not": met == 0}[condition[0]]
 
 
+_FEW = 16
+"""Names of a condition that is tried with some of them before a formula is made of it."""
+
+
 def satisfiable(condition: Condition, limits: Limits) -> bool:
     """Whether some names meet a condition."""
-    return formula(condition, {name: i for i, name in enumerate(names_in(condition))}, Formulas(Steps(limits))) != FALSE
+    names = names_in(condition)
+    if len(names) <= _FEW:  # their formula passes no limit, wherever it is made
+        must = [one for one in _parts(condition) if isinstance(one, str)]
+        likely = [must, *([*must, name] for name in names), names]
+        if any(holds(condition, some) for some in likely):
+            return True
+    return formula(condition, {name: i for i, name in enumerate(names)}, Formulas(Steps(limits))) != FALSE
+
+
+def _parts(condition: Condition) -> Iterator[Condition]:
+    """Yield conditions of which each must be met."""
+    if isinstance(condition, tuple) and condition[0] == "and":
+        for inner in condition[1:]:
+            yield from _parts(inner)
+    else:
+        yield condition
 
 
 def formula(condition: Condition, variables: dict[str, int], formulas: Formulas) -> int:

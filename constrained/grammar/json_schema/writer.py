@@ -104,6 +104,11 @@ class Writer:
                 self.rules[name] = Rule(name, self._pruned(rule.body))
         return empty
 
+    def note_repeats(self) -> None:
+        """Note what is left out, or unknown, wherever the document repeats a schema, which is written once."""
+        for places in (self.options.left_out, self.options.unknown):
+            self.document.add_repeats(places)
+
     def _value(self, pointer: str) -> str:
         return f"{self.prefix}{pointer} value"
 
@@ -189,7 +194,7 @@ class Writer:
         """Return the texts of values that are valid under all `parts`."""
         (part, *others) = parts or [_ANY]
         if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
-            return self._together(parts)
+            return self._together([self.document.meant(one) for one in parts])
         part = self.document.meant(part)
         if part.schema is False:
             return NEVER
@@ -317,6 +322,7 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
         writer = Writer(document, rules, "", layout, options)
         rules["start"] = Rule("start", writer.node([document.root]))
         dead = writer.settle()
+        writer.note_repeats()
     if rules["start"].body is NEVER or "start" in dead:
         hint = "look for keywords that rule each other out, and for $ref that never come to an end"
         raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
@@ -333,7 +339,10 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
     """
     with _shallow():
         document = Document(schema, options.limits)
-        return Writer(document, rules, prefix, layout, options).write(document.root)
+        writer = Writer(document, rules, prefix, layout, options)
+        node = writer.write(document.root)
+        writer.note_repeats()
+        return node
 
 
 def validator(schema: Any, options: Options) -> Callable[[Any], bool]:

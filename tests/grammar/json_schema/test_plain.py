@@ -215,3 +215,26 @@ def test_a_one_of_of_patterns_that_are_found_anywhere_rules_out_texts_with_two()
     grammar = Grammar.from_json_schema({"oneOf": texts})
     assert grammar.matches('"a customer"') and grammar.matches('"maker"')
     assert not grammar.matches('"maker, customer"') and not grammar.matches('"adminmaker"')
+
+
+def test_a_schema_that_is_repeated_is_written_once():
+    point = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}, "required": ["x"]}
+    row = {"type": "array", "items": dict(point)}
+    grammar = Grammar.from_json_schema({"type": "object", "properties": {"a": point, "b": row, "c": {**point}}})
+    assert grammar.matches('{"a": {"x": 1}, "b": [{"x": 2}], "c": {"x": 3}}')
+    assert not grammar.matches('{"c": {"y": 3}}')
+    assert sum(name.startswith("#/properties/") and name.endswith(" object") for name in grammar.rules) == 1
+
+
+def test_true_and_one_are_no_repeats_of_each_other():
+    grammar = Grammar.from_json_schema({"properties": {"a": {"const": [True]}, "b": {"const": [1]}}})
+    assert grammar.matches('{"a": [true], "b": [1]}') and not grammar.matches('{"b": [true]}')
+
+
+def test_what_is_unknown_or_left_out_is_named_wherever_it_is_repeated():
+    inner = {"properties": {"x": {"type": "array", "uniqueItems": True, "maxItem": 5}}, "required": ["x"]}
+    schema = {"properties": {"a": inner, "b": dict(inner), "c": {"items": dict(inner)}}}
+    places = ["#/properties/a", "#/properties/b", "#/properties/c/items"]
+    grammar = Grammar.from_json_schema(schema, lenient=True)
+    assert sorted(grammar.left_out) == [f"{place}/properties/x/uniqueItems" for place in places]
+    assert sorted(grammar.unknown) == [f"{place}/properties/x/maxItem" for place in places]

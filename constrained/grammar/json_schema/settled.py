@@ -1,0 +1,117 @@
+"""Choices that are already decided, by what other schemas say of the same property.
+
+A row of `if` on one property, such as a `type`, would else have as many combinations as there are subsets of the row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from constrained.grammar.json_schema.constraints import identity
+from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.keywords import is_known, types_of
+from constrained.grammar.json_schema.validity import type_of
+
+
+class _Property(NamedTuple):
+    """What schemas that hold together say of one property.
+
+    Attributes
+    ----------
+    schemas : list of Subschema
+    required, absent : bool
+        Whether it must be there, and whether it plainly can't be.
+    allowed : set or None
+        The values that it may have, by their identity; None where they aren't listed.
+    """
+
+    schemas: list[Subschema]
+    required: bool
+    absent: bool
+    allowed: set | None
+
+
+class Known:
+    """Schemas that hold together for an object. `listed`: values by pointer, kept for the whole document."""
+
+    def __init__(self, parts: list[Subschema], listed: dict[str, frozenset | None]):
+        self.parts, self._listed = parts, listed
+        self._properties: dict[str, _Property] = {}
+
+    def contradict(self) -> bool:
+        """Whether it is plain that no object fits all of them: a required property has no value left."""
+        required = {name for part in self.parts for name in part["required"] or ()}
+        return any(found.absent or found.allowed == set() for found in map(self.property, required))
+
+    def left(self, choice: list) -> list | None:
+        """Return the branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""
+        out = []
+        for branch in choice:
+            settled = self._settled(branch[0][1]) if len(branch) == 1 else None
+            if settled:
+                return None
+            if settled is None:
+                out.append(branch)
+        return out
+
+    def property(self, name: str) -> _Property:
+        """Return what is said of one property."""
+        if name not in self._properties:
+            schemas = [part.below("properties", name) for part in self.parts if name in (part["properties"] or ())]
+            required = any(name in (part["required"] or ()) for part in self.parts)
+            absent = any(one.schema is False for one in schemas)
+            self._properties[name] = _Property(schemas, required, absent, self._allowed(schemas))
+        return self._properties[name]
+
+    def _settled(self, part: Subschema) -> bool | None:
+        """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
+        if not isinstance(part.schema, dict) or "\0" not in part.pointer or len(part["properties"] or ()) != 1:
+            return None
+        if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] not in (None, "object"):
+            return None
+        ((name, value),) = part["properties"].items()
+        known = self.property(name)
+        if value is False and "required" not in part:
+            return True if known.absent else False if known.required else None
+        if known.absent or value is False:
+            return False
+        denied = value["not"] if isinstance(value, Subschema) and len(value.keywords) == 1 else None
+        if not isinstance(denied, Subschema):
+            return None
+        if any(_same(one, denied) for one in known.schemas):
+            return False
+        others = self._values(denied)
+        if known.allowed is None or others is None:
+            return None
+        if known.allowed.isdisjoint(others):
+            return True if known.required else None
+        return False if known.allowed <= others and _only_lists(denied) else None
+
+    def _allowed(self, parts: list[Subschema]) -> set | None:
+        """Return the values that are in all lists of schemas that hold together; None without a list."""
+        lists = [values for part in parts if (values := self._values(part)) is not None]
+        if not lists:
+            return None
+        nots = [part["not"] for part in parts if isinstance(part["not"], Subschema)]
+        return set(lists[0]).intersection(*lists).difference(*(self._values(n) or () for n in nots if _only_lists(n)))
+
+    def _values(self, part: Subschema) -> frozenset | None:
+        """Return the values by enum and const, by their identity; None where they aren't listed."""
+        if part.pointer not in self._listed:
+            lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
+            types = types_of(part)
+            sets = [frozenset(identity(v) for v in one if type_of(v) in types) for one in lists]
+            self._listed[part.pointer] = frozenset.intersection(*sets) if sets else None
+        return self._listed[part.pointer]
+
+
+def _same(one: Subschema, other: Subschema) -> bool:
+    same = (one.base, one.draft) == (other.base, other.draft) and one.schema == other.schema
+    return same and identity(one.schema) == identity(other.schema)  # which tells true from 1
+
+
+def _only_lists(part: Subschema) -> bool:
+    """Whether a schema says no more than which values there are."""
+    return all(
+        keyword in ("enum", "const", "type") for keyword in part.keywords if is_known(keyword) or keyword == "format"
+    )
