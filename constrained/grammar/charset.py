@@ -207,9 +207,14 @@ def partition(sets: list[CharSet]) -> list[CharSet]:
     return [charset(ranges) for ranges in classes.values()]
 
 
+_CATEGORIES = frozenset((r"\w", r"\d", r"\s"))
+
+
 @lru_cache(maxsize=64)
 def matching(pattern: str, flags: int = 0) -> CharSet:
     """Return the characters that a one-character `re` pattern matches, by asking `re`."""
+    if pattern in _CATEGORIES:  # by their complements, which `re` finds in longer runs
+        return matching(pattern.upper(), flags).complement()
     alike = ((0x40000, 0xDFFFF), (0xF0000, MAX_CODE_POINT))  # planes without characters, and of private ones
     ranges = [(low, high) for low, high in alike if re.match(pattern, chr(low), flags)]
     for low, high in ((0, 0x3FFFF), (0xE0000, 0xEFFFF)):

@@ -252,10 +252,24 @@ const Construct *construct_at(Engine *e, int32_t number) {
     return known < 0 ? NULL : &e->constructs[number];
 }
 
-/* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all. A grammar was just
- * made when it is compiled, so its nodes are in the processor's cache; the mask that needs them first would wait for them. */
+/* Whether a node calls a rule that waits to be written until a text reaches it; -1 on error. */
+static int waits(const Engine *e, PyObject *node, PyObject *env) {
+    if (type_of(e, node) != CALL_NODE) return 0;
+    PyObject *name = PyObject_GetAttr(node, name_rule), *grammar = PyObject_GetAttr(env, name_grammar);
+    PyObject *rules = name && grammar ? PyObject_GetAttr(grammar, name_rules) : NULL;
+    int written = !rules ? -1 : PyDict_Check(rules) ? PyDict_Contains(rules, name) : 1;
+    Py_XDECREF(name), Py_XDECREF(grammar), Py_XDECREF(rules);
+    return written < 0 ? -1 : !written;
+}
+
+/* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all, but rules that wait to
+ * be written. A grammar was just made when it is compiled, so its nodes are in the processor's cache; the mask that needs
+ * them first would wait for them. */
 int read_ahead(Engine *e) {
-    for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++)
-        if (e->constructs[i].kind == UNREAD && read_plain(e, i) < 0) return -1;
+    for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++) {
+        if (e->constructs[i].kind != UNREAD) continue;
+        int later = waits(e, e->constructs[i].node, e->constructs[i].env);
+        if (later < 0 || (!later && read_plain(e, i) < 0)) return -1;
+    }
     return 0;
 }

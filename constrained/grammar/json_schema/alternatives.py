@@ -58,6 +58,7 @@ class Alternatives:
         self.disjoint = Disjoint(self)
         self.negation = Negation(options, document.refer)
         self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
+        self.listed: dict[str, frozenset | None] = {}  # values by pointer, for `settled.Known`
         self._steps = 0
         self._checked: set[str] = set()
         self._places: dict[str, int] = {}
@@ -65,7 +66,6 @@ class Alternatives:
         self._found: dict[tuple, list[Conjunction]] = {}
         self._ones: dict[tuple, list[list[Subschema]]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
-        self._listed: dict[str, frozenset | None] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
         """Return what a conjunction says."""
@@ -125,7 +125,7 @@ class Alternatives:
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
-            known = Known([part for _, part in flat.values()], self._listed)
+            known = Known([part for _, part in flat.values()], self)
             if known.contradict():
                 return []
             choices = [left for choice in choices if (left := known.left(choice)) is not None]

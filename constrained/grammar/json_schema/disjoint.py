@@ -8,8 +8,12 @@ from itertools import combinations
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.keywords import TYPES, types_of
+from constrained.grammar.json_schema.settled import Known
 from constrained.grammar.json_schema.strings import some_in_both
 from constrained.grammar.json_schema.validity import Resolver
+
+_KINDS = frozenset(TYPES)
 
 DEPTH = 4
 """Levels of properties and items that are looked into."""
@@ -41,18 +45,45 @@ class Disjoint:
     def overlaps(self, branches: list[list[Subschema]]) -> list[list[int]]:
         """Return, for each branch, the others that it may share a value with."""
         out: list[list[int]] = [[] for _ in branches]
-        with self._roughly():
-            values = [self._values(branch) for branch in branches]
-        for name in set.intersection(*map(set, values)):  # the quick way: one property tells all apart
-            every = [value for listed in values for value in listed[name]]
+        shown = [self._shown(branch) for branch in branches]
+        for name in set.intersection(*(set(values) for _, values in shown)):  # one property tells all apart
+            every = [value for _, values in shown for value in values[name]]
             if len(set(every)) == len(every):
                 return out
+        resolved: dict[int, dict[str | None, set]] = {}
         for i, j in combinations(range(len(branches)), 2):
-            names = values[i].keys() & values[j].keys()
-            if not any(values[i][n].isdisjoint(values[j][n]) for n in names) and not self(branches[i], branches[j]):
+            if shown[i][0].isdisjoint(shown[j][0]) or _differ(shown[i][1], shown[j][1]):
+                continue
+            for k in {i, j} - resolved.keys():
+                with self._roughly():
+                    resolved[k] = self._values(branches[k])
+            if not _differ(resolved[i], resolved[j]) and not self(branches[i], branches[j]):
                 out[i].append(j)
                 out[j].append(i)
         return out
+
+    def _shown(self, parts: list[Subschema]) -> tuple[frozenset[str], dict[str | None, set]]:
+        """Return types, and values as of `_values`, as far as keywords say them that leave no choice."""
+        document = self.alternatives.document
+        known: dict[str, Subschema] = {}
+        kinds = _KINDS
+        work = list(parts)
+        for one in work:  # which grows meanwhile
+            part = document.meant(one)
+            if part.pointer not in known:
+                known[part.pointer] = part
+                self.alternatives.check(part)
+                kinds &= types_of(part)
+                work += [document.refer(part)] if "$ref" in part else []
+                work += [part.below("allOf", i) for i in range(len(part["allOf"] or ()))]
+        together = Known(list(known.values()), self.alternatives)
+        own = together.allowed(together.parts)
+        values: dict[str | None, set] = {} if own is None else {None: own}
+        for name in together.required if kinds == {"object"} else ():
+            allowed = together.property(name).allowed
+            if allowed is not None:
+                values[name] = allowed
+        return kinds, values
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, set]:
         """Return the values that each alternative lists: for itself (None), and for properties that are required."""
@@ -99,6 +130,11 @@ class Disjoint:
     def _objects(self, one: Constraints, other: Constraints, depth: int) -> bool:
         names = dict.fromkeys([*one.required, *other.required])
         return any(self(one.property(name), other.property(name), depth - 1) for name in names)
+
+
+def _differ(one: dict[str | None, set], other: dict[str | None, set]) -> bool:
+    """Whether some property, or the value itself, has no value in common."""
+    return any(one[name].isdisjoint(other[name]) for name in one.keys() & other.keys())
 
 
 def _numbers(one: Constraints, other: Constraints, _depth: int) -> bool:

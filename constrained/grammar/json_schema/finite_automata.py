@@ -185,7 +185,7 @@ class Texts:
     ):
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
         self.low, self.high, self.limits = low, high, limits
-        self._example = example(fitting[0]) if fitting and high is None else None  # longer ones will do, too
+        self._likely = _likely(fitting) if high is None else []
         self.start: State = tuple(one.start() for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
@@ -252,7 +252,7 @@ class Texts:
         LimitError
             It takes more than `limits.schema` states to tell.
         """
-        if state not in self._lives and self._example is not None and self.accepts(self._example, state):
+        if state not in self._lives and any(self.accepts(text, state) for text in self._likely):
             self._lives[state] = True
         if state in self._lives:
             return self._lives[state]
@@ -275,9 +275,13 @@ class Texts:
 
     def _after(self, sets: Sets, character: int) -> Sets | None:
         """Return the sets after one more character; None where these plainly rule every text out."""
-        to = tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets))
-        lives = all(bool(s) if wanted else not one.takes_all(s) for (one, wanted), s in zip(self.parts, to))
-        return to if lives else None
+        to = []
+        for (one, wanted), s in zip(self.parts, sets):
+            then = one.step(s, character)
+            if not then if wanted else then and one.takes_all(then):
+                return None
+            to.append(then)
+        return tuple(to)
 
     def accepts(self, text: str, state: State) -> bool:
         """Whether `text` may follow, and be the end, where texts have no greatest length."""
@@ -309,10 +313,7 @@ def nfa(node: nodes.Node, limits: Limits) -> Nfa:
 @lru_cache(maxsize=4096)
 def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     """Divide all characters into sets of those that the same ones of `sets` contain."""
-    cells = [ANY]
-    for chars in sets:
-        cells = [part for cell in cells for part in (cell & chars, cell & chars.complement()) if part]
-    return cells
+    return charsets.partition([ANY, *sets])
 
 
 def lengths(node: nodes.Node) -> tuple[int, int | None]:
@@ -355,6 +356,44 @@ def example(node: nodes.Node) -> str | None:
             found = [example(item) for item in node.items]
             return None if None in found else "".join(text for text in found if text)
     return None
+
+
+def _likely(fitting: list[nodes.Node]) -> list[str]:
+    """Return texts of which one probably fits all of some trees, and none of some others."""
+    found = list(dict.fromkeys(text for text in map(example, fitting) if text is not None))
+    if not fitting:
+        return ["", "~", "~" * 8]
+    return found if len(found) < 2 else ["".join(found), *found]  # joined: for patterns that are found anywhere
+
+
+@lru_cache(maxsize=1024)
+def prefix(node: nodes.Node) -> str:
+    """Return characters that all texts of `node` begin with."""
+    match node:
+        case nodes.Literal():
+            return node.data.decode()
+        case nodes.Chars(chars) if chars.ranges and chars.ranges[0][0] == chars.ranges[-1][1]:
+            return chr(chars.ranges[0][0])
+        case nodes.Choices():
+            return _shared_beginning([value.decode() for value in (node.values[0], node.values[-1])])  # they are sorted
+        case nodes.Repeat():
+            return prefix(node.item) if node.low else ""
+        case nodes.Alt():
+            return _shared_beginning([prefix(item) for item in node.items])
+        case nodes.Seq():
+            out = ""
+            for item in node.items:
+                out += prefix(item)
+                if not isinstance(item, nodes.Literal):
+                    break
+            return out
+    return ""
+
+
+def _shared_beginning(texts: list[str]) -> str:
+    first, last = min(texts, default=""), max(texts, default="")
+    same = (i for i, (a, b) in enumerate(zip(first, last)) if a != b)
+    return first[: next(same, len(first))]
 
 
 def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:

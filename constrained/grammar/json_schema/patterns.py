@@ -326,8 +326,10 @@ class _Translation:
         name, positive = kind.lower(), kind.islower()
         if positive != inverted:
             chars = _FEWEST[name]
+        elif name != "s":  # as Python has it
+            return f"\\{kind}"
         else:
-            chars = charset([*matching(f"\\{name}").ranges, *([_BYTE_ORDER_MARK] if name == "s" else [])])
+            chars = charset([*matching(r"\s").ranges, _BYTE_ORDER_MARK])
         ranges = (chars if positive else chars.complement()).ranges
         return _written(ranges, in_class)
 

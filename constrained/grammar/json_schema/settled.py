@@ -5,12 +5,14 @@ A row of `if` on one property, such as a `type`, would else have as many combina
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
+from constrained.errors import GrammarError
 from constrained.grammar.json_schema.constraints import identity
 from constrained.grammar.json_schema.document import Subschema
 from constrained.grammar.json_schema.keywords import is_known, types_of
-from constrained.grammar.json_schema.validity import type_of
+from constrained.grammar.json_schema.validity import Resolver, type_of
 
 
 class _Property(NamedTuple):
@@ -32,16 +34,20 @@ class _Property(NamedTuple):
 
 
 class Known:
-    """Schemas that hold together for an object. `listed`: values by pointer, kept for the whole document."""
+    """Schemas that hold together for an object."""
 
-    def __init__(self, parts: list[Subschema], listed: dict[str, frozenset | None]):
-        self.parts, self._listed = parts, listed
+    def __init__(self, parts: list[Subschema], resolver: Resolver):
+        self.parts, self._resolver = parts, resolver
         self._properties: dict[str, _Property] = {}
 
     def contradict(self) -> bool:
         """Whether it is plain that no object fits all of them: a required property has no value left."""
-        required = {name for part in self.parts for name in part["required"] or ()}
-        return any(found.absent or found.allowed == set() for found in map(self.property, required))
+        return any(found.absent or found.allowed == set() for found in map(self.property, self.required))
+
+    @cached_property
+    def required(self) -> set[str]:
+        """The properties that must be there."""
+        return {name for part in self.parts for name in part["required"] or ()}
 
     def left(self, choice: list) -> list | None:
         """Return the branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""
@@ -57,10 +63,10 @@ class Known:
     def property(self, name: str) -> _Property:
         """Return what is said of one property."""
         if name not in self._properties:
-            schemas = [part.below("properties", name) for part in self.parts if name in (part["properties"] or ())]
-            required = any(name in (part["required"] or ()) for part in self.parts)
+            found = [part.below("properties", name) for part in self.parts if name in (part["properties"] or ())]
+            schemas = [one for one in map(self._meant, found) if one is not None]
             absent = any(one.schema is False for one in schemas)
-            self._properties[name] = _Property(schemas, required, absent, self._allowed(schemas))
+            self._properties[name] = _Property(schemas, name in self.required, absent, self.allowed(schemas))
         return self._properties[name]
 
     def _settled(self, part: Subschema) -> bool | None:
@@ -76,7 +82,8 @@ class Known:
         if known.absent or value is False:
             return False
         denied = value["not"] if isinstance(value, Subschema) and len(value.keywords) == 1 else None
-        if not isinstance(denied, Subschema):
+        denied = self._meant(denied) if isinstance(denied, Subschema) else None
+        if denied is None:
             return None
         if any(_same(one, denied) for one in known.schemas):
             return False
@@ -87,7 +94,7 @@ class Known:
             return True if known.required else None
         return False if known.allowed <= others and _only_lists(denied) else None
 
-    def _allowed(self, parts: list[Subschema]) -> set | None:
+    def allowed(self, parts: list[Subschema]) -> set | None:
         """Return the values that are in all lists of schemas that hold together; None without a list."""
         lists = [values for part in parts if (values := self._values(part)) is not None]
         if not lists:
@@ -97,12 +104,21 @@ class Known:
 
     def _values(self, part: Subschema) -> frozenset | None:
         """Return the values by enum and const, by their identity; None where they aren't listed."""
-        if part.pointer not in self._listed:
+        if part.pointer not in self._resolver.listed:
             lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
             types = types_of(part)
             sets = [frozenset(identity(v) for v in one if type_of(v) in types) for one in lists]
-            self._listed[part.pointer] = frozenset.intersection(*sets) if sets else None
-        return self._listed[part.pointer]
+            self._resolver.listed[part.pointer] = frozenset.intersection(*sets) if sets else None
+        return self._resolver.listed[part.pointer]
+
+    def _meant(self, part: Subschema) -> Subschema | None:
+        """Return the schema of a property; None if it has an error, which is raised where it is written."""
+        try:
+            found = self._resolver.document.meant(part)
+            self._resolver.check(found)
+        except GrammarError:
+            return None
+        return found
 
 
 def _same(one: Subschema, other: Subschema) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache, partial
+from itertools import pairwise
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
-from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, example, within
+from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, prefix, within
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
 from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
@@ -265,6 +266,8 @@ def language(
         node = within(fitting[0], low, high)
         if node is not None:
             return spelled(node)
+    if _begin_differently(fitting):
+        return nodes.NEVER
     texts = Texts(fitting, without, low, high, limits)
     if not texts.lives(texts.start):
         return nodes.NEVER
@@ -311,7 +314,13 @@ def some_in_both(one: Constraints, other: Constraints) -> bool:
 
 def has_text(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> bool:
     """Whether there are such strings (see :func:`language`)."""
+    if _begin_differently(fitting):
+        return False
     texts = Texts(fitting, without, low, high, limits)
-    if high is None and texts.accepts("".join(example(node) or "" for node in fitting), texts.start):
-        return True  # patterns that are found anywhere: one text after the other has them all
     return texts.lives(texts.start)
+
+
+def _begin_differently(trees: list[Node]) -> bool:
+    """Whether two trees plainly have no text in common."""
+    begun = sorted(filter(None, map(prefix, trees)), key=len)
+    return any(not other.startswith(one) for one, other in pairwise(begun))

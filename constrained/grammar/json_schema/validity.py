@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, Witness, exact, identity
-from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.strings import trees, unmatched
@@ -17,10 +17,13 @@ from constrained.limits import Limits
 class Resolver(Protocol):
     """What resolves schemas into alternatives: `alternatives.Alternatives`."""
 
+    document: Document
     limits: Limits
+    listed: dict[str, frozenset | None]
     roughly: bool
     validator: Validator
 
+    def check(self, part: Subschema) -> None: ...
     def of(self, parts: list[Subschema]) -> list[Conjunction]: ...
     def constraints(self, conjunction: Conjunction) -> Constraints: ...
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]: ...
