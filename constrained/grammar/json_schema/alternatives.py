@@ -223,6 +223,8 @@ class Alternatives:
     @cached_property
     def _counts_names(self) -> bool:
         """Whether the document has a bound on how many properties there are, other than one at least."""
+        if not self.document.mentions(("minProperties", "maxProperties")):
+            return False
         work: list = [self.document.root.schema]
         for value in work:
             if isinstance(value, dict):

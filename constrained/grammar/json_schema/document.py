@@ -57,6 +57,9 @@ NOTING = frozenset("title description default example examples deprecated readOn
 """Keywords of every draft that say nothing of values."""
 
 
+_NO_JSON = (TypeError, AttributeError, RecursionError, pickle.PicklingError)
+"""What is raised where a Python value can't be pickled."""
+
 _NOTED = 10
 """Keywords of one schema that are noted, at most on average."""
 
@@ -140,12 +143,20 @@ class Document:
 
     def __init__(self, schema: dict | bool, limits: Limits):
         self.limits = limits
-        self._alike: dict[tuple, Subschema] = {}
+        self._alike: dict[tuple, dict[bytes, Subschema]] = {}  # by what is compared first, then by digest
         self._firsts: dict[str, Subschema] = {}
         self._repeats: dict[str, list[str]] = {}  # of a schema, those that say the same, by their pointers
         draft = _draft(schema, UNSTATED) if isinstance(schema, dict) else LATEST
         self.root = Subschema(schema, "#", _base(schema, "", draft), draft)
         self._found: dict[tuple, Subschema] = {}
+
+    def mentions(self, words: tuple[str, ...]) -> bool:
+        """Whether one of these words may stand somewhere in the document."""
+        try:
+            written = pickle.dumps(self.root.schema, 4)
+        except _NO_JSON:
+            return True
+        return any(word.encode() in written for word in words)
 
     @cached_property
     def by_uri(self) -> dict[str, list[Subschema]]:
@@ -190,12 +201,22 @@ class Document:
 
     def _first(self, part: Subschema) -> Subschema:
         """Return the first schema that was asked for of those written alike; generated documents repeat many."""
-        try:
-            # equal bytes are equal values of equal types, and what is one object in it is written once
-            said = blake2b(pickle.dumps(part.schema, 4), digest_size=16).digest()
-        except (TypeError, AttributeError, RecursionError, pickle.PicklingError):  # no JSON
+        named, described = part["properties"], part["description"]
+        rough = (
+            part.base, part.draft, *part.keywords,
+            tuple(named) if isinstance(named, dict) else None, described if isinstance(described, str) else None,
+        )  # fmt: skip
+        alike = self._alike.get(rough)
+        if alike is None:  # most are like no other
+            self._alike[rough] = {b"": part}
             return part
-        first = self._alike.setdefault((part.base, part.draft, said), part)
+        try:
+            if b"" in alike:
+                one = alike.pop(b"")
+                alike[_digest(one.schema)] = one
+            first = alike.setdefault(_digest(part.schema), part)
+        except _NO_JSON:
+            return part
         if part.pointer.startswith(f"{first.pointer}/"):  # in a circle of Python values
             return part
         if first is not part:
@@ -278,6 +299,11 @@ class Document:
             return False
         several = [p for parts in self.by_uri.values() for p in parts if p["$dynamicAnchor"] == fragment]
         return len({p.pointer for p in several}) > 1
+
+
+def _digest(schema: dict) -> bytes:
+    """Return what is equal for schemas that say the same with values of equal types."""
+    return blake2b(pickle.dumps(schema, 4), digest_size=16).digest()
 
 
 def _names(part: Subschema) -> list[str]:

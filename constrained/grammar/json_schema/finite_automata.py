@@ -359,11 +359,9 @@ def example(node: nodes.Node) -> str | None:
 
 
 def _likely(fitting: list[nodes.Node]) -> list[str]:
-    """Return texts of which one probably fits all of some trees, and none of some others."""
-    found = list(dict.fromkeys(text for text in map(example, fitting) if text is not None))
-    if not fitting:
-        return ["", "~", "~" * 8]
-    return found if len(found) < 2 else ["".join(found), *found]  # joined: for patterns that are found anywhere
+    """Return texts of which one probably fits the first of some trees, and none of some others."""
+    text = example(fitting[0]) if fitting else None
+    return [text] if text is not None else [] if fitting else ["", "~", "~" * 8]
 
 
 @lru_cache(maxsize=1024)

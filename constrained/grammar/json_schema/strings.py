@@ -16,7 +16,7 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
-from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, prefix, within
+from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, example, prefix, within
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
 from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
@@ -317,6 +317,8 @@ def has_text(fitting: list[Node], without: list[Node], low: int, high: int | Non
     if _begin_differently(fitting):
         return False
     texts = Texts(fitting, without, low, high, limits)
+    if high is None and texts.accepts("".join(example(node) or "" for node in fitting), texts.start):
+        return True  # patterns that are found anywhere: one text after the other has them all
     return texts.lives(texts.start)
 
 
