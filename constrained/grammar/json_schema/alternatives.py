@@ -12,13 +12,13 @@ from itertools import combinations
 from operator import itemgetter
 from typing import Any
 
-from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import Document, Subschema, error
 from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known, types_of
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.presence import names_in, presence
-from constrained.grammar.json_schema.settled import Known
+from constrained.grammar.json_schema.settled import Known, listed_by, only_lists
 from constrained.grammar.json_schema.validity import Validator
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -199,12 +199,12 @@ class Alternatives:
         """Return the branches of an anyOf, those that only list values as one: a choice of many is costly."""
         for branch in branches:
             self.check(branch)
-        lists = [branch for branch in branches if _only_lists(branch) and listed_by(branch) is not None]
+        lists = [branch for branch in branches if only_lists(branch) and listed_by(branch) is not None]
         if len(lists) < 2:
             return branches
         every: dict[Any, Any] = {}
         for branch in lists:
-            kept = listed_by(branch) or set()
+            kept = listed_by(branch) or frozenset()
             values = branch["enum"] if "enum" in branch else [branch["const"]]
             every.update((identity(value), value) for value in values if identity(value) in kept)
         others = [branch for branch in branches if branch not in lists]

@@ -92,7 +92,7 @@ class Known:
             return None
         if known.allowed.isdisjoint(others):
             return True if known.required else None
-        return False if known.allowed <= others and _only_lists(denied) else None
+        return False if known.allowed <= others and only_lists(denied) else None
 
     def allowed(self, parts: list[Subschema]) -> set | None:
         """Return the values that are in all lists of schemas that hold together; None without a list."""
@@ -100,15 +100,12 @@ class Known:
         if not lists:
             return None
         nots = [part["not"] for part in parts if isinstance(part["not"], Subschema)]
-        return set(lists[0]).intersection(*lists).difference(*(self._values(n) or () for n in nots if _only_lists(n)))
+        return set(lists[0]).intersection(*lists).difference(*(self._values(n) or () for n in nots if only_lists(n)))
 
     def _values(self, part: Subschema) -> frozenset | None:
-        """Return the values by enum and const, by their identity; None where they aren't listed."""
+        """Return what `listed_by` does, found once."""
         if part.pointer not in self._resolver.listed:
-            lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
-            types = types_of(part)
-            sets = [frozenset(identity(v) for v in one if type_of(v) in types) for one in lists]
-            self._resolver.listed[part.pointer] = frozenset.intersection(*sets) if sets else None
+            self._resolver.listed[part.pointer] = listed_by(part)
         return self._resolver.listed[part.pointer]
 
     def _meant(self, part: Subschema) -> Subschema | None:
@@ -121,12 +118,20 @@ class Known:
         return found
 
 
+def listed_by(part: Subschema) -> frozenset | None:
+    """Return the values by enum and const, by their identity; None where they aren't listed."""
+    lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
+    types = types_of(part)
+    sets = [frozenset(identity(v) for v in one if type_of(v) in types) for one in lists]
+    return frozenset.intersection(*sets) if sets else None
+
+
 def _same(one: Subschema, other: Subschema) -> bool:
     same = (one.base, one.draft) == (other.base, other.draft) and one.schema == other.schema
     return same and identity(one.schema) == identity(other.schema)  # which tells true from 1
 
 
-def _only_lists(part: Subschema) -> bool:
+def only_lists(part: Subschema) -> bool:
     """Whether a schema says no more than which values there are."""
     return all(
         keyword in ("enum", "const", "type") for keyword in part.keywords if is_known(keyword) or keyword == "format"
