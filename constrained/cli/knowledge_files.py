@@ -148,12 +148,11 @@ def add_export(commands) -> None:
 
 
 def run_export(arguments) -> int:
-    from constrained.knowledge.world import World
     from constrained.planning.task import Task
     from constrained.planning.writer import PddlText
 
     world = ActionKnowledge.from_lark(arguments.file).world
-    if not isinstance(world, World) or world.problem is None:
+    if world is None or world.problem is None:
         raise ConstrainedError(
             f"{arguments.file} has no problem of its own", "add `//: object`, `init` and `goal` lines to it"
         )

@@ -28,7 +28,7 @@ from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
 from constrained.knowledge.tools import call_form, joined_comments, read_tools, tool_comments, tool_rules, toolbox
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world_state import Described, KnownFacts, WorldState
+from constrained.knowledge.world_state import KnownFacts, WorldState
 from constrained.limits import DEFAULT, Limits
 from constrained.planning.model import ROOT, Problem
 from constrained.planning.problem import read_problem_of
@@ -50,7 +50,7 @@ class ActionKnowledge:
         Rule -> the comment above it.
     source_map : SourceMap or None
         Where each piece of the grammar is written, if `from_lark` was asked to keep that.
-    world : Described or None
+    world : World or None
         What actions need and change, if the file says so.
     facts : WorldState or None
         What is known of the world at this point of the path; then only actions whose conditions hold are admitted.
@@ -63,7 +63,7 @@ class ActionKnowledge:
         self.state = state
         self.comments = comments
         self.source_map = source_map
-        self.world: Described | None = None
+        self.world: World | None = None
         self.facts: WorldState | None = None
         self.tools: Toolbox | None = None
         self.calls: CallForm | None = None
@@ -444,7 +444,7 @@ class ActionKnowledge:
     @property
     def own_world(self) -> World | None:
         """The world of the `.lark` file, if the file states a problem, too."""
-        return self.world if isinstance(self.world, World) and self.world.problem is not None else None
+        return self.world if self.world is not None and self.world.problem is not None else None
 
     @cached_property
     def slot_types(self) -> dict[str, str]:

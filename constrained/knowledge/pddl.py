@@ -64,31 +64,15 @@ def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str =
     Raises
     ------
     PddlError
-        The domain doesn't parse, or contains something that isn't supported; with line and column.
+        The domain doesn't parse, contains something that isn't supported, or a name that a `.lark` file can't have.
     """
     domain = read_domain(text, source)
-    return Imported(domain, write_lark(domain, commands(domain, texts), source))
-
-
-def write_lark(domain: Domain, written: Mapping[str, Command], origin: str) -> str:
-    """Write a domain as a `.lark` file.
-
-    Parameters
-    ----------
-    written : mapping of str to Command
-        Action -> its command.
-    origin : str
-        The name of the domain's file, for the first comment.
-
-    Raises
-    ------
-    PddlError
-        The domain has a name that a `.lark` file can't have.
-    """
-    return _Writer(domain, written).write(origin)
+    return Imported(domain, _Writer(domain, commands(domain, texts)).write(source))
 
 
 class _Writer:
+    """Writes a domain as a `.lark` file; `written`: action -> its command."""
+
     def __init__(self, domain: Domain, written: Mapping[str, Command]):
         self.domain, self.written = domain, written
         self.slots = self._slots()

@@ -266,7 +266,7 @@ def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
     call = CALL_FORMATS.get(call_format, call_format).replace("ARGUMENTS", "{...}").replace("\n", "\\n")
     comments = {START: f"Use the tools one after the other. A call is written {call}"}
     for tool in tools:
-        head = f"{tool.name}{signature(tool.parameters)}"
+        head = f"{tool.name}({_members(tool.parameters, _DEPTH)})"
         described = [f"{head}: {tool.description}" if tool.description else head, *_described(tool.parameters)]
         comments[tool.name] = " ".join(described)
     return comments
@@ -286,11 +286,6 @@ _DEPTH = 3
 """How many levels of objects and lists a signature shows."""
 
 
-def signature(parameters: dict) -> str:
-    """The arguments with their types, ``?`` behind optional ones: ``(city: string, days?: integer)``."""
-    return f"({_members(parameters, _DEPTH)})"
-
-
 def _described(parameters: dict) -> list[str]:
     """The descriptions of the arguments: ``city: Where to look.``"""
     properties = parameters.get("properties")
@@ -302,6 +297,7 @@ def _described(parameters: dict) -> list[str]:
 
 
 def _members(schema: dict, depth: int) -> str:
+    """An object's members with their types, ``?`` behind optional ones: ``city: string, days?: integer``."""
     properties, required = schema.get("properties"), schema.get("required") or ()
     if not isinstance(properties, dict):
         return "..."

@@ -17,14 +17,10 @@ from constrained.knowledge.world.world import World
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import Condition
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import Words, condition_words, readings, written
+from constrained.planning.wording import condition_words, readings, written
 
 MAX_READINGS = 2_000
 """How many ground actions a text is tried as to explain why it is not possible."""
-
-
-Described = Words | World
-"""A domain whose actions are texts."""
 
 
 class KnownFacts(Protocol):
@@ -46,7 +42,7 @@ class WorldState:
     `state`: the facts known to be true. `optimistic`: unknown facts that may hold.
     """
 
-    def __init__(self, world: Described, task: Task, state: State, optimistic: Collection[Fact] = ()):
+    def __init__(self, world: World, task: Task, state: State, optimistic: Collection[Fact] = ()):
         self.world, self.task, self.state, self.optimistic = world, task, state, optimistic
         self._texts: dict[GroundAction, str] = {}
 
@@ -58,7 +54,7 @@ class WorldState:
             texts.setdefault(self.write(action), []).append(action)
         return texts
 
-    @property
+    @cached_property
     def hopeful(self) -> State:
         """The state in which all facts hold that may hold."""
         return self.state.changed(added=self.optimistic) if self.optimistic else self.state
@@ -111,17 +107,13 @@ class WorldState:
         other._texts = self._texts
         return other
 
-    def unmet(self, text: str) -> list[Condition]:
-        """An action's conditions that don't hold; none if it is possible, or there is no such action."""
-        action = None if text in self.actions else self.ground(text)
-        return [] if action is None else self.task.unmet(self.hopeful, action)
-
     def why_not(self, text: str) -> str:
         """Why an action is not possible, in words."""
-        return self._needing(self.unmet(text)) or "there is no such action"
+        action = None if text in self.actions else self.ground(text)
+        return "there is no such action" if action is None else self._needing(self.task.unmet(self.hopeful, action))
 
     def _needing(self, unmet: Collection[Condition]) -> str:
-        return f"it needs {' and '.join(condition_words(part, self.task) for part in unmet)}" if unmet else ""
+        return f"it needs {' and '.join(condition_words(part, self.task) for part in unmet)}"
 
     def impossible(self, beginning: str = "") -> dict[str, str]:
         """Texts of actions that are not possible here -> what they need, in words; the fewest unmet conditions first.

@@ -56,6 +56,8 @@ class PackedTask:
         The facts that operators change.
     adds, deletes : list of int
         Operator -> the facts that it adds, and those that it deletes.
+    actions : list of GroundAction
+        Operator -> its action; the number of an action is that of its first operator.
     """
 
     def __init__(self, grounding: Grounding, origin: State):
@@ -67,10 +69,9 @@ class PackedTask:
         self.goal = [self._condition([number]) for number in grounding.goal]
         self.adds = [_bits(added) for added, _ in grounding.changes]
         self.deletes = [_bits(deleted) & ~_bits(added) for added, deleted in grounding.changes]
-        self._actions, self._action = grounding.actions, list[int]()
-        numbers: dict[GroundAction, int] = {}
-        for place, action in enumerate(self._actions):
-            self._action.append(numbers.setdefault(action, place))
+        self.actions = grounding.actions
+        first: dict[GroundAction, int] = {}
+        self._action = [first.setdefault(action, number) for number, action in enumerate(self.actions)]
         self._needs = [self._condition(needs) for needs in grounding.needs]
         self._needing, self._denying = ([_Affected() for _ in self._names] for _ in range(2))
         common = Counter(fact for mask, flip in self._needs for fact in places(mask & ~flip))
@@ -141,10 +142,6 @@ class PackedTask:
     def reached(self, state: int) -> bool:
         """Whether the goal holds in a state."""
         return all((state ^ flip) & mask == mask for mask, flip in self.goal)
-
-    def action(self, number: int) -> GroundAction:
-        """The action with a number."""
-        return self._actions[number]
 
 
 def places(bits: int) -> Iterator[int]:

@@ -196,6 +196,6 @@ def _way(packed: PackedTask, nodes: list[_Node], place: int) -> list[GroundActio
     """The actions that lead to a node."""
     actions = []
     while place > 0:
-        actions.append(packed.action(nodes[place].action))
+        actions.append(packed.actions[nodes[place].action])
         place = nodes[place].parent
     return actions[::-1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from constrained.errors import PddlError
@@ -63,24 +62,6 @@ def commands(domain: Domain, texts: Mapping[str, str] = NO_TEXTS) -> dict[str, C
         a.name: _from_text(a, given[a.name], domain) if a.name in given else tuple(_from_name(a, domain))
         for a in domain.actions
     }
-
-
-@dataclass(frozen=True)
-class Words:
-    """A domain whose actions are written as texts.
-
-    Attributes
-    ----------
-    domain : Domain
-    commands : mapping of str to Command
-        Action -> its command.
-    rules : mapping of str to str
-        Action -> its grammar rule.
-    """
-
-    domain: Domain
-    commands: Mapping[str, Command]
-    rules: Mapping[str, str]
 
 
 def written(command: Command, values: Mapping[str, str]) -> str:

@@ -222,13 +222,10 @@ class Known(FactStore):
     def _task_with(self, objects: Mapping[str, str]) -> Task:
         domain = replace(self.world.domain, types=dict(self.types))
         named = {self.spell(name): kind for name, kind in objects.items()}
-        return Task(domain, Problem(named, tuple(self._kinds(objects)), self.goal, domain.name))
-
-    def _kinds(self, objects: Mapping[str, str]) -> Iterator[Fact]:
-        for name, kind in objects.items():
-            for wider in self.world.kinds:
-                if self.is_kind(kind, wider):
-                    yield wider, name
+        kinds = (
+            (wide, name) for name, kind in objects.items() for wide in self.world.kinds if self.is_kind(kind, wide)
+        )
+        return Task(domain, Problem(named, tuple(kinds), self.goal, domain.name))
 
     def imagined(self) -> dict[str, str]:
         """Objects that the task asks for and that may be in places not seen yet: as many of a type as it asks for."""
