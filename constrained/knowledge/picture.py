@@ -80,7 +80,7 @@ def to_mermaid(graph: ActionGraph) -> str:
         shape = f'(["{label}"])' if group == (START,) else f'[["{label}"]]' if ends else f'["{label}"]'
         lines.append(f"    {_mermaid_id(group[0])}{shape}")
     for group, after in groups.items():
-        lines.extend(f"    {_mermaid_id(group[0])} --> {_mermaid_id(other[0])}" for other in after)
+        lines.extend(f"    {_mermaid_id(group[0])} --> {_mermaid_id(successor[0])}" for successor in after)
     return "\n".join(lines) + "\n"
 
 
@@ -170,15 +170,15 @@ def _circle(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing | None:
     at = {group: (x - left, y - top) for group, (x, y) in at.items()}
     parts = []
     for group, after in arrows.items():
-        for other in after:
-            if other == group:
+        for successor in after:
+            if successor == group:
                 path = _loop(at[group], half[group], (-left, -top))
             else:
-                curve = _between(at[group], at[other], half[group], half[other], group in arrows[other])
-                if any(_crosses(curve, at[box], half[box]) for box in arrows if box not in (group, other)):
+                curve = _between(at[group], at[successor], half[group], half[successor], group in arrows[successor])
+                if any(_crosses(curve, at[box], half[box]) for box in arrows if box not in (group, successor)):
                     return None
                 path = _path(curve)
-            parts.append(_arrow(path, group, other))
+            parts.append(_arrow(path, group, successor))
     for group in arrows:
         (x, y), (wide, tall) = at[group], half[group]
         kind = "start" if group == (START,) else "action"
@@ -227,12 +227,12 @@ def _matrix(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing:
         if j % 5 == 0 and j:
             parts.append(f'<path class="rule" d="M{x - _CELL / 2},{top} V{height - 16}"/>')
     for i, name in enumerate(rows):
-        for j, other in enumerate(columns):
-            if other in graph.rules[name] or (other == _END and name in graph.may_end):
-                kind = "end" if other == _END else "start" if name == START else "dot"
+        for j, column in enumerate(columns):
+            if column in graph.rules[name] or (column == _END and name in graph.may_end):
+                kind = "end" if column == _END else "start" if name == START else "dot"
                 at = f'cx="{left + _CELL * j + _CELL / 2}" cy="{top + _CELL * i + _CELL / 2}"'
-                ends = _data(source=[name], target=[other])
-                tip = _tip(f"{name} -> {other}")
+                ends = _data(source=[name], target=[column])
+                tip = _tip(f"{name} -> {column}")
                 parts.append(f'<circle class="{kind}" {at} r="5.5"{ends}>{tip}</circle>')
     return width, height, parts
 

@@ -97,7 +97,7 @@ class _Order:
                 continue
             if term in self.goals:
                 return True
-            users = [other for other in self.actions if term in self.needs[other] and other != action]
+            users = [user for user in self.actions if term in self.needs[user] and user != action]
             if not self._losing(term, action).issuperset(users):
                 return True
         return False

@@ -18,22 +18,22 @@ from constrained.planning.task import GroundAction
 class _Affected:
     """The operators whose preconditions mention one fact, indexed by a second fact that each of them needs."""
 
-    __slots__ = ("by", "others")
+    __slots__ = ("by", "seconds")
 
     def __init__(self) -> None:
-        self.others = 0
+        self.seconds = 0
         self.by: dict[int, list[int]] = {}
 
-    def add(self, operator: int, other: int) -> None:
-        self.others |= 1 << other
-        self.by.setdefault(1 << other, []).append(operator)
+    def add(self, operator: int, second: int) -> None:
+        self.seconds |= 1 << second
+        self.by.setdefault(1 << second, []).append(operator)
 
     def among(self, state: int) -> Iterator[int]:
         """The operators whose second fact is true."""
-        others = self.others & state
-        while others:
-            low = others & -others
-            others ^= low
+        seconds = self.seconds & state
+        while seconds:
+            low = seconds & -seconds
+            seconds ^= low
             yield from self.by[low]
 
 
@@ -78,8 +78,8 @@ class PackedTask:
         for operator, (mask, flip) in enumerate(self._needs):
             rarest = sorted(places(mask & ~flip), key=common.__getitem__)[:2]
             for fact in places(mask):
-                other = next((candidate for candidate in rarest if candidate != fact), TRUE)
-                (self._denying if flip >> fact & 1 else self._needing)[fact].add(operator, other)
+                second = next((candidate for candidate in rarest if candidate != fact), TRUE)
+                (self._denying if flip >> fact & 1 else self._needing)[fact].add(operator, second)
         self.changing = 0
         for changed in (*self.adds, *self.deletes):
             self.changing |= changed

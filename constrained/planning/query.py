@@ -205,27 +205,27 @@ class Query:
         return count / max(2.0, count ** (1 / max(1, len(literal.terms)))) ** bound_terms
 
     def _match(self, literal: Literal, bound: set[str], types: Mapping[str, str], slots: Mapping[str, int]) -> _Match:
-        constants, known, new, equal = [], [], [], []
+        constants, bound_terms, new, equal = [], [], [], []
         first: dict[str, int] = {}
         for position, term in enumerate(literal.terms, 1):
             if not term.startswith("?"):
                 constants.append((position, term))
             elif term in bound:
-                known.append((position, slots[term]))
+                bound_terms.append((position, slots[term]))
             elif term in first:
                 equal.append((first[term], position))
             else:
                 first[term] = position
                 members = self.objects.sets[types[term]]
                 new.append((position, slots[term], members if len(members) < self.objects.total else None))
-        return _Match(literal.predicate, tuple(constants), tuple(known), tuple(new), tuple(equal))
+        return _Match(literal.predicate, tuple(constants), tuple(bound_terms), tuple(new), tuple(equal))
 
     def _ask(self, part: Condition, types: Mapping[str, str], slots: Mapping[str, int]) -> _Ask:
         names = sorted(free_variables(part))
         outer = [Parameter(name, types[name]) for name in names]
-        every = isinstance(part, Quantified) and part.quantifier == "every"
-        query = Query(self.objects, outer, negated(part) if every else part)
-        return _Ask(query, tuple(slots[name] for name in names), not every)
+        universal = isinstance(part, Quantified) and part.quantifier == "every"
+        query = Query(self.objects, outer, negated(part) if universal else part)
+        return _Ask(query, tuple(slots[name] for name in names), not universal)
 
 
 class _Run:
@@ -277,19 +277,19 @@ class _Run:
 
     def match(self, step: _Match, number: int) -> bool:
         values, table = self.values, self.state.table(step.predicate)
-        known = [*step.constants, *((position, values[slot]) for position, slot in step.bound)]
+        fixed = [*step.constants, *((position, values[slot]) for position, slot in step.bound)]
         candidates = table.facts
-        if known:
-            candidates = table.where(*known[0])
-            for position, value in known[1:]:
-                other = table.where(position, value)
-                if len(other) < len(candidates):
-                    candidates = other
+        if fixed:
+            candidates = table.where(*fixed[0])
+            for position, value in fixed[1:]:
+                narrower = table.where(position, value)
+                if len(narrower) < len(candidates):
+                    candidates = narrower
         self.count(len(candidates))
         new, last = step.new, number == len(self.steps)
-        several = len(known) > 1
+        several = len(fixed) > 1
         for fact in candidates:
-            if several and any(fact[position] != value for position, value in known):
+            if several and any(fact[position] != value for position, value in fixed):
                 continue
             if step.equal and any(fact[first] != fact[second] for first, second in step.equal):
                 continue

@@ -318,7 +318,7 @@ def require_reachable(task: Task) -> None:
         return
     parts = [] if task.goal is None else list(task.parts(task.goal))
     alone = (Task(task.domain, replace(task.problem, condition=part)) for part in parts)
-    never = [part for part, other in zip(parts, alone) if Relaxed(other).dead_end(other.initial)]
+    never = [part for part, single in zip(parts, alone) if Relaxed(single).dead_end(single.initial)]
     missing = " and ".join(condition_words(part, task) for part in never or parts)
     source, line, column = task.problem.goal_place or (None, None, None)
     raise PddlError(

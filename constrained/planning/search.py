@@ -165,10 +165,10 @@ class _WidthSearch:
     def _novelty(self, node: _Node, before: int) -> int:
         """The novelty of a state: 1, it has a new fact; 2, a new pair of facts; 3, neither."""
         key = node.counted.bit_count(), node.had.bit_count()
-        state, known = node.state & self.packed.changing, self.facts.get(key, 0)
+        state, seen = node.state & self.packed.changing, self.facts.get(key, 0)
         new = state & ~before
-        width = 1 if state & ~known else 3
-        self.facts[key] = known | state
+        width = 1 if state & ~seen else 3
+        self.facts[key] = seen | state
         pairs = self.pairs.setdefault(key, {})
         while new:
             fact = new & -new
@@ -178,9 +178,9 @@ class _WidthSearch:
                 width = min(width, 2)
                 pairs[fact] = pairs.get(fact, 0) | state
                 while fresh:
-                    other = fresh & -fresh
-                    fresh ^= other
-                    pairs[other] = pairs.get(other, 0) | fact
+                    second = fresh & -fresh
+                    fresh ^= second
+                    pairs[second] = pairs.get(second, 0) | fact
         return width
 
 

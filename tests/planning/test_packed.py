@@ -19,7 +19,7 @@ def test_successors_are_those_of_the_task(name):
     packed, state = PackedTask(grounding, task.initial), task.initial
     here, ready = packed.start, packed.ready(packed.start)
     for _ in range(40):
-        after = {packed.action(number): there for number, there in packed.successors(here, ready)}
+        after = {packed.actions[number]: there for number, there in packed.successors(here, ready)}
         for action in task.applicable(state):
             facts = {fact for fact in task.apply(state, action) if fact[0] in asked}
             there = after.pop(action, here)  # an action that changes nothing may be missing
@@ -29,4 +29,4 @@ def test_successors_are_those_of_the_task(name):
         number, there = rng.choice(list(packed.successors(here, ready)))
         ready = packed.ready(there, here, ready)
         assert set(ready) == set(packed.ready(there))
-        state, here = task.apply(state, packed.action(number)), there
+        state, here = task.apply(state, packed.actions[number]), there

@@ -246,8 +246,8 @@ def _compiled(tree: ParseTree) -> Run:
             return lambda names, scope: names[name]
         case "either" | "both", parts:
             return _either([compiled(part) for part in parts], tree.data == "either")
-        case "choice", [value, condition, other]:
-            then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(other)
+        case "choice", [value, condition, alternative]:
+            then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(alternative)
             return lambda names, scope: (then if asked(names, scope) else otherwise)(names, scope)
         case "listing", [element, bound, values, condition]:
             return _listing(element, bound, values, condition)

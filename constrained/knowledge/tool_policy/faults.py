@@ -59,13 +59,13 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 
 def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault]:
     """Names that nothing defines, and members that no argument has."""
-    known = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
-    known |= {root(change.target) for made in policy.makes.values() for change in made}
+    defined = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
+    defined |= {root(change.target) for made in policy.makes.values() for change in made}
     for name, function in policy.functions.items():
-        yield from _unknown(f"the function {name}", function.body, function.looks_at, known)
+        yield from _unknown(f"the function {name}", function.body, function.looks_at, defined)
     for tool, schema in (schemas or {}).items():
         arguments = schema.get("properties", {})
-        there = known.union(arguments)
+        there = defined.union(arguments)
         for condition in policy.needs.get(tool, ()):
             yield from _unknown(f"`needs {condition.text}`", condition, condition.names, there)
             yield from _members(condition, arguments)

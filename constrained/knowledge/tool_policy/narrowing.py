@@ -40,8 +40,8 @@ def _expressible(tree: ParseTree, path: tuple[str, ...]) -> bool:
         case ParseTree("both" | "either" | "negation", parts):
             return all(_expressible(part, path) for part in parts)
         case ParseTree("compare", [left, sign, right]):
-            side, other = (left, right) if path_of(left) == path else (right, left)
-            sides = path_of(side) == path and path[0] not in Expression(other).names
+            side, opposite = (left, right) if path_of(left) == path else (right, left)
+            sides = path_of(side) == path and path[0] not in Expression(opposite).names
             return sides and (side is left or sign in _FLIPPED)
         case ParseTree("call", ["search", pattern, text]):
             return path_of(text) == path and path[0] not in Expression(pattern).names

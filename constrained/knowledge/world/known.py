@@ -305,12 +305,12 @@ class Known(FactStore):
         for maybe in self.world.maybe:
             literal = maybe.literal
             variables = tuple(Parameter(name, kind) for name, kind in maybe.types.items())
-            known = {pattern for fact in self.of(literal.predicate) for pattern in self.one_of(fact)}
+            taken = {pattern for fact in self.of(literal.predicate) for pattern in self.one_of(fact)}
             query = task.query(variables, join((maybe.condition, literal.negated)))
             for answer in query.answers(state):
                 values = dict(zip(maybe.types, answer))
                 fact = (literal.predicate, *(values.get(term, term) for term in literal.terms))
-                if not self.ruled_out(fact) and not any(pattern in known for pattern in self.one_of(fact)):
+                if not self.ruled_out(fact) and not any(pattern in taken for pattern in self.one_of(fact)):
                     yield fact
 
 

@@ -77,7 +77,7 @@ class FactStore:
 
     def of_kind(self, kind: str) -> list[str]:
         """The objects of a type, in the order in which they became known."""
-        return [name for name, own in self.objects.items() if self.is_kind(own, kind)]
+        return [name for name, own_kind in self.objects.items() if self.is_kind(own_kind, kind)]
 
     def spell(self, name: str) -> str:
         """An object's name in its first spelling."""
@@ -93,7 +93,7 @@ class FactStore:
         return [
             fact
             for fact in self._facts.get(predicate, ())
-            if all(term in (None, own) for term, own in zip(terms, fact[1:]))
+            if all(term in (None, value) for term, value in zip(terms, fact[1:]))
         ]
 
     def value(self, predicate: str, *terms: str) -> str | None:
@@ -107,9 +107,9 @@ class FactStore:
     def hold(self, *fact: str) -> None:
         """Note that a fact holds."""
         for pattern in self.one_of(fact):
-            for other in self.of(fact[0], *pattern[1:]):
-                if other != fact:
-                    self.drop(*other)
+            for replaced in self.of(fact[0], *pattern[1:]):
+                if replaced != fact:
+                    self.drop(*replaced)
         self._facts.setdefault(fact[0], {}).setdefault(fact)
         self._denied.discard(fact)
         self.changed()
