@@ -25,11 +25,11 @@ class ConstrainedError(Exception):
 
 
 class ConstrainedWarning(UserWarning):
-    """What a caller should know at once, though it is no error: a model that doesn't know the domain."""
+    """A warning for the caller, such as that a model doesn't know the domain."""
 
 
 def install_hint(extra: str) -> str:
-    """The command that installs an optional part of this library (an extra of ``pyproject.toml``)."""
+    """Return the command that installs an optional part of this library (an extra of ``pyproject.toml``)."""
     return f"pip install 'constrained-agents[{extra}]'"
 
 
@@ -74,7 +74,7 @@ class SourceError(ConstrainedError):
     """
 
     kind = "source"
-    """What a source without a name is called."""
+    """Name of a source that has none."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class GrammarError(SourceError):
 
     kind = "grammar"
     code = "refused"
-    """What `constrained check` calls it."""
+    """Name of the error in `constrained check`."""
 
 
 class LimitError(GrammarError):
@@ -120,7 +120,7 @@ class LimitError(GrammarError):
         super().__init__(f"{what} (the limit `{limit}` is {value:,})", hint, **position)
 
     def at(self, other: SourceError) -> LimitError:
-        """The same error at the position of `other`."""
+        """Return the same error at the position of `other`."""
         position = {key: getattr(other, key) for key in ("line", "column", "context", "source")}
         return LimitError(self.limit, self.value, *self._given, **position)
 

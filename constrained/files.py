@@ -38,7 +38,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 
 def file_digest(path: str | Path) -> str:
-    """A file's SHA-256, in hexadecimal digits."""
+    """Return a file's SHA-256, in hexadecimal digits."""
     found = hashlib.sha256()
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):

@@ -39,13 +39,13 @@ class Figure(str):
 
 
 def output(*parts: str) -> str:
-    """A whole notebook output: the parts with their style sheet (light and dark)."""
+    """Return a whole notebook output: the parts with their style sheet (light and dark)."""
     style = _STYLE.read_text(encoding="utf-8")
     return f'<div class="constrained-output"><style>{style}</style>{"".join(parts)}</div>'
 
 
 def plain(text: str) -> str:
-    """Text from a model, a game or a file as HTML: escaped, cut to `MOST_CHARACTERS`, without control characters."""
+    """Convert text from elsewhere to HTML: escaped, without control characters, cut to `MOST_CHARACTERS`."""
     more = len(text) - MOST_CHARACTERS
     text = text[:MOST_CHARACTERS]
     clean = "".join(c if c in "\n\t" or category(c) not in ("Cc", "Cs") else "\ufffd" for c in text)
@@ -54,34 +54,34 @@ def plain(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Text in a fixed-width font, kept on one line if it is short; empty if `text` is."""
+    """Return text in a fixed-width font, kept on one line if it is short; empty if `text` is."""
     return f"<code{_NO_WRAP if len(text) <= _SHORT else ''}>{plain(text)}</code>" if text else ""
 
 
 def excerpt(line: str, first: int, last: int) -> str:
-    """A line of a file with characters `first` to `last` (excluded) marked, and at most 60 on either side."""
+    """Return a line of a file with characters `first` to `last` (excluded) marked, and at most 60 on either side."""
     before, marked, after = line[max(0, first - 60) : first].lstrip(), line[first:last], line[last : last + 60]
     return f"<code>{plain(before)}<mark>{plain(marked)}</mark>{plain(after)}</code>"
 
 
 def faint(html: str) -> str:
-    """HTML in a fainter colour."""
+    """Return HTML in a fainter colour."""
     return f'<span class="faint">{html}</span>'
 
 
 def paragraph(html: str) -> str:
-    """A paragraph; empty if `html` is."""
+    """Return a paragraph; empty if `html` is."""
     return f"<p>{html}</p>" if html else ""
 
 
 def badge(word: str, reason: str = "") -> str:
-    """A verdict or severity with its symbol and colour, the reason below it."""
+    """Return a verdict or severity with its symbol and colour, the reason below it."""
     html = f'<span class="verdict {word if word in SYMBOLS else "faint"}">{SYMBOLS.get(word, "")} {plain(word)}</span>'
     return f"{html}<br>{faint(plain(reason))}" if reason else html
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str | int]], headings: Mapping[int, str] | None = None) -> str:
-    """A table that scrolls sideways.
+    """Return a table that scrolls sideways.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str | int]], headings: Ma
 
 
 def picture(svg: str, alt: str) -> str:
-    """An SVG drawing as an image: hosts that strip styles keep it, and it follows the notebook's theme."""
+    """Return an SVG drawing as an image: hosts that strip styles keep it, and it follows the notebook's theme."""
     data = svg.encode()
     size = re.search(r'viewBox="0 0 (\S+) ', svg)
     if len(data) > MOST_PICTURE or size is None:

@@ -152,7 +152,7 @@ class Subprocess:
         return line[:-1]
 
     def died(self, seconds: float = 1.0) -> bool:
-        """Whether it is over, after waiting up to `seconds` for that."""
+        """Return whether it is over, after waiting up to `seconds` for that."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -320,7 +320,7 @@ def _read_requests(lines: SimpleQueue[str]) -> None:
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
-    """An exception as plain data: message, hint, line and column, and a traceback where it was unexpected."""
+    """Return an exception as plain data: message, hint, line and column, and a traceback where it was unexpected."""
     data: dict[str, Any] = dict.fromkeys(("hint", "line", "column"))
     if isinstance(error, ConstrainedError):
         place = {key: getattr(error, key, None) for key in ("line", "column")}

@@ -1,8 +1,8 @@
 """A grammar in other engines' notations: GBNF (llama.cpp, XGrammar), a regular expression, llguidance's Lark.
 
-First the grammar is written out: every template call with its values is a rule of its own, slots are what they are
-bound to, and a text ends where an unbound `_STEP` stands. Each notation is then a way to print what is left. What a
-notation can't say exactly is refused.
+First the grammar is expanded: every template call with its values becomes a rule, slots become their values, and a
+text ends at an unbound `_STEP`. Each notation is then a way to print the result. A grammar that a notation can't
+express exactly is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def to_llguidance(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 
 def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
-    """A regular expression for whole texts, in the notation that Python and Rust share.
+    """Return a regular expression for whole texts, in the notation that Python and Rust share.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 
 def _without_empty_rounds(rules: Rules) -> Rules:
-    """The same rules, where no repeat repeats the empty text, which GBNF has no way to say."""
+    """Return equivalent rules without repeats of the empty text, which GBNF can't express."""
     nullable = Nullable(rules)
 
     def rounds(old: n.Repeat, item: n.Node) -> n.Node:
@@ -89,7 +89,7 @@ def _without_empty_rounds(rules: Rules) -> Rules:
 
 
 def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
-    """The grammar's language as rules from `START`, of Literal, Chars, Choices, Seq, Alt, Repeat and Call alone.
+    """Return the grammar's language as rules from `START`, of Literal, Chars, Choices, Seq, Alt, Repeat and Call alone.
 
     Raises
     ------
@@ -129,14 +129,14 @@ class _WriteOut:
         return found
 
     def _call(self, name: str, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
-        known = self._names.get((id(body), id(env)))
-        if known is None:
-            known = self._names[id(body), id(env)] = f"{name}({len(self._names)})"
-            self._waiting.append((known, body, env))
-        return n.Call(known), n.Call(_ended(known))
+        named = self._names.get((id(body), id(env)))
+        if named is None:
+            named = self._names[id(body), id(env)] = f"{name}({len(self._names)})"
+            self._waiting.append((named, body, env))
+        return n.Call(named), n.Call(_ended(named))
 
     def _fixed(self, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
-        """The body, for each way to give its open parameters values; one that is only written, once, stays open."""
+        """Return the body for each choice of its open parameters' values; one that is used only once stays open."""
         open_values = {name for name, value in env.values.items() if isinstance(value, Unbound)}
         waiting = sorted(open_values & _tied(body)) if open_values else []
         ways = [self._body(body, chosen) for chosen, _ in self._templates.ways(waiting, env, None)]
@@ -194,7 +194,7 @@ class _WriteOut:
 
 
 def _tied(body: n.Node) -> set[str]:
-    """The parameters that a body mentions more than once, repeats, or hands on."""
+    """Return the parameters that a body mentions more than once, repeats, or hands on."""
     once: set[str] = set()
     tied: set[str] = set()
     for node in n.walk(body):
@@ -332,7 +332,7 @@ _TOO_LONG = "the regular expression becomes too long"
 
 
 def _regex(rules: Rules, limits: Limits) -> str:
-    """The expression of rules whose recursion, if any, is at the end of their bodies."""
+    """Return the expression of rules whose recursion, if any, is at the end of their bodies."""
     calls = {name: [call.rule for call in rule.find(n.Call)] for name, rule in rules.items()}
     solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
@@ -366,12 +366,12 @@ def _solve(group: list[str], rules: Rules, solved: dict[str, n.Node], limits: Li
 
 
 def _check_length(found: Iterable[n.Node], limits: Limits) -> None:
-    """Raise LimitError if what is written of `found` would be too long; every node takes a character, or more."""
+    """Raise LimitError if `found` would print too long; every node takes at least one character."""
     limits.check("pattern", sum(map(size, found)), _TOO_LONG)
 
 
 def _ways(node: n.Node, group: set[str]) -> Iterator[tuple[n.Node, str]]:
-    """(what is read, rule of the group called after it; "" for none)."""
+    """Return (the part that is read, the rule of the group that is called after it, or "")."""
     match node:
         case n.Alt(items=items):
             for item in items:

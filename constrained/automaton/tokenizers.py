@@ -21,7 +21,7 @@ _CONTROL = re.compile(r"<\|[^|]*\|>|</?s>|<unk>|<pad>|\[(?:PAD|UNK|CLS|SEP|MASK)
 
 
 def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
-    """Bytes of every token, EOS ids, and special ids.
+    """Return the bytes of every token, EOS ids, and special ids.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
 
 
 def backend(tokenizer) -> tuple[str, Any]:
-    """("tekken" or "fast", what holds the tokens) of a tokenizer; VocabularyError if it is none."""
+    """Return a tokenizer's kind ("tekken" or "fast") and the object with its tokens; VocabularyError if it has none."""
     if hasattr(tokenizer, "id_to_byte_piece"):
         return "tekken", tokenizer
     inner = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", None)
@@ -72,7 +72,7 @@ def _read_fast(tokenizer, fast) -> tuple[list[bytes], list[int], set[int]]:
 
 
 def _speller(fast, vocabulary: dict):
-    """The function from a piece to its bytes, by what the tokenizer's decoder does."""
+    """Return the function from a piece to its bytes, by what the tokenizer's decoder does."""
     kinds = {kind for part in (fast.decoder, fast.pre_tokenizer) for kind in _kinds(_description(part))}
     if "ByteLevel" in kinds:
         table = _byte_level_table()
@@ -98,7 +98,7 @@ def _speller(fast, vocabulary: dict):
 
 
 def _description(part):
-    """A tokenizer's part as JSON; alone, since the whole would spell out every token and merge."""
+    """Return one part of a tokenizer as JSON, without its tokens and merges."""
     return None if part is None else json.loads(part.__getstate__())
 
 
@@ -115,14 +115,14 @@ def _byte_level_table() -> dict[int, int | str]:
     """Code point -> byte: printable Latin-1 stands for itself, the rest from U+0100 on; for `str.translate`."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [b for b in range(256) if b not in printable]
-    # what stands for no byte must not come out as one
+    # other characters stand for no byte
     table: dict[int, int | str] = dict.fromkeys(others, "\uffff")
     table.update({0x100 + i: b for i, b in enumerate(others)})
     return table
 
 
 def open_tokenizer(name: str):
-    """A tokenizer.json or the folder it is in, a tekken.json, "embedded", or a name of the Hugging Face Hub.
+    """Open a tokenizer: a tokenizer.json or its folder, a tekken.json, "embedded", or a name on the Hugging Face Hub.
 
     Raises
     ------
@@ -142,17 +142,17 @@ def open_tokenizer(name: str):
             return Tokenizer.from_file(str(path))
         if path.suffix == ".json" or path.parent.is_dir() and path.parent != Path("."):
             raise FileNotFoundError(f"no file {path}")
-        from transformers import AutoTokenizer  # the Hub, or what was fetched from it before
+        from transformers import AutoTokenizer  # the Hub, or its local cache
 
         return AutoTokenizer.from_pretrained(name)
-    except Exception as error:  # the libraries below raise whatever they like
+    except Exception as error:  # the tokenizer libraries raise many types of errors
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         hint = "give a tokenizer.json, the folder it is in, a tekken.json, or a name of the Hugging Face Hub"
         raise VocabularyError(f"can't read the tokenizer {name}: {text}", hint=hint) from None
 
 
 def end_ids(tokenizer, name: str) -> list[int]:
-    """The end of text that tokenizer_config.json beside a tokenizer.json names."""
+    """Return the end-of-text token that tokenizer_config.json beside a tokenizer.json names."""
     path = _FOLDER if name == EMBEDDED else Path(name).expanduser()
     file = (path if path.is_dir() else path.parent) / "tokenizer_config.json"
     try:

@@ -91,7 +91,7 @@ class Vocabulary:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Vocabulary:
-        """The vocabulary that :meth:`arrays` described; it is trusted to be sorted."""
+        """Return the vocabulary that :meth:`arrays` described; it is trusted to be sorted."""
         self = cls.__new__(cls)
         self.all_lengths, self.all_flat = arrays["all_lengths"], arrays["all_flat"]
         self.sorted_ids, self.lengths, self.flat = arrays["sorted_ids"], arrays["lengths"], arrays["flat"]
@@ -120,7 +120,7 @@ class Vocabulary:
         size: int | None = None,
         cache: bool | str | os.PathLike | None = None,
     ) -> Vocabulary:
-        """The vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
+        """Return the vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Vocabulary:
         return digest.hexdigest()
 
     def pack(self, ids: np.ndarray) -> np.ndarray:
-        """A mask row, int32 ``[words]``, with the bits of `ids` set."""
+        """Return a mask row, int32 ``[words]``, with the bits of `ids` set."""
         bits = np.zeros(self.words * 32, np.uint8)
         bits[ids] = 1
         return np.packbits(bits, bitorder="little").view(np.int32)
@@ -239,21 +239,21 @@ class Vocabulary:
         return frozenset(self.sorted_tokens)
 
     def fewest_tokens(self, data: bytes) -> list[int]:
-        """Where the tokens end when `data` is cut into as few as can be; raises if it can't.
+        """Return where the tokens end when `data` is cut into as few as can be; raises if it can't.
 
         Raises
         ------
         ValueError
             No sequence of tokens spells `data`.
         """
-        known = self._spellings
+        spellings = self._spellings
         best = [0] + [len(data) + 1] * len(data)  # tokens of each beginning; no cut takes more than one a byte
         before = [0] * (len(data) + 1)
         for start in range(len(data)):
             if best[start] > len(data):
                 continue
             for end in range(start + 1, min(len(data), start + self.longest) + 1):
-                if data[start:end] in known and best[end] > best[start] + 1:
+                if data[start:end] in spellings and best[end] > best[start] + 1:
                     best[end], before[end] = best[start] + 1, start
         if best[-1] > len(data):
             raise ValueError(f"no tokens spell {data!r}")
@@ -279,7 +279,7 @@ def _bytes(token, index: int) -> bytes:
 
 
 def open_vocabulary(name: str) -> Vocabulary:
-    """The tokens of :func:`open_tokenizer`; where no token is known to end a text, one more id stands for it."""
+    """Return the tokens of :func:`open_tokenizer`; where no token is known to end a text, one more id stands for it."""
     tokenizer = open_tokenizer(name)
     tokens, eos, special = read_tokenizer(tokenizer)
     eos = eos or end_ids(tokenizer, name)

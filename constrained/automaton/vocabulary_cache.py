@@ -34,7 +34,7 @@ Arrays = dict[str, np.ndarray]
 def locate(
     tokenizer, cache: bool | str | os.PathLike[str], eos_token_ids: list[int] | None, size: int | None
 ) -> tuple[str, Path] | None:
-    """The key and folder of a tokenizer's vocabulary; None, with a warning, where it can't be cached.
+    """Return the key and folder of a tokenizer's vocabulary; None, with a warning, where it can't be cached.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def locate(
 
 
 def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | None = None) -> str:
-    """What the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
+    """Return what the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
 
     The tokenizer's own file stands for its tokens where it names one; what may have been
     changed since it was read (added tokens, special ones, and a sample of all) goes in, too.
@@ -133,7 +133,7 @@ def _path(key: str, folder) -> Path:
 
 
 def _read(path, ending: str = "") -> bytes | None:
-    """A file's bytes; None if there is none."""
+    """Return a file's bytes; None if there is none."""
     try:
         return Path(path).read_bytes() if path and str(path).endswith(ending) else None
     except (OSError, ValueError, TypeError):

@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; the documentation's page of commands is generated from it."""
+    """Return the parser of all commands; the documentation's page of commands is generated from it."""
     parser = argparse.ArgumentParser(
         prog="constrained",
         description="Language-model agents that can't write an invalid plan: token masks from action knowledge.",

@@ -14,7 +14,7 @@ RECORDED = {
     "agents": "agents_alfworld_valid_seen.json",
     "self-learning": "self_learning.json",
 }
-"""What can be drawn -> the result that the documentation shows."""
+"""Kind of plot -> the result that the documentation shows."""
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The folder that holds `benchmarks/` beside the package; an installed copy has none there."""

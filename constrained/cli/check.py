@@ -34,7 +34,7 @@ _MOST = 100
 """Findings of one file that are shown."""
 
 PLANBENCH = "planbench"
-"""In a file's place: the plans that are recorded for PlanBench."""
+"""Given as a file: the plans that are recorded for PlanBench."""
 
 
 def add_parser(commands) -> None:
@@ -107,14 +107,14 @@ def _check_files(arguments, names: list[str]) -> int:
         warnings.simplefilter("ignore", FutureWarning)  # of `re`, about syntax that may change
         checked = [_check_file(arguments, name, values, tokens, tools) for name in names]
     paint = Paint.for_stream()
-    failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
-    data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
-    _give(arguments, data, "\n\n".join(findings_text(one, paint) for one in checked))
+    failed = [file for file in checked if file.count(ERROR) or arguments.strict and file.count(WARNING)]
+    data = {"ok": not failed, **_counts(checked), "files": [_data(file) for file in checked]}
+    _give(arguments, data, "\n\n".join(findings_text(file, paint) for file in checked))
     return 1 if failed else 0
 
 
 def _check_schemas(arguments, names: list[str]) -> int:
-    """Tell what keywords of JSON Schemas have no effect, and which schemas are refused."""
+    """Report the keywords of JSON Schemas that have no effect, and the schemas that are refused."""
     files, lines = [], []
     for name in names:
         try:
@@ -125,7 +125,7 @@ def _check_schemas(arguments, names: list[str]) -> int:
         told = [f"  unknown keyword, an annotation without effect: {place}" for place in unknown]
         lines += [f"{name}: no findings"] if not told and refused is None else [f"{name}:", *told]
         lines += [f"  error: {refused}"] if refused else []
-    failed = any(one["error"] or arguments.strict and one["unknown"] for one in files)
+    failed = any(file["error"] or arguments.strict and file["unknown"] for file in files)
     _give(arguments, {"ok": not failed, "files": files}, "\n".join(lines))
     return 1 if failed else 0
 
@@ -133,16 +133,16 @@ def _check_schemas(arguments, names: list[str]) -> int:
 def _check_file(
     arguments, name: str, values: dict[str, Any], tokens: Tokens | None, tools: list[Tool] | None
 ) -> Checked:
-    one = check_file(
+    checked = check_file(
         name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or "", tools=tools
     )
-    one.name = name
-    one.findings = [finding for finding in one.findings if finding.code not in arguments.ignore]
-    return one
+    checked.name = name
+    checked.findings = [finding for finding in checked.findings if finding.code not in arguments.ignore]
+    return checked
 
 
 def _counts(checked: list[Checked]) -> dict[str, int]:
-    return {f"{severity}s": sum(one.count(severity) for one in checked) for severity in (ERROR, WARNING, NOTE)}
+    return {f"{severity}s": sum(file.count(severity) for file in checked) for severity in (ERROR, WARNING, NOTE)}
 
 
 def _data(checked: Checked) -> dict:
@@ -166,7 +166,7 @@ def _check_runs(arguments, knowledge: ActionKnowledge) -> int:
     for name, figures in runs.items():
         lines.append(name)
         lines += [f"  {key:<40} {value:>8,}" for key, value in figures.items() if isinstance(value, int)]
-        lines += [f"    {one['action']!r}: {one['reason']}" for one in figures["disagreements"][:5]]
+        lines += [f"    {found['action']!r}: {found['reason']}" for found in figures["disagreements"][:5]]
     _give(arguments, runs, "\n".join(lines))
     return 0
 
@@ -212,7 +212,7 @@ class Paint:
 
 
 def finding_text(finding: Finding, checked: Checked, paint: Paint) -> str:
-    """One finding: its message, the source line with carets, why it matters, and the fix."""
+    """Return the text of one finding: its message, the source line with carets, why it matters, and the fix."""
     lines = [f"{paint(f'{finding.severity}[{finding.code}]', finding.severity)}: {paint(finding.message, 'bold')}"]
     span = finding.span
     number = str(span.line) if span else " "
@@ -243,12 +243,12 @@ def _window(line: str, start: int) -> tuple[str, int]:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal `text` takes."""
+    """Return how many columns of a terminal `text` takes."""
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def findings_text(checked: Checked, paint: Paint) -> str:
-    """The findings of a file, at most `_MOST`, and a summary of what is in it."""
+    """Return the findings of a file, at most `_MOST`, and a summary of what is in it."""
     parts = [finding_text(finding, checked, paint) for finding in checked.findings[:_MOST]]
     left = len(checked.findings) - _MOST
     if left > 0:

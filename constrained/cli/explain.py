@@ -110,7 +110,9 @@ def _spot(spot: SourceSpan) -> str:
 def _bytes_and_tokens(data: dict) -> str:
     tokens = data["tokens"]
     lines = [f"next byte:   {_bytes(data['bytes'])}"]
-    texts = ((one["id"], "(end of text)" if one["text"] is None else repr(one["text"])) for one in tokens["first"])
+    texts = (
+        (token["id"], "(end of text)" if token["text"] is None else repr(token["text"])) for token in tokens["first"]
+    )
     named = [f"{token_id} {text}" for token_id, text in texts]
     more = ["..."] if tokens["allowed"] > len(named) else []
     count = f"{tokens['allowed']:,} of {tokens['size']:,} ({tokens['tokenizer']})"

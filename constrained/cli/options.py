@@ -89,7 +89,7 @@ def add_tuning(parser: argparse.ArgumentParser) -> None:
 
 
 def tuning_of(arguments: argparse.Namespace) -> Tuning:
-    """The preset, with the options that were given; TrainingError if a value is out of its range."""
+    """Return the preset, with the options that were given; TrainingError if a value is out of its range."""
     given = {field.name: getattr(arguments, field.name) for field in fields(Tuning)}
     if given["targets"] is not None:
         given["targets"] = tuple(given["targets"])
@@ -99,7 +99,7 @@ def tuning_of(arguments: argparse.Namespace) -> Tuning:
 
 
 def own_device() -> str | None:
-    """The GPU of this process if Accelerate started several processes, else None."""
+    """Return the GPU of this process if Accelerate started several processes, else None."""
     import torch
 
     process = os.environ.get("LOCAL_RANK")

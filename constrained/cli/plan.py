@@ -65,8 +65,8 @@ def run(arguments) -> int:
     from constrained.environments.pddl import PddlEnvironment
 
     given = [arguments.task, arguments.game, arguments.pddl]
-    own = arguments.knowledge not in (None, "household") and not any(given)
-    if sum(one is not None for one in given) != 1 and not own:
+    has_problem = arguments.knowledge not in (None, "household") and not any(given)
+    if sum(value is not None for value in given) != 1 and not has_problem:
         raise ConstrainedError(
             "give a task, --game FILE or --pddl DOMAIN PROBLEM, one of them", "constrained plan --help shows examples"
         )
@@ -89,7 +89,7 @@ def run(arguments) -> int:
     assert knowledge is not None
     if arguments.game:
         environment = HouseholdEnv(Game.from_file(arguments.game))
-    elif own:
+    elif has_problem:
         environment = _own_problem(arguments, knowledge)
     printer = None if arguments.json or arguments.format == "pddl" else _Printer()
     with warnings.catch_warnings():
@@ -108,7 +108,7 @@ def run(arguments) -> int:
 
 
 def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
-    """The problem in a `.lark` file."""
+    """Return the problem in a `.lark` file."""
     from constrained.environments.world import WorldEnvironment
 
     if knowledge.own_world is None:
@@ -122,8 +122,8 @@ def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
     from constrained.agents.generate import generate_plan  # imports torch
 
-    own = arguments.task is None and arguments.game is None
-    chosen = own and arguments.model is None  # nothing is written, whole actions are chosen
+    is_problem = arguments.task is None and arguments.game is None
+    chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen
     return generate_plan(
         environment.task if environment else arguments.task,
         knowledge,
@@ -161,7 +161,7 @@ def _print_pddl(plan: Plan, facts: WorldState) -> int:
 
 
 class _Printer:
-    """Prints a plan on the terminal as it comes."""
+    """Prints a plan on the terminal, step by step."""
 
     phase = ""
 

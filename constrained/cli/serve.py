@@ -1,4 +1,4 @@
-"""`constrained view`, `playground`, `serve` and `lsp`: what runs until it is ended."""
+"""`constrained view`, `playground`, `serve` and `lsp`: commands that run until they are interrupted."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def _in_domain(arguments: argparse.Namespace) -> int:
 
 
 def _finish(arguments: argparse.Namespace, test: Suite, reports: list[dict]) -> int:
-    """Say which round is best; write and draw what was asked for."""
+    """Print the best round; write and draw the results."""
     from constrained.training.self_learning import best
 
     chosen = best(test.name, reports, test.measures[0])
@@ -279,7 +279,7 @@ def check_disjoint(train: Suite, tests: Sequence[Suite]) -> None:
 
 
 def round_summary(report: dict) -> str:
-    """The report of a round in one or more lines."""
+    """Return the report of a round in one or more lines."""
     lines = []
     number = f"round {report['round']}"
     if "synthesis" in report:

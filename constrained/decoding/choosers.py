@@ -1,6 +1,6 @@
-"""Choosers: what takes a language model's place where an action is only to be chosen, not written.
+"""Choosers: they choose an action where a language model would write one.
 
-A chooser gets the whole actions that are admitted and returns one of them. It needs no tokenizer, so it serves domains
+A chooser is given the admitted actions and returns one of them. It needs no tokenizer, so it also works in domains
 that no text model knows.
 """
 
@@ -15,7 +15,7 @@ from constrained.errors import KnowledgeError
 from constrained.knowledge import ActionKnowledge
 
 MAX_SHORTEST = 200
-"""Steps of the longest path that `Shortest` looks for."""
+"""Longest path that `Shortest` looks for, in steps."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,23 @@ class Choice:
     actions : tuple of str
         The admitted actions, whole, each once.
     stop : str or None
-        The one of them that ends a plan written ahead; None: it can't end here.
+        The action that ends a plan written ahead; None: it can't end here.
     path : tuple of str
-        The actions done that had an effect.
+        The actions so far that had an effect.
     observation : str
         The last answer of the environment.
     remembered : str
-        What the memory says, as lines.
+        The memory's text, in lines.
     knowledge : ActionKnowledge or None
         At the present position on the path.
     facts : object or None
         `constrained.environments.base.Facts`, where the facts are known.
     been : collection
-        The situations in which an action was done; where the facts are known, they are states.
+        The situations in which actions were done; states, where the facts are known.
     temperature : float
         Above 0, a chooser that scores actions draws one; its scores are divided by this.
     random : random.Random
-        The same for the same seed, task and step, after an interruption too.
+        Depends on seed, task and step alone, so that an interrupted run can be continued.
     """
 
     task: str
@@ -70,7 +70,7 @@ class Chooser(Protocol):
     name : str
         For tables and records.
     digest : str
-        Of its weights, if it has any; runs record it.
+        A digest of its weights, recorded with runs; "" without weights.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Uniform:
     digest: ClassVar[str] = ""
 
     def choose(self, choice: Choice) -> str:
-        """Return any of the actions."""
+        """Return one of the actions, at random."""
         return choice.random.choice(choice.actions)
 
 
@@ -99,7 +99,7 @@ class Shortest:
     digest: ClassVar[str] = ""
 
     def choose(self, choice: Choice) -> str:
-        """Return an action after which the path ends soonest; the first action if it can't be told."""
+        """Return an action after which the path ends soonest; the first action if none is found."""
         if choice.stop is not None:
             return choice.stop
         actions, knowledge = sorted(choice.actions), choice.knowledge

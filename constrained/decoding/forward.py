@@ -1,8 +1,8 @@
-"""One forward pass of a model, for the logits after the last token of each row: all of them, or partial logits.
+"""Run a model for the logits after the last token of each row: all of them, or partial logits.
 
 With a vocabulary of 131,072 tokens the output matrix is most of a small model's work (12 ms of 16 ms for 30 million
-weights on one core). Where the mask leaves a few hundred tokens, only their rows of it are multiplied: the same
-numbers, as each logit is a product of its own.
+weights on one core). Where the mask leaves a few hundred tokens, only their rows of the matrix are multiplied. The
+logits are the same, as each is a product of one row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IS_PRODUCT: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def devices(model: Any) -> tuple[torch.device, torch.device]:
-    """Where a model takes its input ids, and where its logits come out: not the same where its layers are spread.
+    """Return the devices of a model's input ids and of its logits; they differ where layers are on several devices.
 
     accelerate's hooks (``device_map``) say where a module runs; its weights may lie elsewhere until then.
     """
@@ -61,7 +61,7 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 class Forward:
-    """A causal language model (or a PEFT wrapper of one), called for what follows each row.
+    """A causal language model (or its PEFT wrapper), called for the logits after each row.
 
     `own_dtype`: return logits as the model computes them: bfloat16 logits are read in half the time of their float32
     copy.
@@ -147,7 +147,7 @@ class Forward:
 
     @cached_property
     def prefilter(self) -> Int8Prefilter | None:
-        """For the largest logits, if it pays (needs `supports_partial_logits`); it doesn't notice changed weights."""
+        """The int8 prefilter, if it pays (needs `supports_partial_logits`); it doesn't notice changed weights."""
         return int8_prefilter(self.model.get_output_embeddings())
 
 
@@ -166,7 +166,7 @@ def _is_product(model: Any, head: nn.Linear) -> bool:
 
 @dataclass(frozen=True)
 class NeededLogits:
-    """Which logits a sampler looks at."""
+    """The logits that a sampler needs."""
 
     allowed_only: bool = False  # only those of allowed tokens
     best: int = 0  # of those, only so many of the largest; 0: all
@@ -178,7 +178,7 @@ ALL_LOGITS = NeededLogits()
 
 
 class PartialLogits:
-    """Picks the columns of the logits for some texts, once their last hidden states are known."""
+    """Chooses the columns of the logits that some texts need, from their last hidden states."""
 
     def __init__(self, texts: Sequence[Any], forward: Forward, needed: NeededLogits):
         self.texts, self.forward, self.needed = texts, forward, needed
@@ -186,11 +186,11 @@ class PartialLogits:
 
     @classmethod
     def of(cls, texts: Sequence[Any], forward: Forward, needed: NeededLogits) -> PartialLogits | None:
-        """None where all columns are needed, or the model can't give fewer."""
+        """Return the partial logits of some texts; None where all are needed, or the model can't compute fewer."""
         return cls(texts, forward, needed) if needed.allowed_only and forward.supports_partial_logits else None
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
+        """Return the columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
         for text in self.texts:
             text.look()
         if sum(text.count for text in self.texts) <= NARROW:

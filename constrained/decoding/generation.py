@@ -28,7 +28,7 @@ SMALL_MODEL = 30_000_000
 
 
 class LanguageModel(Protocol):
-    """What generation needs of a model; `constrained.models.LoadedModel` has it."""
+    """The attributes of a model that generation needs, as in `constrained.models.LoadedModel`."""
 
     model: Any
     tokenizer: Any
@@ -131,13 +131,17 @@ def generate_batch(
         )
     began = time.perf_counter()
     writings = [Writing(loaded, request, temperature, top_k, top_p) for request in requests]
-    side_by_side = loaded.side_by_side(max((one.longest for one in writings), default=1), rows)
+    side_by_side = loaded.side_by_side(max((writing.longest for writing in writings), default=1), rows)
     cache = PrefixCache() if cache is None else cache
     for first in range(0, len(writings), side_by_side):
         batch = writings[first : first + side_by_side]
-        _write(loaded, {one.text: one for one in batch}, loaded.reader([one.text for one in batch], cache))
+        _write(
+            loaded,
+            {writing.text: writing for writing in batch},
+            loaded.reader([writing.text for writing in batch], cache),
+        )
     seconds = (time.perf_counter() - began) / max(1, len(writings))
-    return [one.generation(seconds) for one in writings]
+    return [writing.generation(seconds) for writing in writings]
 
 
 def generate_joining(
@@ -146,14 +150,14 @@ def generate_joining(
     ended: Callable[[Writing], object],
     rows: int = MAX_ROWS,
 ) -> None:
-    """Write texts side by side, which others join at every token, until none is left.
+    """Write texts side by side until none is left; others can join at every token.
 
     Parameters
     ----------
     arrive : callable
-        Gets how many more may be taken in, and returns texts that are to be written.
+        Called with the number of free rows; returns the texts to add.
     ended : callable
-        Gets each text as soon as it is over; where it failed, its ``text.error`` says why, and the others go on.
+        Called with each text when it ends. If the text failed, its ``text.error`` is the exception; others go on.
     rows : int
         At most so many at a time.
     """
@@ -166,12 +170,12 @@ def generate_joining(
         held.extend(arrive(rows - len(writing) - len(held)))
         joined = []
         while held:
-            longest = max(one.longest for one in (held[0], *writing.values()))
+            longest = max(new.longest for new in (held[0], *writing.values()))
             if len(writing) >= loaded.side_by_side(longest, rows):
                 break
-            one = held.popleft()
-            writing[one.text] = one
-            joined.append(one.text)
+            new = held.popleft()
+            writing[new.text] = new
+            joined.append(new.text)
         return joined
 
     if first := join([]):
@@ -199,7 +203,7 @@ class Writing:
         return self.text.prompt_tokens + self.request.max_new_tokens
 
     def generation(self, seconds: float = 0.0) -> Generation:
-        """What was written, once it is done."""
+        """Return the finished text."""
         text = self.text
         masses = [token.pruned_mass for token in text.tokens if not token.forced]
         if text.end is not None:
@@ -227,7 +231,7 @@ def _write(
     forward: NextLogits,
     join: Callable[[Sequence[Text]], Sequence[Text]] | None = None,
 ) -> None:
-    """Write texts to their ends; `join` adds those that it returns to `known` (see `decode`)."""
+    """Write texts to their ends; those that `join` returns are added to `known` (see `decode`)."""
 
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Token]:
         chosen = [known[text].sampler for text in asked]
@@ -245,10 +249,10 @@ def _write(
 
 
 class _Stream:
-    """Sends a text on as it grows: whole characters, and nothing that a stop string may take back."""
+    """Reports a text as it grows: whole characters only, and none that may belong to a stop string."""
 
     def __init__(self, send: Callable[[str], bool | None], stops: Sequence[str]):
-        self._send, self._held_back = send, max((len(one.encode()) - 1 for one in stops), default=0)
+        self._send, self._held_back = send, max((len(stop.encode()) - 1 for stop in stops), default=0)
         self._decoder, self._sent = getincrementaldecoder("utf-8")("replace"), 0
 
     def send(self, text: Text) -> None:
@@ -261,14 +265,14 @@ class _Stream:
 
 
 def _start(loaded: LanguageModel, request: Request) -> Text:
-    """The request's text, nothing written yet."""
+    """Return the text of a request, before its first token."""
     grammar, stops = request.grammar, request.stops
     if request.stop is not None and (grammar is not None or not all(stops)):
         raise ConstrainedError("stop is for text without a grammar, and not empty", "let the grammar end the text")
     ids = prompt_ids(loaded, request.prompt)
     limit = _token_limit(loaded, len(ids), request.max_new_tokens)
     if grammar is None:
-        return FreeText(loaded.vocabulary, ids, limit, [one.encode() for one in stops])
+        return FreeText(loaded.vocabulary, ids, limit, [stop.encode() for stop in stops])
     matcher = _compiled(loaded, grammar).matcher(request.begun)
     matcher.set_budget(limit)
     return GuidedText(matcher, ids, loaded.tokenizer)
@@ -294,7 +298,7 @@ def _threads(loaded: LanguageModel) -> Iterator[None]:
 
 
 def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
-    """Token ids of the prompt: at least one, all within the model's vocabulary."""
+    """Return the token ids of the prompt: at least one, all within the model's vocabulary."""
     tokenizer = loaded.tokenizer
     if isinstance(prompt, str):
         ids = list(tokenizer.encode(prompt))
@@ -303,7 +307,7 @@ def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
             ids.pop()
     else:
         ids = [int(token) for token in prompt]
-    if not ids:  # a model needs something to read: the beginning-of-text token
+    if not ids:  # a model needs at least one token to read
         first = getattr(tokenizer, "bos_token_id", None)
         ids = [loaded.eos_token_ids[0] if first is None else first]
     unknown = [token for token in ids if not 0 <= token < loaded.logits_width]
@@ -316,7 +320,7 @@ def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
 
 
 def _token_limit(loaded: LanguageModel, prompt_tokens: int, max_new_tokens: int) -> int:
-    """Tokens that may be generated: as many as asked for, or as the model's context has left."""
+    """Return the most tokens that may be generated: the request's limit, or what the model's context leaves."""
     if max_new_tokens < 1:
         raise ConstrainedError(f"max_new_tokens is {max_new_tokens}", "use 1 or more")
     if loaded.max_context is None:

@@ -16,16 +16,16 @@ import torch
 from torch import nn
 
 MIN_ROWS = 16_384
-"""Output matrices of fewer rows are multiplied whole."""
+"""Output matrices with fewer rows are multiplied in full."""
 
 MAX_BYTES = 128 << 20
 """Memory for the copy of one matrix."""
 
 MAX_TEXTS = 4
-"""Texts at once; above, the whole matrix is faster, as it is read once for all (16 texts: 23 ms, prefiltered 27)."""
+"""Most texts at once; with more, the full product is faster (16 texts: 23 ms, prefiltered 27)."""
 
 TRIALS = 64
-"""Candidates drawn at once; the first that is accepted counts, usually one of the first two."""
+"""Candidates drawn at once. The first accepted one is taken, usually one of the first two."""
 
 CHANGED = 1e-5
 """Relative change of a row's product with a fixed vector from which on the row counts as changed."""
@@ -62,7 +62,7 @@ class Int8Prefilter:
         return torch.ops.aten._weight_int8pack_mm(hidden.bfloat16(), self.rounded, self.scale).float()
 
     def matches(self, weight: torch.Tensor) -> bool:
-        """Whether the copy is still one of `weight`.
+        """Return whether the copy is still one of `weight`.
 
         Merged adapters and ``weight.data[token] = ...`` leave no trace on the tensor, so it is read once; that costs
         about as much as one token.
@@ -72,7 +72,7 @@ class Int8Prefilter:
         return bool(((weight @ self.probe - self.probe_product).abs() <= CHANGED * self.norm).all())
 
     def best(self, hidden: torch.Tensor, allowed: torch.Tensor, count: int) -> torch.Tensor:
-        """Tokens that include the `count` likeliest allowed ones of every row, int64 ``[C]``, ascending.
+        """Return the tokens that include the `count` likeliest allowed ones of every row, int64 ``[C]``, ascending.
 
         `hidden` is float32 ``[n, d]``, `allowed` bool ``[n, V]``; each token found is allowed in some row.
         """
@@ -119,7 +119,7 @@ class Int8Prefilter:
 
 
 def int8_prefilter(head: nn.Linear) -> Int8Prefilter | None:
-    """The prefilter of an output matrix, made on first use; None where it doesn't pay."""
+    """Return the prefilter of an output matrix, made on first use; None where it doesn't pay."""
     weight = head.weight
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
@@ -133,7 +133,7 @@ def int8_prefilter(head: nn.Linear) -> Int8Prefilter | None:
 
 
 def _pays(made: Int8Prefilter, head: nn.Linear) -> bool:
-    """Whether the int8 product is faster here: not every processor or version of torch has a kernel for it."""
+    """Return whether the int8 product is faster here: not every processor or version of torch has a kernel for it."""
     hidden = torch.zeros((1, head.in_features))
     try:
         made.product(hidden)

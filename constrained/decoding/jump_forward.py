@@ -46,7 +46,7 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
 
 
 def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer: Any, before: bytes) -> list[int]:
-    """Tokens of `forced`, which must come next in `state`, as far as they are sure; `before` is the text so far."""
+    """Return the certain tokens of the text `forced` that must come next in `state`; `before` is the text so far."""
     if not forced:
         return []
     after = state.read(forced)
@@ -62,7 +62,7 @@ def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer
 
 
 def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int:
-    """Bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
+    """Return the bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
     tokens = vocabulary.sorted_tokens
     for start in range(max(0, len(forced) - vocabulary.longest + 1), len(forced)):
         tail = forced[start:]
@@ -78,7 +78,7 @@ def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int
 
 
 def tokenize_after(tokenizer: Any, vocabulary: Vocabulary, data: bytes, contexts: Iterable[str]) -> list[int]:
-    """Ids that spell `data` as the tokenizer splits it after a context; empty if no context gives any.
+    """Return the ids that spell `data` as the tokenizer splits it after a context; empty if no context gives any.
 
     Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
     """
@@ -99,7 +99,7 @@ def tokenize_after(tokenizer: Any, vocabulary: Vocabulary, data: bytes, contexts
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
-    """Ids of `text` without special tokens, for a tokenizer of any supported library."""
+    """Return the ids of `text` without special tokens, for a tokenizer of any supported library."""
     tokenizer = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", tokenizer)  # mistral-common's
     if hasattr(tokenizer, "id_to_byte_piece"):
         return tokenizer.encode(text, False, False)

@@ -1,9 +1,9 @@
 """The generation loop: texts that each stay inside a grammar, decoded side by side.
 
-The model is asked only where there is a choice. Forced text is appended as known tokens, which go through the model
-together with the next token that it is asked for. A round is: append what is forced to every text asked last; run the
-model over what it hasn't read; choose a token for the texts it has read to their end. On an accelerator, which works
-by itself once it has been told what to do, masks are computed meanwhile.
+The model is asked only where there is a choice. Forced text is appended as known tokens, which the model reads
+together with the next token. A round has three steps: append the forced text to every text that has grown; run the
+model over the tokens that it hasn't read; choose a token for each text that it has read to the end. On an accelerator,
+masks are computed while the model runs.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Text(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Append the forced text that needs no mask to be found, or be done."""
+        """Append the forced text that can be found without a mask, or set ``done``."""
 
     def look(self) -> bool:
-        """Have the mask ready. False where the model has no choice: what comes next is appended, or the text is done.
+        """Compute the mask. Return False where the model has no choice: then the only token is appended, or it is done.
 
         The mask depends on the tokens alone: it may be computed after `prepare` or while the model reads them.
         """
@@ -55,13 +55,13 @@ class Text(ABC):
 
     @property
     def may_wait(self) -> bool:
-        """Once prepared: whether the mask may wait, as the model has a choice for all that is known without it."""
+        """Once prepared: whether the mask may be computed later, as the model seems to have a choice."""
         return True
 
     def _bytes(self, token: int) -> bytes:
         vocabulary = self.vocabulary
-        known = token < len(vocabulary.tokens) and token not in vocabulary.special_set
-        return vocabulary.tokens[token] if known else b""
+        is_text = token < len(vocabulary.tokens) and token not in vocabulary.special_set
+        return vocabulary.tokens[token] if is_text else b""
 
     def append(self, token: Token) -> None:
         self.ids.append(token.id)
@@ -69,7 +69,7 @@ class Text(ABC):
         self.data += self._bytes(token.id)
 
     def accept(self, token: Token) -> None:
-        """Append what the model chose, or end."""
+        """Append the token that the model chose, or end the text."""
         if token.id in self.vocabulary.eos_token_ids:
             self.end, self.done = token, True
         else:
@@ -86,7 +86,7 @@ class FreeText(Text):
         self._searched = self.start
 
     def prepare(self) -> None:
-        found = [self.data.find(one, max(self.start, self._searched - len(one) + 1)) for one in self.stops]
+        found = [self.data.find(stop, max(self.start, self._searched - len(stop) + 1)) for stop in self.stops]
         self._searched = len(self.data)
         if any(at >= 0 for at in found):
             self.stop_at, self.done = min(at for at in found if at >= 0), True
@@ -153,10 +153,10 @@ class NextLogits(Protocol):
         """Whether `next_logits` returns before the logits are there, so that masks can be computed meanwhile."""
 
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
-        """Read on in each text, which may be one that joins the others: (asked, logits, columns).
+        """Read on in each text, new ones included; return (asked, logits, columns).
 
-        `asked` are those of `texts` that have been read to their end, at least one; the logits of what follows them
-        are float32 ``[len(asked), C]``; `columns` are the ids they are of, int64 ``[C]``, ascending; None: all.
+        `asked` are the texts that have been read to their end, at least one; `logits` are those after them, float32
+        ``[len(asked), C]``; `columns` are the ids of these logits, int64 ``[C]``, ascending; None: all.
         """
 
 
@@ -186,9 +186,9 @@ def decode(
     """Write all texts to their ends.
 
     `choose` gets the texts asked, their logits and columns, as `NextLogits` returns them, and returns one token each.
-    `after` is called after each round with the texts that have grown, and may set their ``done``. `join` gets the texts
-    that are not done before each round, and returns those that are to be written beside them from now on. With it, an
-    error in one text is kept as its ``error``, and ends that text alone.
+    `after` is called after each round with the texts that have grown, and may set their ``done``. `join` is called
+    before each round with the unfinished texts, and returns texts to add to them. With it, an error in one text is
+    kept as its ``error``, and ends only that text.
     """
     waiting, asked, ahead = list(texts), list(texts), forward.asynchronous
 

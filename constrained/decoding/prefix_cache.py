@@ -43,7 +43,7 @@ class PrefixCache:
         self.past, self.tokens = past, list(tokens)
 
     def forward(self, model: Any) -> Forward:
-        """The `Forward` of `model`; what is held of another model, or on another device, is forgotten."""
+        """Return the `Forward` of `model`; the cache of another model or device is cleared."""
         if self._forward is None or model is not self._forward.model or model.device != self._placed:
             if self._forward is not None:
                 self.clear()
@@ -53,7 +53,7 @@ class PrefixCache:
     def next_logits(
         self, model: Any, tokens: Sequence[int], columns: Callable[[torch.Tensor], torch.Tensor | None] | None = None
     ) -> torch.Tensor:
-        """The model's logits for what follows `tokens`, float32 ``[width]``; with `columns` (see `Forward`) ``[C]``.
+        """Return the logits after `tokens`, float32 ``[width]``; with `columns` (see `Forward`) ``[C]``.
 
         `tokens` are the whole text so far, at least one id; the part already held is not run again.
         """

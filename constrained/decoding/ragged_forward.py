@@ -31,7 +31,7 @@ BLOCK = 64
 
 
 def supports_ragged(model: Any) -> bool:
-    """Whether the model takes each token's position and attention mask; otherwise each text is read by itself."""
+    """Return whether the model accepts positions and attention masks; otherwise texts are read one by one."""
     config = model.config.get_text_config()
     accepted = Forward(model).accepted
     return (
@@ -54,7 +54,7 @@ class RaggedForward:
     static : bool
         See `RaggedCache`.
     copies : int
-        So many rows, next to each other, have the same prompt; it is read once.
+        Adjacent rows with the same prompt, which is read once for all of them.
     own_dtype : bool
         See `Forward`.
     """
@@ -102,13 +102,13 @@ class RaggedForward:
         return asked, logits, None if columns is None else columns.ids
 
     def read_prompts(self) -> torch.Tensor:
-        """Logits after every text, in one call; ``[rows, width]``."""
+        """Return the logits after every text, in one call; ``[rows, width]``."""
         self._read_shared_prompts()
         unread = [len(text.ids) - n for text, n in zip(self.texts, self.read)]
         return self._call(unread, max(unread))
 
     def step(self, tokens: torch.Tensor, slots: torch.Tensor, reach: int) -> torch.Tensor:
-        """Logits after some more tokens a row, whose values the host needn't know; ``[rows, width]``.
+        """Return the logits after some more tokens of each row, which stay on the device; ``[rows, width]``.
 
         `tokens` and `slots` are int64 ``[rows, T]`` right-aligned; a slot of -1 is no token;
         `reach` is greater than all slots.
@@ -125,14 +125,14 @@ class RaggedForward:
         return logits
 
     def reorder(self, texts: Sequence[Row], rows: Sequence[int]) -> None:
-        """Let the rows be `texts`, where text `i` continues what row `rows[i]` has read."""
+        """Replace the rows by `texts`, where text `i` continues row `rows[i]`."""
         self.texts = list(texts)
         if list(rows) != list(range(len(self.read))):
             self.cache.select(torch.tensor(rows, device=self.forward.device))
         self.read = [self.read[row] for row in rows]
 
     def _read_shared_prompts(self) -> None:
-        """Read what copies share once for all of them, but for the last token: each asks by itself."""
+        """Read the prompt that copies share once, except its last token, which each row reads for its logits."""
         copies, self._copies = self._copies, 1
         if copies == 1:
             return
@@ -150,7 +150,7 @@ class RaggedForward:
             self.texts, self.read = texts, [0] * len(texts)
 
     def _take_in(self, texts: Sequence[Row]) -> None:
-        """Give texts that join a row each, and drop finished ones; what a row held before is never looked at."""
+        """Give each joining text a row, and drop finished rows. A row's old contents are never looked at."""
         if not (new := set(map(id, texts)).difference(map(id, self.texts))):
             return
         unfinished = set(map(id, texts))
@@ -218,7 +218,7 @@ class RaggedForward:
 
 
 def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Number of tokens that two texts share at their beginning."""
+    """Return the number of tokens that two texts share at their beginning."""
     if one == other:
         return len(one)
     return next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
@@ -244,11 +244,11 @@ class RaggedCache(Cache):
     Every row is left-aligned in its row of the buffers. So nothing is padded; going back costs nothing, as later
     tokens overwrite what is never looked at; and an interrupted call leaves nothing behind that counts.
 
-    Before each call of the model, `place` says where the call's tokens go.
+    Before each call of the model, `place` sets the slots of the call's tokens.
 
-    `capacity`: slots to begin with. `rows`: it is static, for so many rows: it never grows, and the model is
-    always shown all slots: shapes and addresses stay the same, as CUDA graphs and compiled models need. Otherwise only
-    the slots in use are shown.
+    `capacity`: the initial number of slots. `rows`: makes the cache static, with this number of rows: it never grows,
+    and the model always sees all slots, so that shapes and addresses stay the same, as CUDA graphs and compiled models
+    need. Otherwise the model sees only the slots in use.
     """
 
     def __init__(self, capacity: int, *, rows: int | None = None):
@@ -263,7 +263,7 @@ class RaggedCache(Cache):
         return self.rows is not None
 
     def tensors(self) -> list[torch.Tensor]:
-        """The keys and values of all layers, as far as there are any."""
+        """Return the keys and values of all layers, as far as there are any."""
         layers = [layer for layer in cast(list[RaggedLayer], self.layers) if layer.is_initialized]
         return [tensor for layer in layers for tensor in (layer.keys, layer.values)]
 
@@ -282,7 +282,7 @@ class RaggedCache(Cache):
         self.begin, self.reach = begin, self.capacity if self.static else reach
 
     def select(self, rows: torch.Tensor) -> None:
-        """Let the rows be copies of `rows` (int64 indices), in that order."""
+        """Replace the rows by copies of `rows` (int64 indices), in that order."""
         for layer in cast(list[RaggedLayer], self.layers):
             here = rows.to(layer.keys.device)
             for name in ("keys", "values"):

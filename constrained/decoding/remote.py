@@ -89,7 +89,7 @@ class _Answer(NamedTuple):
 
 
 class _Refused(ModelError):
-    """The server is there, but doesn't do what this request asks for."""
+    """The server answers, but refuses this request."""
 
 
 class RemoteModel:
@@ -104,16 +104,16 @@ class RemoteModel:
     api_key : str, optional
         Default: the environment variable ``OPENAI_API_KEY``. It is sent to the server and written nowhere.
     enforce : str
-        What is sent for the server to enforce, a name of `ENFORCE`; "ask": the first that it is found to obey.
+        How the server is asked to enforce the grammar, a name of `ENFORCE`; "ask": the first that works.
     attempts : int
-        Times that it is asked for an action until it writes an admitted one; then the admitted action most like its
-        last answer is taken, and the generation says so in `replaced`.
+        Most answers to ask for until one is admitted. After that, the admitted action most like the last answer is
+        taken, and the generation's `replaced` has that answer.
     timeout : float
         Seconds for one answer.
     retries : int
-        Times that a request is repeated after a failure of the network or the server, after a growing pause.
+        Times that a request is repeated after a failure of the network or the server, with growing pauses.
     side_by_side : int
-        Requests under way at once, at most.
+        Most requests at the same time.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class RemoteModel:
         return f"{self.model} at {self.base_url}"
 
     digest = ""
-    """Nobody outside a server can tell its weights."""
+    """Empty: a server doesn't show its weights."""
 
     @cached_property
     def model(self) -> str:
@@ -172,8 +172,8 @@ class RemoteModel:
 
     @cached_property
     def enforce(self) -> str:
-        """What is sent for the server to enforce; asked once."""
-        _ = self.model  # found out before: what runs in the loop can't wait for the loop
+        """The name in `ENFORCE` of what the server is asked to enforce; found out once."""
+        _ = self.model  # first: code in the loop can't wait for the loop
         return self._enforce if self._enforce != "ask" else _Loop.run(self._ask_what_it_obeys())
 
     def write(
@@ -196,7 +196,7 @@ class RemoteModel:
             something else than a text.
         """
         try:
-            _ = self.model, self.enforce  # the same
+            _ = self.model, self.enforce  # first, as in `enforce`
         except ModelError as error:
             return [error] * len(requests)
         return _Loop.run(self._write_all(requests, temperature, seeds))
@@ -300,12 +300,12 @@ class RemoteModel:
             hint = "see the address (it ends with /v1 for most servers) and the model's name"
             hint = hint if error.status_code == 404 else ""
             raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}", hint) from None
-        except Exception as error:  # whatever the client makes of an answer that is none
+        except Exception as error:  # the client raises many types for an answer that it can't read
             what = self._without_key(f"{type(error).__name__}: {error}")
             raise ModelError(f"{self.base_url} answered something unreadable: {what}") from None
 
     def _without_key(self, text: str) -> str:
-        """What a server said, which may repeat what it was sent; shortened only then, lest half of the key stays."""
+        """Remove the key from a server's message, and only then shorten it, so that no part of the key is left."""
         return text.replace(self._key or "\0", "(the key)")[:MAX_TOLD]
 
     async def _first_model(self) -> str:
@@ -315,7 +315,7 @@ class RemoteModel:
         return found.data[0].id
 
     async def _ask_what_it_obeys(self) -> str:
-        """The first way to enforce that the server obeys; asked for two texts that no model writes by itself."""
+        """Return the first name in `ENFORCE` that works; tested with two texts that no model writes by itself."""
         action = Grammar.from_choices(PROBE)
         hello: list[Message] = [{"role": "user", "content": "Say hello."}]
         for name, enforce in ENFORCE.items():
@@ -333,7 +333,7 @@ class RemoteModel:
 
 
 def _check_address(address: str) -> None:
-    """Raise ModelError if it is none, or would be written into plans and logs with a key in it."""
+    """Raise ModelError if `address` is not a URL, or has a key in it, which would get into plans and logs."""
     try:
         parts = urlsplit(address)
         right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and " " not in address
@@ -346,7 +346,7 @@ def _check_address(address: str) -> None:
 
 
 def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> str:
-    """The admitted action that is most like `answer`.
+    """Return the admitted action that is most like `answer`.
 
     Of a list: the most similar text (`difflib`). Else: the longest beginning of `answer` that is admitted, and the
     shortest way to finish it.
@@ -365,7 +365,7 @@ def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> st
 
 
 def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:
-    """What a model is told about an answer that is not admitted."""
+    """Return what a model is told about an answer that is not admitted."""
     shown = repr(answer if len(answer) <= 200 else f"{answer[:200]}...")
     wrong = f"{shown} was cut off, as it got too long." if cut_off else f"{shown} is not possible now."
     if listed is None:
@@ -389,7 +389,7 @@ def _told(error: Any) -> str:
 
 
 class _Loop:
-    """One event loop in a thread of its own, for all servers: callers needn't be asynchronous, nor must they not be."""
+    """One event loop in its own thread, for all servers, so that callers may be synchronous or asynchronous."""
 
     _lock = threading.Lock()
     _loop: asyncio.AbstractEventLoop | None = None

@@ -33,17 +33,16 @@ class Request:
     begun : str
         Beginning of the grammar's text that the prompt ends with; generation continues after it.
     generator : torch.Generator, optional
-        Random numbers of this text alone: what is sampled then doesn't depend on the rest of its batch.
+        Random numbers for this text alone, so that its samples don't depend on the rest of the batch.
     show_forbidden : bool
         Keep with each token the likeliest one that its mask excluded.
     role : str
-        Whose model writes, where roles have models of their own; decoding only copies it to the generation.
+        The role whose model writes, where roles have their own models; decoding only copies it to the generation.
     on_text : callable, optional
         Called with each piece of text as it is written; the pieces join to the text. If it returns False, the text
         ends there, and is not complete.
     messages : sequence of Message
-        What a model behind a server reads in place of `prompt` (`constrained.models.RemoteModel`); its grammar isn't
-        compiled.
+        The prompt for a model behind a server (`constrained.models.RemoteModel`), whose `grammar` isn't compiled.
     """
 
     prompt: str | Sequence[int]
@@ -102,7 +101,7 @@ class PrunedMass(NamedTuple):
 
     @classmethod
     def of(cls, masses: Sequence[float]) -> PrunedMass:
-        """Of the masses at each of these tokens."""
+        """Summarize the masses of some tokens."""
         return cls(sum(masses) / len(masses), max(masses), sum(masses)) if masses else cls()
 
 
@@ -133,9 +132,9 @@ class Generation:
     end : Token or None
         The end-of-text token, if the model was asked and chose one.
     replaced : str
-        What a server's model wrote, where that was not admitted and `text` was taken in its place.
+        The answer of a server's model that was not admitted and was replaced by `text`.
     trace : dict or None
-        What the agents recorded about it token by token; decoding leaves it empty.
+        The token trace that agents record; decoding leaves it empty.
     """
 
     text: str

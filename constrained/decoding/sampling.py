@@ -57,7 +57,7 @@ class Sampler:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is asked for but a token, greedily or at a temperature."""
+        """Whether only a temperature is set: no top-k, top-p or forbidden token."""
         return self.top_k is None and self.top_p is None and not self.show_forbidden
 
     def choose(self, logits: torch.Tensor, mask: np.ndarray) -> Token:
@@ -111,7 +111,7 @@ class Sampler:
 
 
 def choose_together(samplers: Sequence[Sampler], logits: torch.Tensor, masks: Sequence[np.ndarray]) -> list[Token]:
-    """`Sampler.choose` for many rows with one wait for the device, where by themselves they wait some times each.
+    """Do `Sampler.choose` for many rows while waiting for the device only once.
 
     `samplers` are `plain`; `logits` are float32 ``[rows, V]``.
     """
@@ -149,13 +149,13 @@ def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> tor
 
 
 def random_numbers(rows: int, device: torch.device, generator: torch.Generator | None) -> torch.Tensor:
-    """Uniform in [0, 1), float64 ``[rows, 1]`` on `device`."""
+    """Return uniform random numbers in [0, 1), float64 ``[rows, 1]`` on `device`."""
     source = device if generator is None else generator.device
     return torch.rand((rows, 1), dtype=torch.float64, device=source, generator=generator).to(device)
 
 
 def search(chances: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """`draw` with these random numbers, float64 ``[rows, 1]``."""
+    """Sample as `draw` does, from given random numbers, float64 ``[rows, 1]``."""
     sums = chances.double().cumsum(-1)
     total = sums[:, -1:]
     below = torch.minimum(numbers * total, torch.nextafter(total, torch.zeros_like(total)))
@@ -163,7 +163,7 @@ def search(chances: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def likeliest_outside(logits: torch.Tensor, mask: np.ndarray, total: float) -> Forbidden | None:
-    """The likeliest token within the width of a packed mask that it excludes; None if all these have probability 0.
+    """Return the likeliest token that a packed mask excludes, within its width; None if all have probability 0.
 
     `logits` are float32 ``[V]``, `total` is their log-sum-exp; `mask` is int32 ``[words]``.
     """
@@ -175,5 +175,5 @@ def likeliest_outside(logits: torch.Tensor, mask: np.ndarray, total: float) -> F
 
 
 def probability_outside(allowed: float, total: float) -> float:
-    """Probability that isn't allowed, from two log-sum-exps."""
+    """Return the probability outside the mask, from two log-sum-exps."""
     return max(0.0, -math.expm1(allowed - total))

@@ -22,7 +22,7 @@ Token = tuple[int, int, int, int, int]
 
 
 def tokens(outline: Outline, knowledge: ActionKnowledge | None) -> list[Token]:
-    """The tokens of all names, in the file's order, at most `MOST_TOKENS`."""
+    """Return the tokens of all names, in the file's order, at most `MOST_TOKENS`."""
     return sorted(set(_tokens(outline, knowledge)))[:MOST_TOKENS]
 
 
@@ -33,11 +33,11 @@ def _tokens(outline: Outline, knowledge: ActionKnowledge | None) -> Iterator[Tok
         yield span.line, span.column, (span.end or 0) - span.column, _type(definition, actions), 1
         for used in names_in(definition.options):
             line, column = outline.source.line_column(used.at)
-            known = outline.by_name.get(used.text)
+            definitions = outline.by_name.get(used.text)
             if used.text in definition.params:
                 yield line, column, len(used.text), PARAMETER, 0
-            elif known:
-                yield line, column, len(used.text), _type(known[0], actions), 0
+            elif definitions:
+                yield line, column, len(used.text), _type(definitions[0], actions), 0
 
 
 def _type(definition: OutlineEntry, actions: frozenset[str]) -> int:

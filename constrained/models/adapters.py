@@ -1,4 +1,4 @@
-"""Adapters of one base model: the base's weights are held once.
+"""Adapters of one base model, which share its weights.
 
 Lumos's planner and grounder may be two LoRA adapters of one base (section 3.3: each is fine-tuned by itself).
 Each adapter gets modules of its own around the same weight tensors, so nothing is switched between calls: the models
@@ -27,7 +27,7 @@ HINT = "give the folder that save_pretrained of a PEFT model wrote, and the base
 
 
 def require_bare(loaded: LoadedModel) -> LoadedModel:
-    """The model itself; raise ModelError if it has an adapter already, or llama.cpp runs it."""
+    """Return the model itself; raise ModelError if it has an adapter already, or llama.cpp runs it."""
     if isinstance(loaded, LlamaCppModel):
         raise ModelError(
             f"{loaded.name} runs in llama.cpp, which can't train or adapt it", "name the model's own folder"
@@ -115,7 +115,7 @@ def keep_requires_grad(base: LoadedModel) -> Iterator[None]:
 
 
 def load_adapter(base: LoadedModel, name: str, source: str) -> LoadedModel:
-    """One adapter of `base` as a model of its own; see `constrained.models.load_adapters`."""
+    """Return one adapter of `base` as a model of its own; see `constrained.models.load_adapters`."""
     what = f"adapter {name!r} ({source})"
     config, weights = read_adapter(source, what)
     with keep_requires_grad(base):

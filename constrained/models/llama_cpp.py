@@ -1,4 +1,4 @@
-"""Quantised models run by llama.cpp, in this project's own loop: forced text costs no pass, rows are read side by side.
+"""Quantised models run by llama.cpp in this project's loop, with jump-forward and batches.
 
 Needs the package llama-cpp-python, and the extra ``gguf`` for the tokenizer. Written for and run with 0.3.36.
 """
@@ -27,7 +27,7 @@ from constrained.files import file_digest
 from constrained.models.loaded import LoadedModel
 
 CONTEXT = 8192
-"""Tokens that are held at most, of all rows together; the model's own context if that is smaller."""
+"""Most tokens held, of all rows together; less if the model's context is smaller."""
 
 ROWS = 32
 """Texts read side by side, at most."""
@@ -37,7 +37,7 @@ CHUNK = 512
 
 
 class LlamaCppModel(LoadedModel):
-    """A ``.gguf`` file in llama.cpp; like other loaded models, but that it can't be trained, moved or adapted.
+    """A ``.gguf`` file in llama.cpp: a loaded model that can't be trained, moved or adapted.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class LlamaCppModel(LoadedModel):
 
     @cached_property
     def eos_token_ids(self) -> tuple[int, ...]:
-        """Every id that llama.cpp takes for an end of generation."""
+        """The ids that llama.cpp treats as end of generation."""
         return tuple(self.vocabulary.eos_token_ids)
 
     @cached_property
@@ -79,11 +79,11 @@ class LlamaCppModel(LoadedModel):
         return llama_cpp_vocabulary(self.model.model)
 
     def weights_digest(self) -> str:
-        """A digest of the file."""
+        """Return a digest of the file."""
         return file_digest(self.path)[:16]
 
     def side_by_side(self, tokens: int, most: int) -> int:
-        """As many rows as have room together, if each grows to `tokens`."""
+        """Return how many rows of `tokens` tokens fit in the context."""
         return max(1, min(most, ROWS, self.model.context_tokens // tokens))
 
     def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
@@ -93,7 +93,7 @@ class LlamaCppModel(LoadedModel):
 class LlamaCpp:
     """A model and one context of llama.cpp, in which each row is a sequence.
 
-    What a row begins with in common with the row that was read in its place before isn't read again.
+    The beginning that a row shares with the previous row in its place isn't read again.
     """
 
     def __init__(self, path: Path, threads: int):
@@ -129,7 +129,7 @@ class LlamaCpp:
         return told[-1] if told else "no reason given"
 
     def read(self, texts: Sequence[Row]) -> NextLogits:
-        """A reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
+        """Return a reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
         for sequence in range(len(texts), ROWS):
             self._keep(sequence, 0)
         return _Reader(self, texts)
@@ -140,7 +140,7 @@ class LlamaCpp:
             del self.held[sequence][count:]
 
     def run(self, rows: Sequence[tuple[int, list[int]]]) -> torch.Tensor:
-        """Logits after each text, float32 ``[len(rows), width]``; `rows` are sequences and their whole texts."""
+        """Return the logits after each text, float32 ``[len(rows), width]``; `rows`: sequence -> its whole text."""
         waiting = []
         for sequence, ids in rows:
             held = self.held[sequence]
@@ -174,12 +174,12 @@ class LlamaCpp:
 
 
 _TOLD: deque[str] = deque(maxlen=100)
-"""What llama.cpp said last."""
+"""Return llama.cpp's last message."""
 
 
 @cache
 def _listen(library: Any) -> Any:
-    """Keep what llama.cpp says instead of printing it. It has one callback, which must live as long as the process."""
+    """Keep llama.cpp's messages instead of printing them. Its one callback must live as long as the process."""
     callback = library.llama_log_callback(lambda level, text, data: _TOLD.append(text.decode(errors="replace")))
     library.llama_log_set(callback, ctypes.c_void_p(0))
     return callback

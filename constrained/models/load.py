@@ -21,7 +21,7 @@ from constrained.models.loaded import LoadedModel, looks_like_path, readable_fai
 EMBEDDED = Path(__file__).parent / "embedded"
 AUTO = "auto"
 LLAMA_CPP = "llama.cpp:"
-"""Before the path of a ``.gguf`` file that llama.cpp is to run."""
+"""Prefix of the path of a ``.gguf`` file that llama.cpp runs."""
 
 
 def load(
@@ -158,7 +158,7 @@ def load_roles(
 
 
 def _no_weights(source: Any) -> RemoteModel | Chooser | None:
-    """The chooser, or the model behind a server, that is given or named; None if it is neither."""
+    """Return the chooser or the model behind a server; None if `model` is neither."""
     if not isinstance(source, (str, os.PathLike)):
         return source if isinstance(source, (RemoteModel, Chooser)) else None
     name = os.fspath(source)
@@ -271,7 +271,7 @@ def _from_gguf(name: str, tokenizer: Any) -> LlamaCppModel:
 
 
 def _is_adapter(folder: Path, of: str | None = None) -> bool:
-    """Whether a folder holds an adapter, tuned from the model named `of` if one is named, and no whole model."""
+    """Return whether a folder holds an adapter, tuned from the model named `of` if one is named, and no whole model."""
     if (folder / "config.json").is_file() or not (folder / "adapter_config.json").is_file():
         return False
     if of is None:
@@ -284,12 +284,12 @@ def _is_adapter(folder: Path, of: str | None = None) -> bool:
 
 
 def _reads_memory(model: Any) -> bool:
-    """Whether it was trained as the embedded model is (see `tools.embedded_model.train`)."""
+    """Return whether it was trained as the embedded model is (see `tools.embedded_model.train`)."""
     return getattr(model.config, "household_memory", False) is True
 
 
 def _tokenizer(source: str, gguf: str | None = None) -> Any:
-    """The tokenizer in a folder or on the Hub, or inside the folder's file `gguf`."""
+    """Return the tokenizer in a folder or on the Hub, or inside the folder's file `gguf`."""
     name = os.path.join(source, gguf) if gguf else source
     options = {"gguf_file": gguf} if gguf else {}
     hint = "it needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="

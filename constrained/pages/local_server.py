@@ -1,8 +1,8 @@
 """HTTP servers that only this machine, and only their own pages, can use.
 
-Such a server listens on the loopback address, but a page from anywhere that is open in a browser can send requests
-there. A request must therefore name this machine as its host (an attacker's host name can be made to point here), must
-not come from another origin, and a POST must carry the token that only our own page was given.
+Such a server listens on the loopback address, but any page that is open in a browser can send requests there. A
+request must therefore name this machine as its host (an attacker can make another host name point here), must not come
+from another origin, and a POST must carry the token that only our own page has.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Protected:
         await (error_response(f"refused: {why}", 403) if why else self.app)(scope, receive, with_headers)
 
     def reason(self, request: Request) -> str | None:
-        """Why a request is refused; None: it isn't."""
+        """Return the reason to refuse a request, or None."""
         headers = request.headers
         if headers.get("Host") not in self.hosts:
             return "another host is asked for"
@@ -87,12 +87,12 @@ def json_response(data: Any, status: int = 200) -> Response:
 
 
 def error_response(message: str, status: int) -> Response:
-    """What went wrong, as JSON."""
+    """Return an error as JSON."""
     return json_response({"error": {"message": message, "hint": None}}, status)
 
 
 async def json_body(request: Request, most: int) -> Any:
-    """The JSON of a request of at most so many bytes.
+    """Return the JSON of a request of at most so many bytes.
 
     Raises HTTPException: it has more (413), isn't declared as JSON (415), or isn't JSON (400).
     """
@@ -130,7 +130,7 @@ def listen(ports: Iterable[int]) -> socket.socket:
 def serve(app: ASGIApp, listening: socket.socket, ready: Callable[[str], None]) -> None:
     """Serve an application until interrupted; calls `ready` with its address first.
 
-    What still runs a second after that is cancelled.
+    Requests still running a second after the interruption are cancelled.
     """
     config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=1)
     with listening, suppress(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The action graph on the trace page: its picture, and where the run stood in it at each step."""
+"""The action graph on the trace page: its picture, and the run's position in it at each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from constrained.knowledge.report import INVALID
 from constrained.knowledge.unordered import UnorderedActions
 
 ANY = r"[^\n]+"
-"""What every slot is bound to here: a record doesn't say what was in view."""
+"""The value of every slot here, as a record doesn't have what was in view."""
 
 _SVG = "http://www.w3.org/2000/svg"
 
@@ -63,8 +63,8 @@ class RunGraph:
     def locate(self, steps: list[dict]) -> None:
         """Add to each step ``place`` (the action before it), ``open`` (what could follow) and ``took`` (its action).
 
-        Recorded traces say so. Without one, the rules say what was open, as long as it is certain which actions were
-        taken. A step about which nothing is certain is left as it is.
+        Recorded traces have these. Without a trace they are found by the rules, as long as it is certain which actions
+        were taken. Other steps are left unchanged.
         """
         for _, phase in groupby(steps, key=lambda step: step.get("phase")):
             self._locate_phase(list(phase))
@@ -85,7 +85,7 @@ class RunGraph:
                 path = path.after(action) if took and path.judge(action) else None
 
     def _name(self, action: str, open_: Sequence[str], path: ActionKnowledge | None) -> str | None:
-        """The rule that wrote `action`; None if that is uncertain."""
+        """Return the rule that wrote `action`; None if that is uncertain."""
         if self._actions is None:
             return None
         try:
@@ -101,14 +101,14 @@ class RunGraph:
 
 
 def _traced_action(step: Mapping[str, Any] | None) -> dict | None:
-    """The traced answer of a step that holds its action, else its last traced answer."""
+    """Return the traced answer of a step that holds its action, else its last traced answer."""
     traced = [answer for answer in step["answers"] if "tokens" in answer] if step else []
     with_action = [answer for answer in traced if answer["action_at"] is not None]
     return next(reversed(with_action or traced), None)
 
 
 def _shipped_knowledge(header: Mapping[str, Any]) -> ActionKnowledge | None:
-    """The knowledge that a run's header names, if it ships with this version unchanged."""
+    """Return the knowledge that a run's header names, if it ships with this version unchanged."""
     named = header.get("knowledge")
     if not isinstance(named, Mapping) or named.get("name") not in shipped_names():
         return None
@@ -122,7 +122,7 @@ def _shipped_knowledge(header: Mapping[str, Any]) -> ActionKnowledge | None:
 
 
 def safe_svg(text: str) -> str:
-    """The shapes and labels of a drawing, without styles, links and scripts; empty if `text` is no drawing.
+    """Return the shapes and labels of a drawing, without styles, links and scripts; empty if `text` is no drawing.
 
     The file of a run may come from anywhere. The page's own style sheet gives the colours.
     """

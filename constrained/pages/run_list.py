@@ -46,7 +46,7 @@ class ListedRun:
 
 
 def runs_in(folder: Path) -> list[ListedRun]:
-    """The runs below `folder`, newest first; links that lead out of it are ignored."""
+    """Return the runs below `folder`, newest first; links that lead out of it are ignored."""
     found = []
     for path in _candidates(folder):
         try:
@@ -81,7 +81,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
 @lru_cache(maxsize=MOST_RUNS * 2)
 def _read(folder: Path, path: Path, changed: int, size: int) -> ListedRun | None:
     """Read a file; None if it is no run. A file with the same time of change and size is read once."""
-    known = path.relative_to(folder).as_posix(), size, changed / 1e9
+    entry = path.relative_to(folder).as_posix(), size, changed / 1e9
     try:
         with path.open("rb") as file:
             first = file.readline(200).lstrip()
@@ -89,16 +89,16 @@ def _read(folder: Path, path: Path, changed: int, size: int) -> ListedRun | None
             return None
         header, records = read_tasks(path)
     except ConstrainedError as error:
-        return ListedRun(*known, problem=error.message)
+        return ListedRun(*entry, problem=error.message)
     except OSError as error:
-        return ListedRun(*known, problem=f"can't be read: {error.strerror}")
+        return ListedRun(*entry, problem=f"can't be read: {error.strerror}")
     ends = [task.end for task in records.values() if task.end is not None]
     won = sum(end.get("success") is True for end in ends)
-    return ListedRun(*known, describe(header), len(records), len(ends), won)
+    return ListedRun(*entry, describe(header), len(records), len(ends), won)
 
 
 def inside(folder: Path, name: str) -> Path | None:
-    """The .jsonl file `name` in `folder`; None if there is none, or if links lead it out of the folder."""
+    """Return the .jsonl file `name` in `folder`; None if there is none, or if links lead it out of the folder."""
     if "\0" in name:
         return None
     try:
@@ -109,7 +109,7 @@ def inside(folder: Path, name: str) -> Path | None:
 
 
 def make_app(folder: str | Path, port: int) -> local_server.Protected:
-    """The application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
+    """Return the application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
     folder = Path(folder).resolve()
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder", "name the folder of runs: constrained view --serve FOLDER")

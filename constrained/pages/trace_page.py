@@ -28,23 +28,23 @@ STEP_TEXTS = ("thought", "action", "verdict", "reason", "observation", "path", "
 """The texts of a :class:`Step` that are shown."""
 
 FORBIDDEN_BY = ("kind", "reason", "rule", "at", "line")
-"""What a trace says about a forbidden token (see `constrained.agents.token_trace`)."""
+"""Fields of a forbidden token in a trace (see `constrained.agents.token_trace`)."""
 
 
 def trace_page(path: str | Path) -> str:
-    """The page of a run's file."""
+    """Return the page of a run's file."""
     return render(run_data(path))
 
 
 def render(data: dict) -> str:
-    """The page of the data that `run_data` returned."""
+    """Return the page of the data that `run_data` returned."""
     knowledge = data["knowledge"] or {}
     body = static("trace/body.html").replace("<!-- the action graph -->", knowledge.pop("svg", ""))
     return page(f"{data['file']} · trace", body, styles=STYLES, scripts=SCRIPTS, data=data)
 
 
 def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = None) -> dict:
-    """Everything that the page of a run shows, as plain data.
+    """Return everything that the page of a run shows, as plain data.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
 
 
 def _chosen(records: Mapping[str, TaskRecord], patterns: list[str], path: str | Path) -> list[str]:
-    """The names that match any of `patterns`, in the file's order; all if there is no pattern."""
+    """Return the names that match any of `patterns`, in the file's order; all if there is no pattern."""
 
     def fits(name: str, pattern: str) -> bool:
         return name == pattern or fnmatchcase(name, pattern)
@@ -98,7 +98,7 @@ def _chosen(records: Mapping[str, TaskRecord], patterns: list[str], path: str | 
 
 
 def describe(header: Mapping[str, Any]) -> dict:
-    """A run's settings from its header, none of which needs to be there or well-formed."""
+    """Return a run's settings from its header; each may be missing or malformed."""
     header = _mapping(header)
     settings = _mapping(header.get("settings"))
     return {
@@ -118,7 +118,7 @@ def _mapping(value: Any) -> Mapping:
 
 
 def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, texts: dict[str, int]) -> dict:
-    """One task; texts that recur are collected in `texts` and named by their number."""
+    """Return one task; texts that recur are collected in `texts` and named by their number."""
     steps: list[dict] = []
     before = ""
     for number, line in record.lines:
@@ -140,14 +140,14 @@ def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, text
 
 
 def _step(step: Step) -> dict:
-    """A step without its empty texts."""
+    """Return a step without its empty texts."""
     texts = {key: str(getattr(step, key)) for key in STEP_TEXTS if getattr(step, key) not in ("", None)}
     masses = {"pruned": _probability(step.pruned_mass), "max_pruned": _probability(step.max_pruned_mass)}
     return {"n": int(step.n), **texts, **masses, "no_effect": step.had_effect is False}
 
 
 def _end(end: Mapping[str, Any] | None) -> dict | None:
-    """The outcome of a task; None if it isn't over."""
+    """Return the outcome of a task; None if it isn't over."""
     if end is None:
         return None
     return {
@@ -160,13 +160,13 @@ def _end(end: Mapping[str, Any] | None) -> dict | None:
 
 
 def _numbers(value: Any) -> dict[str, float]:
-    """The finite numbers of a mapping: JSON in a browser has no others."""
+    """Return the finite numbers of a mapping: JSON in a browser has no others."""
     pairs = ((str(key), number) for key, number in _mapping(value).items() if isinstance(number, (int, float)))
     return {key: number for key, number in pairs if math.isfinite(number)}
 
 
 def _answer(answer: Mapping[str, Any], action: str, texts: dict[str, int]) -> dict:
-    """One text of a model; if it was traced, with what it could have written and each token."""
+    """Return one text of a model; if it was traced, with what it could have written and each token."""
     out = {"role": str(answer["role"]), "model": str(answer["model"]), "text": str(answer["text"])}
     trace = answer.get("trace")
     if not trace:
@@ -192,7 +192,7 @@ def _number(texts: dict[str, int], text: Any) -> int:
 
 
 def _token(token: Mapping[str, Any], texts: dict[str, int]) -> dict:
-    """A token, and the best one that the mask removed there, without what is false or missing."""
+    """Return a token, and the best one that the mask removed there, without what is false or missing."""
     out: dict[str, Any] = {"t": str(token["text"])} | ({"end": True} if token.get("end") else {})
     if token.get("forced"):
         return {**out, "forced": True}
@@ -208,7 +208,7 @@ def _token(token: Mapping[str, Any], texts: dict[str, int]) -> dict:
 
 
 def _probability(value: Any) -> float:
-    """A probability rounded to `DIGITS`; ValueError if it is none."""
+    """Return a probability rounded to `DIGITS`; ValueError if it is none."""
     number = float(value)
     if not -1e-6 <= number <= 1 + 1e-6:  # false for NaN, too
         raise ValueError(f"{value} is no probability")
@@ -216,7 +216,7 @@ def _probability(value: Any) -> float:
 
 
 def _action_start(tokens: list[dict], action: str) -> int | None:
-    """The index of the first token of `action` where it occurs last; None if it doesn't."""
+    """Return the index of the first token of `action` where it occurs last; None if it doesn't."""
     texts = ["" if token.get("end") else token["t"] for token in tokens]
     start = "".join(texts).rfind(action) if action else -1
     length = 0

@@ -48,18 +48,18 @@ FIELDS: dict[str, tuple[tuple[type, ...], int | None]] = {
     "seed": ((int,), 2**31 - 1),
     "steps": ((int, NoneType), bounds.STEPS),
 }
-"""Field -> its types, and the greatest length of a text or the greatest number (the least is 0)."""
+"""Field -> its types, and the maximum of its length or value (the minimum is 0)."""
 
 EXPLAIN = ("values", "path", "tokenizer")
 RUN = ("values", "task", "strategy", "masks", "seed", "steps")
 
 
 class RequestError(ConstrainedError):
-    """A request that doesn't have the form that the page sends."""
+    """A request in another form than the page sends."""
 
 
 def read_fields(data: Any, *names: str) -> dict[str, Any]:
-    """The named fields of a request's JSON.
+    """Return the named fields of a request's JSON.
 
     Raises RequestError: a field is missing or of another type. Raises ConstrainedError: a value is beyond its bound, or
     is no text in Unicode.
@@ -85,7 +85,7 @@ def _field(data: Any, name: str) -> Any:
 
 
 FIRST_SHOWN = "household"
-"""The shipped grammar that is shown if no file is opened: its tasks can be played."""
+"""The shipped grammar that is shown without a file; its tasks can be run."""
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ def play(
 
 
 def tokenizers_at(name: str) -> list[str]:
-    """The tokenizer files in a folder and its subfolders; a name that is no folder is a tokenizer itself."""
+    """Return the tokenizer files in a folder and its subfolders; a name that is no folder is a tokenizer itself."""
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return [name]
@@ -168,7 +168,7 @@ class Jobs:
         return last
 
     def messages(self, job: str, asked: dict, seconds: float) -> Generator[dict, None, None]:
-        """Yield the messages of a job as they come, and an empty one for every second without any.
+        """Yield a job's messages, and an empty one after every second without a message.
 
         Closing the iterator ends the job. Raises as `answer` does, and JobError if a job is running.
         """
@@ -220,7 +220,7 @@ class Playground:
         self._folder.cleanup()
 
     def page(self) -> str:
-        """The page with its initial data."""
+        """Return the page with its initial data."""
         data = {
             "version": __version__,
             "token": self.token,
@@ -238,7 +238,7 @@ class Playground:
         return page(title, body, styles=styles, modules=["static/playground/main.js"], data=data)
 
     def _text(self, data: Any) -> dict:
-        """The text in a request, with the path of its document."""
+        """Return the text in a request, with the path of its document."""
         asked = read_fields(data, "text", "document")
         path = path_of(asked["document"], self.document)
         return {**asked, "source": str(path) if path else None}
@@ -246,7 +246,7 @@ class Playground:
     # what the page asks for: each takes a request's JSON
 
     def open(self, data: Any) -> dict:
-        """A document's text and version."""
+        """Return a document's text and version."""
         name = read_fields(data, "document")["document"]
         if name == FILE and self.document is not None:
             return self.document.read()
@@ -259,12 +259,12 @@ class Playground:
         return self.document.save(**read_fields(data, "text", "version"))
 
     def check(self, data: Any) -> dict:
-        """What is wrong with a text, and its graph."""
+        """Return the findings about a text, and its graph."""
         answer = self.checks.answer(("check", self._text(data), bounds.CHECK_SECONDS))
         return {**answer, "version": self.document.read()["version"] if self.document else None}
 
     def explain(self, data: Any) -> dict:
-        """What may come next."""
+        """Return what may come next."""
         asked = {**self._text(data), **read_fields(data, *EXPLAIN)}
         if asked["tokenizer"] not in self.tokenizers:
             problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"

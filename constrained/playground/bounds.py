@@ -1,4 +1,4 @@
-"""Every limit of the playground: its texts may be anything, and a hostile one must cost little."""
+"""The limits of the playground: a hostile text must cost little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the playground's child processes do: check a text, explain a path, run a task."""
+"""Jobs of the playground's child processes: check a text, explain a path, run a task."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check(request: dict, send: Send) -> None:
 
 
 def _has_problem(request: dict) -> bool:
-    """Whether the text has a problem of its own, as far as its `//:` lines can be read: what is wrong is a finding."""
+    """Return whether the text has its own problem. Errors in its `//:` lines are findings, not raised here."""
     try:
         world = read_world(source_of(request))
     except GrammarError:

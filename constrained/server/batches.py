@@ -218,13 +218,16 @@ class Batches:
 
 def _calls(form: CallForm, text: str, marker: str) -> Iterator[tuple[str, str]]:
     """Yield the tool of each call in a text, and its arguments as they are written."""
-    for one in re.split(rf"\n(?={re.escape(marker)})", text) if text else ():
-        call = form.read(one)
+    for written in re.split(rf"\n(?={re.escape(marker)})", text) if text else ():
+        call = form.read(written)
         assert call is not None, "the masks wrote it"
         before, _, after = form.template.partition("ARGUMENTS")
         head = before.replace("NAME", json.dumps(call[0], ensure_ascii=False)[1:-1])
-        inside = one.startswith(head) and one.endswith(after)
-        yield call[0], one[len(head) : len(one) - len(after)] if inside else json.dumps(call[1], ensure_ascii=False)
+        inside = written.startswith(head) and written.endswith(after)
+        yield (
+            call[0],
+            written[len(head) : len(written) - len(after)] if inside else json.dumps(call[1], ensure_ascii=False),
+        )
 
 
 def _failed(error: Exception) -> RequestError:

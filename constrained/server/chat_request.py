@@ -155,7 +155,7 @@ def _message(given: Any, where: str) -> dict[str, Any]:
     message = {"role": given["role"], "content": _content(given.get("content"), where)}
     if given["role"] == "assistant" and given.get("tool_calls"):
         calls = given["tool_calls"]
-        message["tool_calls"] = [_call(one, where) for one in (calls if isinstance(calls, list) else [calls])]
+        message["tool_calls"] = [_call(call, where) for call in (calls if isinstance(calls, list) else [calls])]
     if given["role"] == "tool":
         if not isinstance(given.get("tool_call_id"), str):
             raise RequestError(f"{where} has no tool_call_id", "name the call whose result it is", param=where)
@@ -180,7 +180,7 @@ def _content(content: Any, where: str) -> str:
 
 
 def _call(given: Any, where: str) -> dict[str, Any]:
-    """A tool call with its arguments as an object, as chat templates read it."""
+    """Return a tool call with its arguments as an object, as chat templates read it."""
     function = given.get("function") if isinstance(given, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise RequestError(f"{where}: a tool call has no function with a name", param=where)
@@ -231,7 +231,7 @@ def _schema(given: Any) -> Any:
 
 def _stop(given: Any) -> list[str]:
     stops = [given] if isinstance(given, str) else [] if given is None else given
-    if not isinstance(stops, list) or not all(isinstance(one, str) and one for one in stops):
+    if not isinstance(stops, list) or not all(isinstance(stop, str) and stop for stop in stops):
         raise RequestError("stop is a text that is not empty, or a list of such texts", param="stop")
     if len(stops) > bounds.CALLS:
         raise RequestError(f"stop has {len(stops)} texts", f"give at most {bounds.CALLS}", param="stop")

@@ -115,7 +115,7 @@ class Conversations:
             raise RequestError(f"there is no tool {request.named!r} here", param="tool_choice")
         if knowledge.tools is None:
             if request.named:
-                knowledge = self.knowledge([one for one in request.tools if _name(one) == request.named])
+                knowledge = self.knowledge([tool for tool in request.tools if _name(tool) == request.named])
         else:
             knowledge, may_say = self._bound(self._follow(knowledge, request), request.named)
         try:
@@ -124,8 +124,8 @@ class Conversations:
             calls = None
         else:  # with a policy, a call's result decides what may follow
             if request.parallel and knowledge.tools is None and self.call_format == "hermes":
-                one = self.knowledge(request.tools, {name: [] for name in knowledge.actions})
-                calls = _SEVERAL.bind(CALL=one.grammar.bind(_STEP=""))
+                single = self.knowledge(request.tools, {name: [] for name in knowledge.actions})
+                calls = _SEVERAL.bind(CALL=single.grammar.bind(_STEP=""))
         if request.choice == "auto" and may_say:
             return Writable(said if calls is None else self._either(calls, said), knowledge.calls)
         if calls is None:
@@ -185,7 +185,8 @@ def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
         memory = tools.policy.told(memory, *waiting[message["tool_call_id"]], message["content"])
     elif role == "assistant":
         calls = [
-            (one["id"], one["function"]["name"], one["function"]["arguments"]) for one in message.get("tool_calls", ())
+            (call["id"], call["function"]["name"], call["function"]["arguments"])
+            for call in message.get("tool_calls", ())
         ]
         if not calls and speaks:
             said = message["content"]
@@ -261,13 +262,16 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
         The template refuses the conversation.
     """
     template = getattr(loaded.tokenizer, "chat_template", None)
-    messages = [{**one, "role": "system" if one["role"] == "developer" else one["role"]} for one in request.messages]
+    messages = [
+        {**message, "role": "system" if message["role"] == "developer" else message["role"]}
+        for message in request.messages
+    ]
     if knowledge is not None and (explain or "tools" not in str(template)):
         before = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
         text = "\n\n".join(filter(None, [before, knowledge.to_text()]))
         messages.insert(0, {"role": "system", "content": text})
     if template is None:
-        lines = [f"{one['role']}: {one['content']}{_calls_as_text(one)}" for one in messages]
+        lines = [f"{message['role']}: {message['content']}{_calls_as_text(message)}" for message in messages]
         return "\n".join([*lines, "assistant: "])
     try:
         return loaded.tokenizer.apply_chat_template(
@@ -278,4 +282,4 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
 
 
 def _calls_as_text(message: Mapping[str, Any]) -> str:
-    return "".join(json.dumps(one["function"], ensure_ascii=False) for one in message.get("tool_calls", ()))
+    return "".join(json.dumps(call["function"], ensure_ascii=False) for call in message.get("tool_calls", ()))

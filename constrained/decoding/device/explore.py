@@ -1,7 +1,7 @@
 """Visit an automaton ahead of time: every state that generation can reach at the end of a token.
 
-On the host, states come into being as a text is written. A device can't ask for them in the middle of a loop, so all
-of them are visited here, breadth first, and written down as arrays.
+On the host, states are made while a text is written. A device can't ask the host for them within a loop, so all of
+them are visited here in advance, breadth first, and stored as arrays.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ NEVER = np.iinfo(np.int32).max // 2
 """Distance to the end of a state from which no tokens lead there."""
 
 NARROW = 256
-"""Up to so many allowed tokens a state lists them; above, it has a mask and next states by token class."""
+"""Most allowed tokens that a state lists; one with more has a mask, and next states by token class."""
 
 RUN = 15
-"""Tokens of a forced run at most; a longer one goes on in the state after it."""
+"""Most tokens of a forced run; a longer one continues in the state after it."""
 
 RUN_BYTES = 128
 """Bytes of forced text that are looked at for a run."""
@@ -41,7 +41,7 @@ SHOW_PROGRESS_AFTER = 3.0
 
 @dataclass(frozen=True)
 class BuildLimits:
-    """What a build may take; see `DeviceTables.build`."""
+    """Limits of a build; see `DeviceTables.build`."""
 
     max_states: int
     max_bytes: int
@@ -97,8 +97,8 @@ class TokenClasses:
         table = np.empty((len(self._rows), len(self)), np.int32)
         ancestor = np.arange(len(self))  # per class, the one that it was part of when a row was added
         for i in range(len(self._rows) - 1, -1, -1):
-            known = len(self._rows[i])
-            while (late := ancestor >= known).any():
+            classes = len(self._rows[i])
+            while (late := ancestor >= classes).any():
                 ancestor[late] = self._parent[ancestor[late]]
             table[i] = self._rows[i][ancestor]
         return table
@@ -145,13 +145,13 @@ class Exploration:
                     raise limits.exceeded(f"{len(self.counts):,} states took {seconds:.0f} s", "max_seconds")
 
     def nbytes(self) -> int:
-        """Bytes of the tensors so far."""
+        """Return the bytes of the tensors so far."""
         per_state, words = 4 * 4, self.vocabulary.words
         wide = self.classes.rows * (len(self.classes) + 1) + self.vocabulary.size
         return per_state * (1 + len(self.states)) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
 
     def _number(self, state: State, compiled: CompiledGrammar) -> int:
-        """The state's number, a new one if it was never met; -1 if it is left out."""
+        """Return the number of a state, a new one for a new state; -1 if it is left out."""
         number = self._numbers.get(state)
         if number is None:
             if self.limits.truncate and 1 + len(self.states) >= self.limits.max_states:
@@ -208,7 +208,7 @@ class Exploration:
 
 
 def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: Any) -> dict[str, np.ndarray]:
-    """The tensors of the forced runs, from the others of the tables."""
+    """Return the tensors of the forced runs, from the others of the tables."""
     states = len(arrays["wide"])
     run_ids, run_after = (np.zeros((states, RUN), np.int32) for _ in range(2))
     run_length = np.zeros(states, np.int32)
@@ -227,13 +227,13 @@ def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: An
 
 
 def _only_token(arrays: dict[str, np.ndarray], state: int) -> int:
-    """The token that is allowed without an alternative, unless it ends the text; -1: none."""
+    """Return the token that is allowed without an alternative, unless it ends the text; -1: none."""
     begin, end = arrays["offsets"][state : state + 2]
     return int(arrays["ids"][begin]) if end - begin == 1 and arrays["after"][begin] != FINISHED else -1
 
 
 def _state_after(arrays: dict[str, np.ndarray], state: int, token: int) -> int:
-    """-1 where the token is not allowed."""
+    """Return the state after a token; -1 where it is not allowed."""
     row = arrays["wide"][state]
     if token < 0 or row >= 0:
         return -1 if token < 0 else int(arrays["next"][row, arrays["class_of"][token]])
@@ -243,7 +243,7 @@ def _state_after(arrays: dict[str, np.ndarray], state: int, token: int) -> int:
 
 
 def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.ndarray:
-    """Fewest tokens from each state to the finished state 0, int32 ``[states]``: breadth first, backwards.
+    """Return the fewest tokens from each state to the finished state 0, int32 ``[states]``: breadth first, backwards.
 
     A token leads from ``source[i]`` to ``target[i]``. The end-of-text token isn't counted: 0 where the text is
     complete, -1 for the finished state itself; `NEVER` for a dead end.

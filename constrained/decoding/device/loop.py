@@ -1,8 +1,8 @@
 """The generation loop on the device: masks, choice and state stay there, and no token is waited for.
 
-The host runs ahead, as only the device knows what was chosen, and the device is never idle. The loop learns some passes
-late that all texts are over. A pass reads as many columns as cost nothing: a row's chosen token, and the forced text
-behind it.
+Only the device knows the chosen tokens, so the host runs ahead and the device is never idle. The loop learns a few
+passes late that all texts have ended. A pass reads as many columns as cost nothing: a row's chosen token, and the
+forced text after it.
 
 With a static cache, as on every CUDA device, what a step reads and writes keeps its address and shape: later calls
 write into the same buffers, and replay the CUDA graph that the first one captured.
@@ -176,12 +176,12 @@ class _Buffers:
         return passes
 
     def _changed(self) -> list[torch.Tensor]:
-        """What `write` changes."""
+        """Return the tensors that `write` changes."""
         matcher = self.matcher
         return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length, self.tokens, self.slots]
 
     def written(self, max_steps: int, passes: int) -> Written:
-        """A copy of what was written."""
+        """Return a copy of the result."""
         complete = self.matcher.complete | self.matcher.finished
         masses = self.masses[:, :max_steps].clone() if self.measure else None
         return Written(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
@@ -216,33 +216,33 @@ class _Buffers:
 
 
 def _rounded(tokens: int) -> int:
-    """A capacity for the cache that prompts of other lengths have, too: at most a quarter more."""
+    """Return a capacity for the cache that prompts of other lengths have, too: at most a quarter more."""
     step = 1 << max(0, tokens.bit_length() - 3)
     return -(-tokens // step) * step
 
 
 def _traits(model: nn.Module) -> tuple:
-    """What a captured graph of the model depends on: where its weights lie, and how its modules are set."""
+    """Return what a captured graph depends on: the addresses of the model's weights, and its modules' settings."""
     plain = (bool, int, float, str)
     out: list[Any] = [(w.data_ptr(), w.dtype, w.shape) for w in chain(model.parameters(), model.buffers())]
     for module in model.modules():
         for name, value in vars(module).items():
             if module is model and name.startswith("_"):  # there `generate` keeps notes of its own
                 continue
-            if isinstance(value, plain) or (isinstance(value, list) and all(isinstance(one, plain) for one in value)):
+            if isinstance(value, plain) or (isinstance(value, list) and all(isinstance(item, plain) for item in value)):
                 out.append(str(value))
         out += [*module._forward_hooks, *module._forward_pre_hooks, id(vars(module).get("forward"))]
     return (*out, getattr(getattr(model, "config", None), "_attn_implementation", None))
 
 
 def _graphable(forward: RaggedForward) -> bool:
-    """Whether a step can be a CUDA graph: all of it happens on one such device, at addresses that stay."""
+    """Return whether a step can be a CUDA graph: all of it happens on one such device, at addresses that stay."""
     devices = {weight.device for weight in forward.forward.model.parameters()}
     return forward.cache.static and len(devices) == 1 and devices.pop().type == "cuda"
 
 
 def _captured(step: Callable[[], None], keep: Sequence[torch.Tensor], model: str) -> Callable[[], None] | None:
-    """The step as a graph; None, with a warning in the log, where the model can't be captured."""
+    """Return the step as a graph; None, with a warning in the log, where the model can't be captured."""
     try:
         return capture(step, keep)[0]
     except RuntimeError as error:  # it waits for a value, there is no memory left, ...
@@ -311,7 +311,7 @@ class AsyncFlag:
         self._pending = self._seen = False
 
     def look(self, condition: torch.Tensor) -> bool:
-        """Whether an earlier condition (on a CPU: this one) was true; once True, always True.
+        """Return whether an earlier condition (on a CPU: this one) was true; once True, always True.
 
         A condition is a bool tensor of one element on the device, such as ``matcher.finished.all()``.
         """

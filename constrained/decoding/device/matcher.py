@@ -195,7 +195,7 @@ class DeviceMatcher:
         )
 
     def forced_length(self) -> torch.Tensor:
-        """Tokens of each row's forced run, int32 ``[rows]``; 0 where the model has a choice, or the budget rules the
+        """Length of each row's forced run, int32 ``[rows]``; 0 where the model has a choice, or the budget rules the
         run out.
         """
         tables, state = self.tables, self.state
@@ -247,11 +247,11 @@ class DeviceMatcher:
         return self.backend.apply(logits, self.mask())
 
     def copy(self) -> DeviceMatcher:
-        """An independent copy."""
+        """Return an independent copy."""
         return self._with(self.state.clone(), self.left.clone())
 
     def gather(self, indices: torch.Tensor) -> DeviceMatcher:
-        """A matcher whose rows are copies of these rows (beam search's fork); `indices` int64, on the device."""
+        """Return a matcher whose rows are copies of these rows (beam search's fork); `indices` int64, on the device."""
         return self._with(self.state[indices], self.left[indices])
 
     def _with(self, state: torch.Tensor, left: torch.Tensor) -> DeviceMatcher:
@@ -287,7 +287,7 @@ class DeviceMatcher:
 
 
 def _backend(device: torch.device, name: str | None) -> Any:
-    """The module whose kernels run on `device`."""
+    """Return the module whose kernels run on `device`."""
     if name not in (None, "torch", "triton"):
         raise ConstrainedError(f"no backend {name!r}", "use 'triton' or 'torch'")
     if name == "torch" or (name is None and device.type != "cuda"):

@@ -22,12 +22,12 @@ from constrained.grammar import ContextFreeGrammar
 FORMAT = "constrained device tables"
 
 VERSION = 2
-"""Raised whenever the meaning of a tensor changes."""
+"""Raised when the meaning of a tensor changes."""
 
 TENSORS = (
     "start wide offsets ids after mask_row masks class_of next fewest horizon run_ids run_after run_length".split()
 )
-"""Those of `DeviceTables`."""
+"""Names of the tensors of `DeviceTables`."""
 
 
 def save(path: str | Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> None:
@@ -64,11 +64,11 @@ def load(
             hint="load them with that vocabulary (the same EOS ids and size too), or build them again",
         )
     try:
-        known = list(map(str, json.loads(facts.get("grammars", "null"))))
+        built_from = list(map(str, json.loads(facts.get("grammars", "null"))))
         int(facts.get("depth", "0"))
     except (ValueError, TypeError):
         raise DataError(f"{path} is damaged", "build and save the tables again") from None
-    if grammars is not None and known != list(grammars):
+    if grammars is not None and built_from != list(grammars):
         raise DataError(f"the tables in {path} were built from other grammars", "build and save the tables again")
     if not _is_consistent(tensors, vocabulary) or facts.get("digest") != digest(tensors):
         raise DataError(f"{path} is damaged", "build and save the tables again")
@@ -76,7 +76,7 @@ def load(
 
 
 def _is_consistent(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> bool:
-    """Whether every index is within its table: kernels don't check before they follow one."""
+    """Return whether every index is within its table, as kernels don't check them."""
     dimensions = {name: 1 + (name in ("masks", "next", "run_ids", "run_after")) for name in TENSORS}
     if {name: t.dim() for name, t in tensors.items() if t.dtype == torch.int32} != dimensions:
         return False

@@ -1,4 +1,4 @@
-"""Everything of an automaton that generation can reach, as tensors on a device."""
+"""The part of an automaton that generation can reach, as tensors on a device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_SECONDS = 300.0
 """Time a build may take."""
 
 ROUNDED_BYTES = 64 << 20
-"""Tables larger than this get no room for others."""
+"""Tables larger than this are not given spare room (see `with_room`)."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class DeviceTables:
                 )
         exploration = Exploration(compiled, BuildLimits(max_states, max_bytes, max_seconds, truncate, depth))
         exploration.walk()
-        grammars = tuple(storage.grammar_digest(one.grammar) for one in compiled)
+        grammars = tuple(storage.grammar_digest(item.grammar) for item in compiled)
         arrays, truncated, depth = _assemble(exploration)
         arrays |= forced_runs(exploration, arrays, tokenizer)
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array, np.int32)) for name, array in arrays.items()}
@@ -205,12 +205,12 @@ class DeviceTables:
         )
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors by their names."""
+        """Return the tensors by their names."""
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: value for name, value in values if isinstance(value, torch.Tensor)}
 
     def to(self, device: torch.device | str) -> DeviceTables:
-        """The same tables on another device."""
+        """Return the same tables on another device."""
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self.tensors().items()}
         return replace(self, **moved)
 
@@ -226,7 +226,7 @@ class DeviceTables:
         return self.size, self.device, longest, tuple((name, tuple(shape)) for name, shape in sorted(shapes.items()))
 
     def with_room(self) -> DeviceTables:
-        """A copy, in tensors with room for other tables of about this size."""
+        """Return a copy, in tensors with room for other tables of about this size."""
         _, device, (longest_list, longest_run), shapes = self.room
         empty: dict[str, Any] = {name: torch.zeros(s, dtype=torch.int32, device=device) for name, s in shapes}
         copied = replace(self, longest_list=longest_list, longest_run=longest_run, **empty)
@@ -283,7 +283,7 @@ class DeviceTables:
         VocabularyError
             The tables were built for another vocabulary.
         """
-        digests = None if compiled is None else [storage.grammar_digest(one.grammar) for one in _as_list(compiled)]
+        digests = None if compiled is None else [storage.grammar_digest(item.grammar) for item in _as_list(compiled)]
         tensors, facts = storage.load(path, vocabulary, digests)
         truncated, depth = facts.get("truncated") == "true", int(facts.get("depth", 0))
         return cls._of(vocabulary, json.loads(facts["grammars"]), tensors, truncated, depth).to(device)
@@ -294,7 +294,7 @@ def _as_list(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[Comp
 
 
 def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
-    """The tables' arrays by their names, whether states were left out, and the greatest nesting."""
+    """Return the tables' arrays by their names, whether states were left out, and the greatest nesting."""
     vocabulary, counts = found.vocabulary, np.array(found.counts, np.int64)
     wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)
     listed = np.maximum(counts, 0)

@@ -50,7 +50,7 @@ class Finished:
         del self.beams[self.config.num_beams :]
 
     def may_improve(self, best_running: float, length: int) -> bool:
-        """Whether a running beam could displace a finished one."""
+        """Return whether a running beam could displace a finished one."""
         if len(self.beams) < self.config.num_beams:
             return True
         if self.config.early_stopping is True:
@@ -63,7 +63,7 @@ class Finished:
 
 
 def search_beams(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
-    """The best texts of each prompt; the last token is an end-of-text token unless the text takes all steps.
+    """Return the best texts of each prompt; the last token is an end-of-text token unless the text takes all steps.
 
     Of each prompt's `matchers`, one a row, the first is used.
     """
@@ -142,7 +142,7 @@ def _search(
 
 
 def _logits(forward: RaggedForward, beams: Sequence[Beam]) -> torch.Tensor:
-    """Logits of all beams; prompts of different lengths may take several calls."""
+    """Return the logits of all beams; prompts of different lengths may take several calls."""
     found: dict[Beam, torch.Tensor] = {}
     while len(found) < len(beams):
         asked, logits, _ = forward.next_logits(beams)
@@ -151,7 +151,7 @@ def _logits(forward: RaggedForward, beams: Sequence[Beam]) -> torch.Tensor:
 
 
 def _all_rows(running: Sequence[Beam], prompts: list[list[int]], num_beams: int) -> dict[Beam, list[int]]:
-    """Each beam with its prompt in transformers' order: `num_beams` rows for every prompt, some of them empty."""
+    """Map each beam to its prompt in transformers' order: `num_beams` rows a prompt, some of them empty."""
     out: dict[Beam, list[int]] = {}
     for number, prompt in enumerate(prompts):
         own = [beam for beam in running if beam.prompt == number]

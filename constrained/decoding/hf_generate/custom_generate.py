@@ -78,8 +78,8 @@ def custom_generate(
     Parameters
     ----------
     grammar : CompiledGrammar, Grammar or Matcher, or a sequence of them; or DeviceTables
-        One for all prompts or one for each. A Matcher says where a text goes on that the prompt has begun; it isn't
-        changed. Every text is whole within ``max_new_tokens``; an end-of-text token follows where one still fits.
+        One for all prompts or one for each. A Matcher continues a text that the prompt has begun; it isn't changed.
+        Every text is whole within ``max_new_tokens``; an end-of-text token follows where one still fits.
         Tables: see `device_tables`.
     vocabulary : Vocabulary, optional
         For grammars that aren't compiled.
@@ -88,10 +88,10 @@ def custom_generate(
         the model; without it, only single tokens that have no alternative are. Also makes a vocabulary, at every
         call, for grammars that aren't compiled.
     generator : torch.Generator, optional
-        Source of chance; default: torch's global one (``torch.manual_seed``).
+        Source of random numbers; default: torch's global one (``torch.manual_seed``).
     device_tables : bool
-        Visit the grammars ahead of time and let masks, choice and state live on the model's device: no token is
-        waited for. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
+        Visit the grammars ahead of time and keep masks, choice and state on the model's device, so that the host
+        waits for no token. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
         grammars used last are kept; build `DeviceTables` and pass them as `grammar` to keep more, or for their limits.
         On a GPU, the cache and the CUDA graph of the last few kinds of calls are kept as long as the model.
     output_pruned_mass : bool
@@ -116,7 +116,7 @@ def custom_generate(
     ModelError
         An encoder-decoder model, or logits that are no numbers.
     """
-    # Given by name where a version of transformers hands them over.
+    # Some versions of transformers pass these as arguments.
     named = {
         "streamer": streamer,
         "tokenizer": tokenizer,
@@ -137,7 +137,7 @@ def custom_generate(
 
 
 def _decode(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
-    """Each row by itself: greedily, or sampled."""
+    """Decode each row by itself: greedily, or by sampling."""
     config = args.config
     texts = [GuidedText(matcher, ids, args.tokenizer) for matcher, ids in zip(matchers, args.prompts)]
     prompts = dict(zip(texts, args.input_ids.tolist()))
@@ -171,7 +171,7 @@ def _decode(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tenso
 def _decode_rows(
     args: GenerateArguments, texts: list[GuidedText], sampler: ProcessorSampler, streaming: Streaming
 ) -> tuple[Any, int]:
-    """Write all texts; the cache, if there is one text, and the number of forward passes."""
+    """Write all texts; return the cache (only for a single text) and the number of forward passes."""
     if len(texts) > 1 and supports_ragged(args.model):
         ragged = args.ragged_forward(texts, needed=sampler.needed)
         decode(texts, ragged, sampler, streaming.after)
@@ -188,8 +188,10 @@ def _decode_rows(
 @contextmanager
 def _keep_consistent(past: Any) -> Iterator[None]:
     """If interrupted, leave the caller's cache with the same tokens in every layer."""
-    own = getattr(past, "_is_user_defined", hasattr(past, "get_seq_length"))  # transformers 4 doesn't tell whose it is
-    held = int(past.get_seq_length()) if own else None
+    is_callers = getattr(
+        past, "_is_user_defined", hasattr(past, "get_seq_length")
+    )  # transformers 4 doesn't tell whose cache it is
+    held = int(past.get_seq_length()) if is_callers else None
     try:
         yield
     except BaseException:
@@ -260,15 +262,15 @@ def device_settings(processors: LogitsProcessorList, sample: bool) -> dict[str, 
 
 
 def _device_tables(grammar: Any, tokenizer: Any, device: torch.device) -> DeviceTables:
-    """`grammar` itself if it is tables, else tables of the compiled grammars in it."""
+    """Return `grammar` itself if it is tables, else the tables of its compiled grammars."""
     if isinstance(grammar, DeviceTables):
         return grammar
     compiled = [grammar] if isinstance(grammar, CompiledGrammar) else grammar
-    if not isinstance(compiled, Sequence) or not all(isinstance(one, CompiledGrammar) for one in compiled):
+    if not isinstance(compiled, Sequence) or not all(isinstance(item, CompiledGrammar) for item in compiled):
         raise ConstrainedError(
             "device tables are built from compiled grammars", "compile_grammar(grammar, vocabulary), one or a list"
         )
-    grammars = tuple(grammar_digest(one.grammar) for one in compiled)
+    grammars = tuple(grammar_digest(item.grammar) for item in compiled)
     key = (*grammars, compiled[0].vocabulary.fingerprint, str(device), str(tokenizer is not None))
     if key not in _TABLES:
         _TABLES[key] = DeviceTables.build(compiled, tokenizer=tokenizer, device=device)

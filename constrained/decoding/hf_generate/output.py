@@ -1,4 +1,4 @@
-"""What `custom_generate` gives back: token by token to a streamer, and at the end a `ConstrainedOutput`."""
+"""Results of `custom_generate`: tokens for a streamer, and a `ConstrainedOutput` at the end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def result(
     scores: Sequence[dict[int, torch.Tensor]] | None = None,
     **fields: Any,
 ) -> torch.Tensor | ConstrainedOutput:
-    """The sequences, or with ``return_dict_in_generate`` a `ConstrainedOutput`, some of whose `fields` are given.
+    """Return the sequences, or with ``return_dict_in_generate`` a `ConstrainedOutput` with `fields`.
 
     `prompts` are int64 ``[rows, prompt]``, padded on the left; `scores` are each row's kept scores, by step.
     """
@@ -78,7 +78,7 @@ def result(
 
 
 def _tensor(rows: Sequence[list[Any]], fill: Any) -> torch.Tensor:
-    """Rows of different lengths as one tensor, filled up on the right."""
+    """Return rows of different lengths as one tensor, filled up on the right."""
     longest = max(map(len, rows))
     return torch.tensor([row + [fill] * (longest - len(row)) for row in rows])
 
@@ -86,7 +86,7 @@ def _tensor(rows: Sequence[list[Any]], fill: Any) -> torch.Tensor:
 def _scores(
     written: Sequence[Sequence[Token]], kept: Sequence[dict[int, torch.Tensor]], width: int, pad: int
 ) -> tuple[torch.Tensor, ...]:
-    """Each step's scores, float32 ``[rows, width]``; a token that wasn't asked for is certain."""
+    """Return each step's scores, float32 ``[rows, width]``; a token that wasn't asked for is certain."""
     steps = []
     for step in range(max(map(len, written))):
         scores = torch.full((len(written), width), -torch.inf)

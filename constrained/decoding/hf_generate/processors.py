@@ -81,7 +81,7 @@ class ProcessorSampler:
         return NeededLogits(True)
 
     def __call__(self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None) -> list[Token]:
-        """One token for each text; `logits` and `columns` as `constrained.decoding.loop.NextLogits` returns them."""
+        """Choose one token for each text; `logits` and `columns` are as `NextLogits` returns them."""
         tokens = None
         if self.needed.best == 1 and not self.sample and columns is None:
             tokens = self._unmasked(texts, logits)
@@ -107,7 +107,7 @@ class ProcessorSampler:
         return scores, masses
 
     def _unmasked(self, texts: Sequence[GuidedText], logits: torch.Tensor) -> list[int] | None:
-        """The most probable tokens, if they all are allowed: then no mask is needed."""
+        """Return the most probable tokens, if they all are allowed: then no mask is needed."""
         if logits.device.type != "cpu":
             return None
         rows = logits.numpy()
@@ -164,7 +164,7 @@ class ProcessorSampler:
 
 
 def _allowed(texts: Sequence[GuidedText], columns: np.ndarray | None, logits: torch.Tensor) -> torch.Tensor:
-    """Which columns of `logits` are allowed, bool of the same shape."""
+    """Return which columns of `logits` are allowed, bool of the same shape."""
     masks = [text.mask for text in texts]
     if columns is None:
         return bitmask.expand(bitmask.moved(masks, logits.device), logits.shape[1])

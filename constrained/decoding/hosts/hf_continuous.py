@@ -61,7 +61,7 @@ class Constraint:
         self.matcher(max_new_tokens)
 
     def matcher(self, max_new_tokens: int | None) -> Matcher:
-        """A matcher for a request of at most so many tokens."""
+        """Return a matcher for a request of at most so many tokens."""
         limits = [limit for limit in (max_new_tokens, self.max_new_tokens) if limit is not None]
         matcher = self._start.copy()
         matcher.set_budget(min(limits, default=None))
@@ -115,7 +115,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         self._followed: OrderedDict[str, Follower] = OrderedDict()
 
     def prepare(self, requests: int, device: torch.device) -> None:
-        """Forget all requests, and allocate masks on `device` for so many at once; called by `install`."""
+        """Forget all requests, and allocate a table of masks on `device`; called by `install`."""
         self._followed.clear()
         self._masks = torch.full((1 + requests, self.vocabulary.words), -1, dtype=torch.int32, device=device)
         self._host = torch.empty((requests, self.vocabulary.words), dtype=torch.int32, pin_memory=device.type == "cuda")
@@ -124,7 +124,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         int32_tensor.zero_()
 
     def prepare_tensor_args(self, requests_with_new_token: list[FutureRequestState]) -> torch.Tensor:
-        """Read the tokens that are new, and fill the table of masks; each request's row in it, int32 ``[requests]``.
+        """Read the new tokens and fill the table of masks; return each request's row in it, int32 ``[requests]``.
 
         Raises ConstrainedError: a token was not allowed, or the tokens allowed are fewer than the shortest text.
         """

@@ -72,7 +72,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         assisted: bool = False,
     ):
         grammars: list[Any] = list(grammar) if isinstance(grammar, (list, tuple)) else [grammar]
-        if wrong := [one for one in grammars or [None] if not isinstance(one, CompiledGrammar)]:
+        if wrong := [item for item in grammars or [None] if not isinstance(item, CompiledGrammar)]:
             raise not_compiled(wrong[0])
         for name, value in (("max_new_tokens", max_new_tokens), ("num_beams", num_beams)):
             if value is not None and value < 1:
@@ -94,7 +94,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         self._dead = np.zeros(0, bool)  # beams without continuations, and drafts past a forbidden token
 
     def follow(self, ids: np.ndarray) -> BatchMatcher:
-        """Read the tokens that are new; a matcher for each row, in order.
+        """Read the new tokens; return a matcher for each row, in order.
 
         `ids` are int ``[rows, length]``: prompts and what has been generated. What follows a row's end-of-text token is
         ignored. Raises ConstrainedError: a token was not allowed, or the rows are not a multiple of the grammars.
@@ -145,7 +145,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         return out
 
     def _is_new(self, ids: np.ndarray) -> bool:
-        """Whether these rows can't continue the last step's."""
+        """Return whether these rows can't continue the last step's."""
         last = self._last
         rows, length = ids.shape
         if rows != len(last) or not self._begin < length <= last.shape[1] + 1:
@@ -174,7 +174,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
             self._advance(ids[:, column], column)
 
     def _step(self, ids: np.ndarray) -> bool:
-        """Continue the last step's rows, in whatever order they are now; False if some were not among them."""
+        """Continue the last step's rows, which may be in another order; return False if one was not among them."""
         last = self._last
         if not np.array_equal(ids[:, :-1], last):
             share = len(ids) // len(self.starts)
@@ -202,7 +202,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
 
 
 def not_allowed(matcher: Matcher, token: int, where: str) -> ConstrainedError:
-    """The error for a token that the host took although the mask forbade it, or that isn't the grammar's."""
+    """Return the error for a token that the host took although the mask forbade it, or that isn't the grammar's."""
     tokens = matcher.compiled.vocabulary.tokens
     text = f" {tokens[token]!r}" if 0 <= token < len(tokens) else ""
     allowed = matcher.allowed_token_ids()

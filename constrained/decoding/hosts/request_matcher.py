@@ -1,7 +1,7 @@
-"""One request's text in a server: what the grammar objects of vLLM and SGLang share.
+"""The matcher of one request in a server: the shared part of the grammar objects of vLLM and SGLang.
 
-These servers keep an object per request, which accepts tokens, takes some back after drafts were rejected, and fills
-its row of a mask. Where a model thinks first, they call it only once the thought is over.
+These servers keep an object per request, which accepts tokens, takes some back when drafts are rejected, and fills
+its row of a mask. Where a model thinks first, they call the object only after the thought.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class RequestMatcher:
     lock : Lock
         Held while the matcher is used: several threads fill masks, and matchers of a grammar share its states.
     left : callable, optional
-        How many tokens the request may still take, where a thought comes first, whose length is not known before: asked
-        when a mask is filled and nothing of the text is written yet. Without it the matcher has its budget already.
+        Returns the number of tokens that the request may still take. Needed where a thought of unknown length comes
+        first; called for masks before the text's first token. Without it the matcher already has its budget.
     """
 
     def __init__(self, matcher: Matcher, lock: Lock, left: Callable[[], int] | None = None):
@@ -38,7 +38,7 @@ class RequestMatcher:
         self._lock = lock
 
     def advance(self, tokens: Sequence[int]) -> bool:
-        """Read tokens up to the first that is not allowed; whether all were."""
+        """Read tokens up to the first that is not allowed; return whether all were allowed."""
         with self._lock:
             for token in tokens:
                 if not self.matcher.advance(token):
@@ -53,7 +53,7 @@ class RequestMatcher:
             self.read -= count
 
     def accepts(self, tokens: Sequence[int]) -> int:
-        """How many of the tokens, in order, are allowed; nothing changes."""
+        """Return how many of the tokens, in order, are allowed; nothing changes."""
         with self._lock:
             return self.matcher.accepts(tokens)
 

@@ -4,8 +4,8 @@ Wherever this package is installed beside SGLang, SGLang finds `register` by its
 `sglang.srt.plugins`). A request brings its constraint as JSON text in `ebnf` (see `specification`); `json_schema` and
 `regex` are served, too, and `ebnf` that isn't JSON is read as Lark.
 
-SGLang does the rest as for its own backends: masks are filled while the forward pass runs, drafts are checked and taken
-back, and with a reasoning parser the constraint begins after the thought.
+As with its own backends, SGLang fills masks while the forward pass runs, checks drafts and takes them back, and with a
+reasoning parser begins the constraint after the thought.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def register() -> None:
 
 
 def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None) -> BaseGrammarBackend:
-    """The backend of a server; with a reasoning parser, in SGLang's own wrapper, which leaves thoughts alone.
+    """Return the backend of a server; with a reasoning parser, in SGLang's own wrapper, which leaves thoughts alone.
 
     Raises ConstrainedError: strict thinking is asked for, or (`VocabularyError`) the tokenizer's tokens can't be read
     as bytes.
@@ -66,7 +66,7 @@ def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any
 
 
 def begin(result: Any, manager: Any, req: Any) -> None:
-    """A request has its grammar: every text is to be whole within the tokens that it may take."""
+    """Set the budget of a request that has got its grammar, so that its text is whole within its limit."""
     grammar = getattr(req.grammar, "grammar", req.grammar)  # in the wrapper for thoughts, if there is one
     if not isinstance(grammar, ConstraintGrammar):
         return

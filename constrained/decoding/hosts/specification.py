@@ -71,7 +71,7 @@ class CompiledCache:
         self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
-        """A matcher at the beginning of a request.
+        """Return a matcher at the beginning of a request.
 
         Raises ConstrainedError: as `read_specification`, or the budget is below the shortest text.
         """
@@ -82,7 +82,7 @@ class CompiledCache:
         return matcher
 
     def compiled(self, specification: Mapping | str) -> tuple[CompiledGrammar, str]:
-        """The compiled grammar, and the beginning of its text that the prompt ends with; raises as `matcher`."""
+        """Return the compiled grammar, and the beginning of its text that the prompt ends with; raises as `matcher`."""
         fields = parse(specification)
         begun = _text(fields.pop("begun", ""), "begun")
         return self._compiled(json.dumps(fields)), begun  # not sorted: the order of a schema's properties is its texts'
@@ -106,7 +106,7 @@ def check_specification(specification: Mapping | str) -> None:
 
 
 def parse(specification: Mapping | str) -> dict[str, Any]:
-    """A specification as a dictionary; text is read as JSON (vLLM's server passes no nested arguments)."""
+    """Return a specification as a dictionary; text is read as JSON (vLLM's server passes no nested arguments)."""
     try:
         text = specification if isinstance(specification, str) else json.dumps(specification)
         if len(text) > MAX_SPECIFICATION:
@@ -123,7 +123,7 @@ def parse(specification: Mapping | str) -> dict[str, Any]:
 
 
 def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
-    """The grammar of a parsed specification.
+    """Return the grammar of a parsed specification.
 
     Raises ConstrainedError: unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
     """
@@ -182,7 +182,7 @@ def _read_tools(arguments: str) -> ActionKnowledge:
 
 
 def _arguments(fields: Mapping, names: set[str]) -> dict[str, Any]:
-    """Those of the optional arguments that are given, each of its type."""
+    """Return those of the optional arguments that are given, each of its type."""
     given = {name: fields[name] for name in sorted(names & set(fields))}
     for name, value in given.items():
         if name in ("any_order", "closed"):
@@ -204,7 +204,7 @@ def _is_texts(value: Any) -> bool:
 
 
 def _json(value: Any, field: str) -> Any:
-    """A JSON value, or JSON text, which is read here: elsewhere text might name a file."""
+    """Return a JSON value, or JSON text, which is read here: elsewhere text might name a file."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -224,11 +224,11 @@ def _source(value: Any, field: str) -> str:
         shipped = ", ".join(shipped_names())
         raise ConstrainedError(f"{field}: no grammar {text!r} ships", f"give the grammar's text, or one of: {shipped}")
     _short(text, field)
-    known = {*_LARK_LIBRARY, *LIBRARIES, *(name.replace("/", ".") for name in shipped_names())}
+    importable = {*_LARK_LIBRARY, *LIBRARIES, *(name.replace("/", ".") for name in shipped_names())}
     for after in text.split("%import")[1:]:  # wherever it is: lark accepts it in several forms
         found = _IMPORTED.match(after)
         path = found[1] if found else ""
-        if path not in known and path.rpartition(".")[0] not in known:
+        if path not in importable and path.rpartition(".")[0] not in importable:
             raise ConstrainedError(f"{field}: a specification imports no files", "write the imported rules out")
     return text + "\n"  # a line break marks it as text, not a name
 

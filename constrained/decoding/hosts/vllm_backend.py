@@ -1,8 +1,8 @@
 """A structured-output backend for vLLM: constraints are compiled and followed in its engine, beside the scheduler.
 
-vLLM does the rest as for its own backends: masks are filled while the forward pass runs, drafts (speculative decoding)
-are checked and taken back, asynchronous scheduling waits for the tokens that a mask needs, and where a reasoning parser
-is configured, the constraint begins after the thought.
+As with its own backends, vLLM fills masks while the forward pass runs, checks drafts (speculative decoding) and takes
+them back, lets asynchronous scheduling wait for the tokens that a mask needs, and begins the constraint after the
+thought where a reasoning parser is configured.
 
 vLLM chooses its backends from a fixed list of names, so `install` wraps two functions of its engine, the same from
 vLLM 0.11 to 0.33: where a request's parameters become a structured output, and where its grammar is made.
@@ -76,7 +76,7 @@ class ConstraintBackend:
         )
 
     def grammar(self, request: Any) -> ConstraintGrammar:
-        """The grammar of a request.
+        """Return the grammar of a request.
 
         Raises ConstrainedError, ValueError: the request can't be served; vLLM answers it with the reason.
         """
@@ -93,13 +93,13 @@ class ConstraintBackend:
             raise
 
     def _left(self, request: Any) -> int:
-        """Tokens that the request may still take, drafts under way counted as taken."""
+        """Return how many tokens the request may still take; pending drafts count as taken."""
         longest = self.manager.vllm_config.model_config.max_model_len - request.num_prompt_tokens
         written = len(request.output_token_ids)
         return min(request.max_tokens, longest) - written - (len(request.spec_token_ids) if written else 0)
 
     def _thinks(self, request: Any) -> bool:
-        """Whether vLLM leaves a thought unconstrained first."""
+        """Return whether vLLM leaves a thought unconstrained first."""
         manager = self.manager
         if manager.reasoner_cls is not None and not manager.enable_in_reasoning:
             return True
@@ -192,7 +192,7 @@ def _at_once(make: Callable[[], ConstraintGrammar]) -> Future[ConstraintGrammar]
 
 
 def _bitmask(vllm_config: Any) -> torch.Tensor:
-    """As vLLM's backends allocate it: a row for each request, and for each token of its draft."""
+    """Allocate a mask as vLLM's backends do: a row for each request, and for each token of its draft."""
     rows = vllm_config.scheduler_config.max_num_seqs * (1 + vllm_config.num_speculative_tokens)
     return torch.full((rows, -(-vllm_config.model_config.get_vocab_size() // 32)), -1, dtype=torch.int32)
 

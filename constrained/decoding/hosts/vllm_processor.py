@@ -8,8 +8,8 @@ See `specification` for the possible constraints. Requests without one are left 
 
 There are two entry points. `vllm_backend.register` (group `vllm.general_plugins`) runs when a process of vLLM starts,
 and adds the backend to vLLM's engine. `VllmLogitsProcessor` (group `vllm.logits_processors`) processes no logits:
-vLLM shows it every request before the engine sees it, so wrong ones are refused with the reason, and all are where
-`register` could not do its work. Without it they would be unconstrained in silence.
+vLLM shows it every request before the engine, so invalid constraints are refused with the reason, and all are refused
+where `register` failed. Without it such requests would silently be unconstrained.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MISSING: list[str] = [
 
 
 def specification_of(sampling_params: Any) -> Any:
-    """The request's constraint, or None."""
+    """Return the request's constraint, or None."""
     return (getattr(sampling_params, "extra_args", None) or {}).get(KEY)
 
 
@@ -93,7 +93,7 @@ class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM
         """V2: nothing is kept on the device."""
 
     def apply(self, logits: Any, ctx: Any = None) -> Any:
-        """The logits as they are."""
+        """Return the logits as they are."""
         return logits
 
     @staticmethod

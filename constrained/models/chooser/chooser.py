@@ -95,7 +95,7 @@ class GraphChooser:
         return choice.random.choices(new, chances)[0]
 
     def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
-        """The scores (logits) of some actions, float32, shape (actions,)."""
+        """Return the scores (logits) of some actions, float32, shape (actions,)."""
         network, encoder = self._encoder(task)
         with torch.inference_mode():
             return network(collate(network.vocabulary, [encoder.encode(state, actions)]))
@@ -106,7 +106,7 @@ class GraphChooser:
         return network, Encoder(network.vocabulary, task)
 
     def _network(self, domain: Domain) -> Network | None:
-        """The network for a domain; None if there are no weights for it."""
+        """Return the network for a domain; None if there are no weights for it."""
         if self._given is None:
             return load_network(domain, self.path)
         own = self._given.vocabulary.signature.key
@@ -175,7 +175,7 @@ class SearchChooser:
         return task.states(state, way)
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
-        """The way that the network leads without entering a state twice; None if it doesn't end at the goal."""
+        """Return the way that the network leads without entering a state twice; None if it doesn't end at the goal."""
         if self._chooser.network(task.domain) is None:
             return None
         way: dict[State, GroundAction] = {}

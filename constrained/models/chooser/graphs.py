@@ -139,7 +139,7 @@ class Encoder:
         self._facts = self._add(((fact, TRUE) for fact in static), self._features, [], self._links, 0)
 
     def encode(self, state: State, actions: Sequence[GroundAction]) -> Example:
-        """A state and the actions to choose from."""
+        """Return a state and the actions to choose from."""
         features, links, everywhere = list(self._features), list(self._links), list[int]()
         facts = self._add(self._kinds(state), features, everywhere, links, self._facts)
         return Example(

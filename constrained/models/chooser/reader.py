@@ -91,7 +91,7 @@ class Reader(nn.Module):
         self.register_buffer("slots", torch.tensor(slots), persistent=False)
 
     def mean(self, ids: torch.Tensor) -> torch.Tensor:
-        """The mean of words' vectors, over the last dimension."""
+        """Return the mean of words' vectors, over the last dimension."""
         if self.training and self.dropout:
             ids = ids * (torch.rand(ids.shape) > self.dropout / 2)
         return self.embed(ids).sum(-2) / (ids > 0).sum(-1, keepdim=True).clamp(min=1)

@@ -39,7 +39,7 @@ class Signature:
 
 
 def signature(domain: Domain) -> Signature:
-    """The signature of a domain."""
+    """Return the signature of a domain."""
     occurrences = {action.name: list(_occurrences(action)) for action in domain.actions}
     used = {literal.predicate for found in occurrences.values() for _, literal, _ in found} - {"="}
     colours = {("type", name): _hash("type", name == ROOT) for name in (ROOT, *domain.types)}
@@ -69,7 +69,7 @@ def signature(domain: Domain) -> Signature:
 def _refined(
     domain: Domain, occurrences: Mapping[str, list[_Occurrence]], colours: Mapping[tuple[str, str], str]
 ) -> dict[tuple[str, str], str]:
-    """One round of colour refinement."""
+    """Return one round of colour refinement."""
     around: dict[tuple[str, str], list[str]] = {item: [] for item in colours}
     for action in domain.actions:
         here = colours["action", action.name]
@@ -117,7 +117,7 @@ def _of_condition(condition: Condition, role: str, numbers: Mapping[str, object]
 
 
 def _terms(literal: Literal, numbers: Mapping[str, object]) -> tuple[object, ...]:
-    """A literal's terms: variables by number; constants stay, for their colours."""
+    """Return a literal's terms: variables by number; constants stay, for their colours."""
     return tuple(numbers.get(term, term) for term in literal.terms)
 
 

@@ -68,7 +68,7 @@ class Words:
         return FEW + 3 * len(self.forms) + len(self.slots)
 
     def of_form(self, number: int) -> list[int]:
-        """The slots of a form, by number."""
+        """Return the slots of a form, by number."""
         return [self.slots.index(slot) for slot in _SLOT.findall(self.forms[number])]
 
     @property
@@ -77,7 +77,7 @@ class Words:
         return len(self.words) + UNKNOWN + 1
 
     def number(self, word: str) -> int:
-        """The number that stands for a word."""
+        """Return the number that stands for a word."""
         return self.words.get(word) or 1 + crc32(word.encode()) % UNKNOWN
 
     def ids(self, text: Sequence[str], length: int) -> np.ndarray:
@@ -86,20 +86,20 @@ class Words:
         return np.array(found + [0] * (length - len(found)), np.int16)
 
     def bag(self, text: Sequence[str]) -> np.ndarray:
-        """Which words a text has, float32, shape (numbers,)."""
+        """Return which words a text has, float32, shape (numbers,)."""
         bag = np.zeros(self.numbers, np.float32)
         bag[[self.number(word) for word in text]] = 1
         return bag
 
 
 def forms_of(knowledge, view: Mapping[str, Sequence[str]]) -> list[str]:
-    """The forms of the actions that are admitted when the slots have these values."""
+    """Return the forms of the actions that are admitted when the slots have these values."""
     marked = {s: [""] if list(v) == [""] else [f"<{s}>"] if v else [] for s, v in view.items()}
     return knowledge.bind_view(marked).next_actions()
 
 
 def read(text: str, numbers: Sequence[float] = ()) -> list[str]:
-    """The words of a text; a number is followed by how it compares with those of the task."""
+    """Return the words of a text; a number is followed by how it compares with those of the task."""
     found = []
     for word in _WORD.findall(text.lower()):
         if not word[-1].isdigit() or (not numbers and len(word) == 1):
@@ -206,15 +206,15 @@ class Story:
         form, *names = step = self.parse(action)
         n = len(self.steps)
         self.steps.append(step)
-        known = [self._name(name) for name in names]
-        self.done = np.concatenate([self.done, [[name.ids for name in known]]])
-        for place, name in enumerate(known):
+        entries = [self._name(name) for name in names]
+        self.done = np.concatenate([self.done, [[name.ids for name in entries]]])
+        for place, name in enumerate(entries):
             name.uses[place].append(n)
         self._pairs.setdefault((form, names[0]), []).append(n)
         self._pairs.setdefault((names[0], names[1]), []).append(n)
         references, forms = self._references, len(self.words.forms)
         references[2 : 2 * RECENT] = references[: 2 * RECENT - 2].copy()
-        references[:2] = [name.bag for name in known]
+        references[:2] = [name.bag for name in entries]
         if form >= 0:
             base = 2 * RECENT + 2 + form
             references[base], references[base + forms] = references[:2]
@@ -222,7 +222,7 @@ class Story:
         self._read_block(rest)
 
     def parse(self, action: str) -> tuple[int, str, str]:
-        """The form of an action, -1 if it is unknown, and its first and second name, "" if it has none."""
+        """Return the form of an action, -1 if it is unknown, and its first and second name, "" if it has none."""
         fitting: list[tuple[int, str, str]] = []
         for number, pattern, slots in _patterns(self.words.forms):
             if found := pattern.fullmatch(action):
@@ -233,7 +233,7 @@ class Story:
         return fitting[0] if fitting else (-1, "", "")
 
     def look(self, forms: Sequence[str], view: Mapping[str, Sequence[str]]) -> Look:
-        """What is read before an action of these forms, when the slots have these values."""
+        """Return what is read before an action of these forms, when the slots have these values."""
         words, self._view = self.words, view
         slots = {slot: number for number, slot in enumerate(words.slots) if view.get(slot)}
         members: dict[str, list[int]] = {"": []}
@@ -241,14 +241,14 @@ class Story:
             for name in view[slot]:
                 members.setdefault(name, []).append(number)
         names, now = list(members), len(self.steps)
-        known = [self._name(name) for name in names]
-        bags = np.stack([name.bag for name in known])
+        entries = [self._name(name) for name in names]
+        bags = np.stack([name.bag for name in entries])
         shared = bags @ self._references.T / np.maximum(bags.sum(1, keepdims=True), 1)
         features = np.zeros((len(names), words.features), np.float16)
         features[:, : shared.shape[1]] = shared
         at = shared.shape[1]
-        told = [name.told for name in known if name.told >= 0]
-        for i, entry in enumerate(known[1:], 1):
+        told = [name.told for name in entries if name.told >= 0]
+        for i, entry in enumerate(entries[1:], 1):
             one, two = entry.uses
             fits = 0 if not entry.condition or not self._compared else 1 if entry.condition == self._compared else -1
             features[i, at : at + 10 + JUDGED] = (
@@ -265,9 +265,10 @@ class Story:
                 since = sum(use >= self._changed for use in uses)
                 pairs[form, places[name]] = np.log1p(len(uses)), 1 / (now - uses[-1]), np.log1p(since)
         return Look(
-            names, np.stack([name.ids for name in known]), np.stack([words.ids(name.after, AFTER) for name in known]),
-            np.stack([words.ids(name.before[-BEFORE:], BEFORE) for name in known]),
-            np.stack([name.asked for name in known]), features, pairs, np.isin(words.forms, list(forms)),
+            names, np.stack([name.ids for name in entries]),
+            np.stack([words.ids(name.after, AFTER) for name in entries]),
+            np.stack([words.ids(name.before[-BEFORE:], BEFORE) for name in entries]),
+            np.stack([name.asked for name in entries]), features, pairs, np.isin(words.forms, list(forms)),
         )  # fmt: skip
 
     def second(self, look: Look, first: str) -> np.ndarray:
@@ -280,7 +281,7 @@ class Story:
         return found
 
     def repeated(self, action: str) -> int:
-        """How often an action was done since something new was last seen."""
+        """Return how often an action was done since something new was last seen."""
         key = self.parse(action)
         return sum(step == key for step in self.steps[self._changed :])
 
@@ -318,17 +319,17 @@ class Story:
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a name."""
+    """Return the words of a name."""
     return _WORD.findall(name.lower())
 
 
 @lru_cache(maxsize=8)
 def _patterns(forms: tuple[str, ...]) -> list[tuple[int, re.Pattern[str], list[str]]]:
-    """The forms by number, those with the most words of their own first, with their slots."""
+    """Return the forms by number, those with the most words of their own first, with their slots."""
     order = sorted(range(len(forms)), key=lambda number: -len(_SLOT.sub("", forms[number])))
     return [(n, re.compile(_SLOT.sub("(.+)", forms[n])), _SLOT.findall(forms[n])) for n in order]
 
 
 def blocks_of(text: str) -> list[str]:
-    """The blocks of a memory's text up to an empty line; those after the first without their first words."""
+    """Return the blocks of a memory's text up to an empty line; those after the first without their first words."""
     return _BLOCK.split(text.partition("\n\n")[0])

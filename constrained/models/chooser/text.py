@@ -44,7 +44,7 @@ class TextChooser:
 
     @staticmethod
     def fits(path: str | Path) -> bool:
-        """Whether a file holds weights of this kind."""
+        """Return whether a file holds weights of this kind."""
         try:
             with safe_open(path, "pt") as file:
                 return FORMAT in (file.metadata() or {})
@@ -87,7 +87,7 @@ class TextChooser:
         return best.get(False) or best.get(True) or choice.random.choice(choice.actions)
 
     def _whole(self, story: Story, look, form: int, at: int) -> list[str]:
-        """The actions of a form with a first name, the best first."""
+        """Return the actions of a form with a first name, the best first."""
         slots = self.reader.words.of_form(form)
         text = self.reader.words.forms[form]
         marks = [f"<{self.reader.words.slots[slot]}>" for slot in slots]
@@ -100,7 +100,7 @@ class TextChooser:
         return [text.replace(marks[0], look.names[at], 1).replace(marks[1], name, 1) for name in names[:5]]
 
     def _read(self, text: str) -> Story:
-        """The story of a text; the last one's, read on, if the text goes on where that ended."""
+        """Return the story of a text; the last one's, read on, if the text goes on where that ended."""
         blocks = blocks_of(text)
         held = self._story
         if held is None or held[0] != blocks[: len(held[0])]:
