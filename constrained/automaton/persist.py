@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
-from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from constrained.automaton.automaton import Grammar
+from constrained.automaton.json_fields import Texts, check, decoder, reference, to_bytes
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import DataError, GrammarError, LimitError, VocabularyError
 from constrained.files import write_whole
@@ -44,9 +44,6 @@ MAX_DEPTH = 500
 """Nodes within each other; no grammar that is read from text nests as deeply."""
 
 Compiled = TypeVar("Compiled")
-
-Texts = tuple[bytes, ...]
-"""Sorted texts; equal ones are one entry."""
 
 
 def save(path: str | os.PathLike, grammar: ContextFreeGrammar, vocabulary: Vocabulary) -> None:
@@ -213,29 +210,29 @@ class _Reader:
         """Return the last object."""
         for name, *values in entries:
             decoders = _FIELDS[name].values()
-            _check(len(values) == len(decoders), f"{len(values)} fields of {name}")
+            check(len(values) == len(decoders), f"{len(values)} fields of {name}")
             found = self._make(name, *[decode(self._objects, value) for decode, value in zip(decoders, values)])
             if isinstance(found, n.Node):
                 self._depths[found] = 1 + max((self._depths[child] for child in n.scoped_children(found)), default=0)
-                _check(self._depths[found] <= MAX_DEPTH, "nodes are nested too deeply")
+                check(self._depths[found] <= MAX_DEPTH, "nodes are nested too deeply")
                 self._limits.check("nodes", len(self._depths), "too many nodes in the file")
             self._objects.append(found)
-        return _reference(Grammar)(self._objects, len(self._objects) - 1)
+        return reference(Grammar)(self._objects, len(self._objects) - 1)
 
     def _make(self, name: str, *fields: Any) -> Any:
         """Make an object from its fields, each of which is of the annotated type."""
         match name, fields:
             case "texts", [texts]:
-                return self._sorted_texts(map(_bytes, texts))
+                return self._sorted_texts(map(to_bytes, texts))
             case "grammar", _:
                 return self._grammar(*fields)
             case "CharSet", [ranges]:
-                _check(all(0 <= low <= high <= MAX_CODE_POINT for low, high in ranges), "no range of characters")
+                check(all(0 <= low <= high <= MAX_CODE_POINT for low, high in ranges), "no range of characters")
                 chars = charset(ranges)
-                _check(chars, "an empty set of characters")
+                check(chars, "an empty set of characters")
                 return chars
             case "Table", [starts, classes, after, _]:
-                _check(starts and classes and after, "an empty table")
+                check(starts and classes and after, "an empty table")
                 table = Table(*fields)
                 table.check()
                 return table
@@ -248,22 +245,22 @@ class _Reader:
                 return JsonText(written, lambda: table, high)
             case "Members", [of, 0, 0, 0]:
                 members = of.start()
-                _check(members is not n.NEVER, "members that never end")
+                check(members is not n.NEVER, "members that never end")
                 return members
         made = _TYPES[name](*fields)
         match made:
             case n.Literal(data):
-                _check(data, "an empty literal")
+                check(data, "an empty literal")
             case n.Repeat(_, low, high):
                 self._check_counts(low, high)
             case n.Except(_, values):
-                _check(all(map(bytes.isascii, values)), "texts beyond ASCII")
+                check(all(map(bytes.isascii, values)), "texts beyond ASCII")
             case n.Scoped(_, values):
                 inner = [value for value in values.values() if isinstance(value, n.Node)]
-                _check(all(isinstance(value, n.Scoped) for value in inner), "a scope's value is no scope")
+                check(all(isinstance(value, n.Scoped) for value in inner), "a scope's value is no scope")
             case Names():
                 self._check_counts(made.low, made.high)
-                _check(_is_consistent(made), "not the members of an object")
+                check(_is_consistent(made), "not the members of an object")
             case Members():
                 raise ValueError("members after others")
         return made
@@ -273,7 +270,7 @@ class _Reader:
         for rule in rules:
             _check_names(rule.body, set(rule.params), by_name, set(slots))
         _check_names(start, set(), by_name, set(slots))
-        _check(bindings.keys() <= set(slots), "a value for a slot that doesn't exist")
+        check(bindings.keys() <= set(slots), "a value for a slot that doesn't exist")
         values: dict[str, Any] = {}
         orders: dict[str, Any] = {}
         for name, bound in bindings.items():
@@ -288,29 +285,20 @@ class _Reader:
     def _split(self, bound: Texts | InOrder | Grammar) -> tuple[Texts | Grammar, Texts]:
         """Return what a slot is bound to, and its texts in order."""
         if isinstance(bound, InOrder):
-            order = tuple(map(_bytes, bound.texts))
+            order = tuple(map(to_bytes, bound.texts))
             return self._sorted_texts(sorted(order)), order
         return bound, () if isinstance(bound, Grammar) else bound
 
     def _sorted_texts(self, texts: Iterable[bytes]) -> Texts:
         values = tuple(texts)
         self._limits.check("values", len(values), "too many texts in a list of the file")
-        _check(values and all(a < b for a, b in pairwise(values)), "no texts, or texts out of order")
+        check(values and all(a < b for a, b in pairwise(values)), "no texts, or texts out of order")
         return values
 
     def _check_counts(self, low: int, high: int | None) -> None:
         """Raise ValueError unless they can be the bounds of a repeat."""
-        _check(low >= 0 and (high is None or high >= max(low, 1)), f"a repeat of {low} to {high}")
+        check(low >= 0 and (high is None or high >= max(low, 1)), f"a repeat of {low} to {high}")
         self._limits.check("repeat", max(low, high or 0), "a repeat in the file")
-
-
-def _check(fine: Any, complaint: str) -> None:
-    if not fine:
-        raise ValueError(complaint)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("latin-1")
 
 
 def _is_consistent(names: Names) -> bool:
@@ -350,67 +338,6 @@ def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots
 
 # Types and their fields
 
-Decoder = Callable[[list, Any], Any]
-"""Takes the objects read so far and a field as JSON; returns the field, or raises ValueError for another type."""
-
-
-def _decoder(kind: Any) -> Decoder:
-    """Return the decoder of fields of a type."""
-    origin, args = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return _union(args)
-    if origin in (dict, Mapping):
-        key, value = map(_decoder, args)
-        return lambda objects, data: {key(objects, k): value(objects, v) for k, v in _typed(list, data)}
-    if _json_type(kind) is list:
-        items = [_decoder(arg) for arg in args if arg is not Ellipsis]
-        if len(items) < len(args):
-            return lambda objects, data: tuple([items[0](objects, part) for part in _typed(list, data)])
-        return lambda objects, data: tuple([item(objects, part) for item, part in zip(items, data, strict=True)])
-    if kind is bytes:
-        return lambda objects, data: _bytes(_typed(str, data))
-    return _reference(kind) if _json_type(kind) is None else lambda objects, data: _typed(kind, data)
-
-
-def _union(kinds: Iterable[Any]) -> Decoder:
-    """Return the decoder of fields of one of several types, each of which JSON writes in another way."""
-    decoders = {_json_type(kind): _decoder(kind) for kind in kinds}
-    if None in decoders:
-        decoders[int] = _reference(*(kind for kind in kinds if _json_type(kind) is None))
-
-    def decode(objects: list, data: Any) -> Any:
-        _check(type(data) in decoders, f"{data!r} in a field")
-        return decoders[type(data)](objects, data)
-
-    return decode
-
-
-def _json_type(kind: Any) -> type | None:
-    """Return the type of the JSON values that fields of a type become; None for objects, which become an index."""
-    if kind in (int, str, bool, NoneType):
-        return kind
-    if kind is bytes:
-        return str
-    return list if get_origin(kind) in (dict, Mapping, tuple) and kind != Texts else None
-
-
-def _reference(*kinds: Any) -> Decoder:
-    """Return the decoder of references to objects of some types."""
-    types = tuple(tuple if kind == Texts else kind for kind in kinds)
-
-    def decode(objects: list, index: Any) -> Any:
-        found = objects[index] if type(index) is int and 0 <= index < len(objects) else None
-        _check(isinstance(found, types), f"no such object among {len(objects)}: {index!r}")
-        return found
-
-    return decode
-
-
-def _typed(kind: type, data: Any) -> Any:
-    _check(type(data) is kind, f"{data!r} in a field")
-    return data
-
-
 _LEAVES = (n.Literal, n.Chars, n.Choices, n.Except, n.Var, n.Slot)
 _INNER = (n.Seq, n.Alt, n.Repeat, n.Call, n.Related, n.Scoped, Names, Members)
 _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*_LEAVES, *_INNER, n.Rule, CharSet, Table, InOrder)}
@@ -430,7 +357,7 @@ _HINTS: dict[str, dict[str, Any]] = {
 }
 
 _FIELDS = {
-    name: {field: _decoder(kind) for field, kind in hints.items() if field not in ("return", "span", "joined")}
+    name: {field: decoder(kind) for field, kind in hints.items() if field not in ("return", "span", "joined")}
     for name, hints in _HINTS.items()
 }
 """Name of a type -> its fields, each with its decoder."""
