@@ -76,7 +76,7 @@ class ChildError(ConstrainedError):
 
 
 class Subprocess:
-    """A running child process with pipes to its input and output; what it writes to standard error is kept.
+    """A running child process with pipes to its input and output; its standard error is kept in a file.
 
     It is killed when this object is closed or collected, and when this process exits.
 
@@ -152,7 +152,7 @@ class Subprocess:
         return line[:-1]
 
     def died(self, seconds: float = 1.0) -> bool:
-        """Return whether it is over, after waiting up to `seconds` for that."""
+        """Wait up to `seconds` for its end; return whether it has ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -276,7 +276,7 @@ def serve(handle: Callable[[Any, Send], None]) -> None:
     `handle`: sends the messages of the answer. What it raises is sent to the parent.
     """
     output, lock = os.fdopen(os.dup(1), "w", encoding="utf-8"), threading.Lock()
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with answers
 
     def send(kind: str, data: Any = None) -> None:
         with lock:

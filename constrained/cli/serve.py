@@ -116,7 +116,7 @@ def add_serve(commands) -> None:
     parser = commands.add_parser(
         "serve",
         help="serve a model as OpenAI's API does; its tool calls obey the knowledge",
-        description="Serve a model on this machine as OpenAI's chat completions, for any client of theirs. A tool call "
+        description="Serve a model on this machine as OpenAI's chat completions, for any OpenAI client. A tool call "
         "always fits the schema of a tool of the request. With --knowledge it also obeys the rules of that file: the "
         "order of calls, and the conditions on what the conversation's results have told.",
         epilog="example: constrained serve --model Qwen/Qwen2.5-1.5B-Instruct --knowledge shop.lark",

@@ -117,4 +117,4 @@ class Shortest:
 
 
 CHOOSERS: dict[str, type] = {kind.name: kind for kind in (Uniform, Shortest)}
-"""Name, as it is given in a model's place -> the chooser."""
+"""Name, given instead of a model -> the chooser."""

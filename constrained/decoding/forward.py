@@ -169,7 +169,7 @@ class NeededLogits:
     """The logits that a sampler needs."""
 
     allowed_only: bool = False  # only those of allowed tokens
-    best: int = 0  # of those, only so many of the largest; 0: all
+    best: int = 0  # only this number of the largest of those; 0: all
     temperature: float | None = None  # or one, drawn by softmax at this temperature
     generator: torch.Generator | None = None  # with its random numbers
 

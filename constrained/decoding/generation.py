@@ -105,7 +105,7 @@ def generate_batch(
     temperature, top_k, top_p
         As for `generate`, for all texts.
     rows : int
-        At most so many at a time.
+        Most texts at a time.
     cache : PrefixCache, optional
         Keys and values of the last text that was decoded by itself. Rows decoded side by side don't use it: the steps
         of an agent share too little of their prompts for it to pay.
@@ -159,7 +159,7 @@ def generate_joining(
     ended : callable
         Called with each text when it ends. If the text failed, its ``text.error`` is the exception; others go on.
     rows : int
-        At most so many at a time.
+        Most texts at a time.
     """
     writing: dict[Text, Writing] = {}
     held: deque[Writing] = deque()

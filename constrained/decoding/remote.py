@@ -39,7 +39,7 @@ MAX_TOLD = 300
 """Characters of a server's error that are passed on."""
 
 PROBE = ("marmalade 7", "wheelbarrow 12")
-"""Two texts that no model writes by itself: a server that writes one when asked to obeys what it was sent."""
+"""Two texts that no model writes by itself: a server that writes one of them obeys the constraint."""
 
 
 Body = dict[str, Any]
@@ -146,7 +146,7 @@ class RemoteModel:
         self._model, self._enforce, self._side_by_side = model, enforce, side_by_side
         self._key = api_key or os.environ.get("OPENAI_API_KEY") or ""
         if not (self._key.isascii() and self._key.isprintable()):
-            raise ModelError("the key has characters that can't be sent", "see that it was copied whole, in one line")
+            raise ModelError("the key has characters that can't be sent", "copy it again, as one line")
         self._client = openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=self._key or "none",
@@ -365,7 +365,7 @@ def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> st
 
 
 def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:
-    """Return what a model is told about an answer that is not admitted."""
+    """Return the message to a model about an answer that is not admitted."""
     shown = repr(answer if len(answer) <= 200 else f"{answer[:200]}...")
     wrong = f"{shown} was cut off, as it got too long." if cut_off else f"{shown} is not possible now."
     if listed is None:

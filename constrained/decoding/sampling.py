@@ -15,7 +15,7 @@ from constrained.decoding.request import Forbidden, Token
 from constrained.errors import ConstrainedError, ModelError
 
 NARROW = 256
-"""Up to so many allowed tokens, their logits are gathered by id; above, the whole row is masked."""
+"""Most allowed tokens whose logits are gathered by id; with more, the whole row is masked."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Sampler:
     ----------
     temperature : float
     top_k : int, optional
-        Keep only so many of the most probable allowed tokens.
+        Keep only this number of the most probable allowed tokens.
     top_p : float, optional
         Keep the fewest most probable allowed tokens whose probabilities sum to at least this (nucleus sampling:
         Holtzman et al. 2020, section 3.1).

@@ -86,7 +86,7 @@ def add_adapter(
     model = copy.deepcopy(base.model, {id(weight): weight for weight in shared})
     # PEFT warns where this differs from the model's name; whether the weights fit is checked below.
     config.base_model_name_or_path, tuned_from = None, config.base_model_name_or_path
-    hint = f"{tuned_from or 'another model'} is what it was tuned from"
+    hint = f"it was tuned from {tuned_from or 'another model'}"
     with readable_failure(f"{what} doesn't fit {base.name}", hint), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of names that PEFT still uses, and transformers won't
         wrapped = get_peft_model(model, config, autocast_adapter_dtype=to_tune)

@@ -92,7 +92,7 @@ def error_response(message: str, status: int) -> Response:
 
 
 async def json_body(request: Request, most: int) -> Any:
-    """Return the JSON of a request of at most so many bytes.
+    """Return the JSON of a request with a limit of bytes.
 
     Raises HTTPException: it has more (413), isn't declared as JSON (415), or isn't JSON (400).
     """
@@ -110,7 +110,7 @@ async def json_body(request: Request, most: int) -> Any:
 
 
 def listen(ports: Iterable[int]) -> socket.socket:
-    """Listen at the first free one of `ports`; 0 stands for any free port.
+    """Listen on the first free port of `ports`; 0 means any free port.
 
     Raises ConstrainedError: none of them is free.
     """

@@ -52,7 +52,7 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
     tasks : iterable of str
         Names, or patterns with ``*`` and ``?``; none: all.
     most : int, optional
-        Only the first so many tasks of the file.
+        Only this number of tasks, the first in the file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The generation loop on the device: masks, choice and state stay there, and no token is waited for.
+"""The generation loop on the device: masks, choice and state stay there, and the host never waits for a token.
 
 Only the device knows the chosen tokens, so the host runs ahead and the device is never idle. The loop learns a few
 passes late that all texts have ended. A pass reads as many columns as cost nothing: a row's chosen token, and the
@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 KEPT = 4
-"""Buffers, each with its cache and its graph, that are kept for later calls of one model: those used last."""
+"""Buffers with their caches and graphs that are kept for later calls of one model; those used last."""
 
 WARM_UP = 3
-"""Runs before the capture, in which kernels are compiled and libraries make their buffers."""
+"""Runs before the capture, for compiling kernels and allocating libraries' buffers."""
 
 _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[tuple, _Buffers]] = weakref.WeakKeyDictionary()
 
@@ -48,7 +48,7 @@ class Prompt:
 
 
 class Written(NamedTuple):
-    """What `decode_on_device` returns."""
+    """Result of `decode_on_device`."""
 
     tokens: torch.Tensor  # int64 [rows, max_steps], with the padding after each end
     # int64 [rows]: tokens of each row, the end-of-text token included, which may be one more than fit
@@ -86,7 +86,7 @@ def decode_on_device(
 
     def run(forward: RaggedForward) -> Written:
         kept = _KEPT.setdefault(model, OrderedDict())
-        # Taken out: no other thread writes into it meanwhile, and after an error nobody does.
+        # Taken out, so that no other thread uses it meanwhile, and it isn't kept after an error.
         buffers = kept.pop(key, None) if static else None
         if buffers is None:
             buffers = _Buffers(tables, grammars, room, choice, pad, measure, forward.cache)
@@ -103,7 +103,7 @@ def decode_on_device(
 
     try:
         return run(copy.copy(forward))
-    except torch.OutOfMemoryError:  # perhaps for want of what is kept
+    except torch.OutOfMemoryError:  # perhaps the kept buffers take the memory
         _KEPT.pop(model, None)
     return run(forward)
 
@@ -157,7 +157,7 @@ class _Buffers:
             tensor.zero_()
 
     def run(self, forward: RaggedForward, max_steps: int) -> int:
-        """Write the texts; the number of passes."""
+        """Write the texts; return the number of passes."""
         reach = max(len(text.ids) for text in forward.texts)
         end = reach + max_steps
 
@@ -187,7 +187,7 @@ class _Buffers:
         return Written(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
 
     def write(self, logits: torch.Tensor) -> None:
-        """Choose a token in each row, add what is forced, and set what is read next.
+        """Choose a token in each row, add forced text, and set the next input.
 
         A row in the middle of forced text isn't asked.
         """
@@ -216,7 +216,7 @@ class _Buffers:
 
 
 def _rounded(tokens: int) -> int:
-    """Return a capacity for the cache that prompts of other lengths have, too: at most a quarter more."""
+    """Round the cache's capacity up, by at most a quarter, so that prompts of other lengths share it."""
     step = 1 << max(0, tokens.bit_length() - 3)
     return -(-tokens // step) * step
 
@@ -227,7 +227,7 @@ def _traits(model: nn.Module) -> tuple:
     out: list[Any] = [(w.data_ptr(), w.dtype, w.shape) for w in chain(model.parameters(), model.buffers())]
     for module in model.modules():
         for name, value in vars(module).items():
-            if module is model and name.startswith("_"):  # there `generate` keeps notes of its own
+            if module is model and name.startswith("_"):  # attributes that `generate` sets
                 continue
             if isinstance(value, plain) or (isinstance(value, list) and all(isinstance(item, plain) for item in value)):
                 out.append(str(value))

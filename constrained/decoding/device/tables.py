@@ -65,8 +65,7 @@ class DeviceTables:
     horizon : torch.Tensor, shape [states]
         From this many tokens left on, a budget rules nothing out.
     run_ids, run_after : torch.Tensor, shape [states, RUN]
-        The forced run: tokens of text that must come next, which the model needn't be asked for, and the states after
-        each of them.
+        The forced run: tokens that must come next, for which the model isn't asked, and the state after each of them.
     run_length : torch.Tensor, shape [states]
         Tokens of the forced run.
     longest_list, longest_run : int

@@ -28,7 +28,7 @@ from constrained.decoding.hosts.hf_processor import not_allowed
 from constrained.errors import ConstrainedError
 
 MAX_FOLLOWED = 8192
-"""Requests whose matchers are kept; tokens of others are read again from their beginning."""
+"""Most requests whose matchers are kept; the tokens of others are read again from their beginning."""
 
 _WARMUP = "__warmup_"  # begins transformers' names of the requests with which it captures graphs
 
@@ -61,7 +61,7 @@ class Constraint:
         self.matcher(max_new_tokens)
 
     def matcher(self, max_new_tokens: int | None) -> Matcher:
-        """Return a matcher for a request of at most so many tokens."""
+        """Return a matcher for a request with a limit of tokens."""
         limits = [limit for limit in (max_new_tokens, self.max_new_tokens) if limit is not None]
         matcher = self._start.copy()
         matcher.set_budget(min(limits, default=None))

@@ -72,8 +72,8 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
 class WholeGenerator(SteerableGenerator):
     """An Outlines generator that cuts no text silently.
 
-    The model ends at its own limit (20 tokens in transformers, 16 in llama.cpp, where none is given), of which a
-    processor knows nothing unless `max_new_tokens` told it. A text that was cut there raises ConstrainedError.
+    The model ends at its own limit (by default 20 tokens in transformers, 16 in llama.cpp), which a processor only
+    knows by `max_new_tokens`. A text that was cut there raises ConstrainedError.
     """
 
     def __call__(self, prompt: Any, **options: Any) -> Any:

@@ -23,17 +23,17 @@ from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import MAX_STATES, find_plan
 
 MAX_AHEAD, AHEAD = 200, 5
-"""Actions that `SearchChooser` tries in the simulator before it searches: at most; for each part of a larger goal."""
+"""Most actions that `SearchChooser` simulates before it searches, for each part of a larger goal."""
 
 REPEATED = 1.0
-"""By how much an action's score (a logit) falls each time that it is done."""
+"""Subtracted from an action's score (a logit) each time that the action is done."""
 
 _KEPT = 64
-"""Domains whose networks, and tasks whose encoders and plans, are kept."""
+"""How many domains' networks, and tasks' encoders and plans, are kept."""
 
 
 class GraphChooser:
-    """Chooses the action with the highest score; it reads the facts that hold and the goal's facts, nothing else.
+    """Chooses the action with the highest score, from the facts that hold and the goal's facts alone.
 
     An action that leads back to a state where an action was done before is taken only if all do.
 
@@ -66,7 +66,7 @@ class GraphChooser:
         self._encoder = lru_cache(_KEPT)(self._make_encoder)
 
     def choose(self, choice: Choice) -> str:
-        """Return the best of the actions, or at a temperature a likely one; or the one that ends the plan.
+        """Return the best action (with a temperature, a likely one), or the one that ends the plan.
 
         Raises
         ------
@@ -115,18 +115,18 @@ class GraphChooser:
 
 @dataclass
 class _Plan:
-    """What a search found out about a task: what to do in which state; whether it came to its limit."""
+    """Results of the searches in a task: the action for each state, and whether a limit was reached."""
 
     actions: dict[State, GroundAction] = field(default_factory=dict)
     given_up: bool = False
 
 
 class SearchChooser:
-    """Looks ahead in the task's own simulator: follows the network while no state comes twice, else searches.
+    """Looks ahead in the task's simulator: follows the network until a state recurs, then searches.
 
-    It serves any domain with facts: without weights it searches greedily by relaxed plans
-    (`constrained.planning.search`). Where the goal is out of reach by what is known, it takes what may be for true, and
-    plans anew once it turns out not to be. It is a planner, and tables show it as one.
+    It works in any domain with facts: without weights it searches greedily by relaxed plans
+    (`constrained.planning.search`). If the goal can't be reached by the known facts, it assumes that facts that may
+    hold do, and plans again when one turns out not to. It is a planner, and tables show it as one.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class SearchChooser:
         held = self._plan(task)
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
         state = facts.state
-        if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach, unless what may be is so
+        if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach by the known facts
             state = state.changed(added=facts.optimistic)
         if held.actions.get(state) not in meant and task.goal is not None and not held.given_up:
             ahead = self._ahead(task, state)
@@ -166,7 +166,7 @@ class SearchChooser:
         return meant.get(held.actions.get(state)) or choice.random.choice(choice.actions)
 
     def _search(self, held: _Plan, task: Task, state: State) -> dict[State, GroundAction]:
-        """State -> what to do there, on a way to the goal, or else towards it."""
+        """Return state -> action on a path to the goal, or, if there is none, towards it."""
         way, found = find_plan(task, state)
         if not found:
             none = f"no plan was found among the first {MAX_STATES:,} states"
@@ -175,7 +175,7 @@ class SearchChooser:
         return task.states(state, way)
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
-        """Return the way that the network leads without entering a state twice; None if it doesn't end at the goal."""
+        """Follow the network without entering a state twice; return the path, or None if it misses the goal."""
         if self._chooser.network(task.domain) is None:
             return None
         way: dict[State, GroundAction] = {}

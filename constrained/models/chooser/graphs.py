@@ -1,10 +1,10 @@
 """Facts, goal and actions of a planning state as arrays, for `network`.
 
 Objects are the nodes. A predicate of two or more arguments links them; those of one argument, types and constants are
-features of nodes, those without arguments features of all nodes. A fact that can change has three kinds: it is true, it
-is wanted (part of the goal, and false), or it is had (part of the goal, and true). Of an action, its objects are read,
-and which goal facts its plain effects would make true or false. No name is read: predicates, types and actions are
-numbered by the domain's signature, and objects not at all.
+features of nodes, those without arguments features of all nodes. A fact that can change has three kinds: true, wanted
+(in the goal, and false) or had (in the goal, and true). An action is represented by its objects, and by the goal facts
+that its plain effects would make true or false. Names are not used: predicates, types and actions are numbered by the
+domain's signature, and objects have no number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRUE, WANTED, HAD = range(3)
 
 
 class Vocabulary:
-    """What the nodes, links and actions of a domain's graphs are numbered by.
+    """Numbers for the nodes, links and actions of a domain's graphs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Vocabulary:
     ----------
     signature : Signature
     features : dict of tuple to int
-        Of nodes: types, constants, and kinds of facts with one argument or none.
+        Features of nodes: types, constants, and kinds of facts with one argument or none.
     links : dict of (str, int) to int
         Predicate of two or more arguments and kind -> number.
     slots : list of int
@@ -110,7 +110,7 @@ class Example:
 
 
 class Encoder:
-    """Makes examples of one task's states; what never changes is read once.
+    """Makes examples of one task's states; the parts that never change are computed once.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Encoder:
         )
 
     def _kinds(self, state: State) -> Iterator[tuple[Fact, int]]:
-        """Facts with their kinds, sorted: sums of floats depend on the order, and that of sets differs between runs."""
+        """Return facts with their kinds, sorted, as sums of floats depend on the order, and sets have none."""
         for name in self._changing:
             for fact in sorted(state.of(name)):
                 yield fact, TRUE
@@ -210,7 +210,7 @@ class Encoder:
 
 
 def goal_facts(goal: Condition | None) -> Iterator[Fact]:
-    """The facts that a goal's conjunction asks for; its other parts (a quantifier, a disjunction) can't be read so."""
+    """Return the facts in a goal's conjunction; its quantifiers and disjunctions are ignored."""
     match goal:
         case Literal(predicate, terms, True) if not any(term.startswith("?") for term in terms):
             yield predicate, *terms

@@ -1,10 +1,10 @@
 """A small graph network that scores a state's actions: messages along facts, the same weights for all objects.
 
-In each round, every fact takes in what its objects know, by its kind and their places in it, and tells each of them;
-an object keeps the largest of what it is told (as in Ståhlberg, Bonet and Geffner, "Learning general optimal policies
-with graph neural networks", 2022, who score states instead). An action's score comes from its objects, from the largest
-of all objects' features, and from the goal facts that it would make true or false. Rounds share their weights, so
-their number can be raised for larger problems.
+In each round, every fact combines its objects' features, by its kind and their places in it, and sends each of them a
+message; an object keeps the largest of its messages (as in Ståhlberg, Bonet and Geffner, "Learning general optimal
+policies with graph neural networks", 2022, who score states instead). An action's score comes from its objects, from the
+largest of all objects' features, and from the goal facts that it would make true or false. Rounds share their weights,
+so their number can be raised for larger problems.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEWEST_ROUNDS, MOST_ROUNDS = 10, 32
 
 @dataclass
 class Batch:
-    """Examples side by side, as one graph.
+    """Several examples as one graph.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Batch:
 
 
 def collate(vocabulary: Vocabulary, examples: Sequence[Example]) -> Batch:
-    """Put examples of one domain side by side."""
+    """Join examples of one domain to a batch."""
     sizes = [example.nodes for example in examples]
     nodes = np.cumsum([0, *sizes])
     facts = np.cumsum([0, *(example.facts for example in examples)])

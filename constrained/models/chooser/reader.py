@@ -1,9 +1,9 @@
 """The network of a text chooser: it scores forms of actions with the names that they may use.
 
-A recurrent network reads what was done and what came of it; attention looks up the task; every name is read by itself,
-with its features (`constrained.models.chooser.story`). The score of a form with a name is a product of what the form
-looks for and what the name is: a pointer network (Vinyals et al., 2015) over what is admitted, in which actions are
-scored against what was read as in He et al., "Deep reinforcement learning with a natural language action space" (2016).
+A recurrent network reads the actions and their results; attention looks up the task; every name is read by itself,
+with its features (`constrained.models.chooser.story`). The score of a form with a name is the product of a query of the
+form and a key of the name: a pointer network (Vinyals et al., 2015) over the admitted actions, which are scored against
+the text as in He et al., "Deep reinforcement learning with a natural language action space" (2016).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from torch.nn import functional as F
 from constrained.models.chooser.story import BLOCK, JUDGED, NAME, PAIRS, TASK, Look, Story, Words
 
 JUDGES = 16
-"""Width of the products that decide between names by what the task says of them."""
+"""Width of the products that choose between names by the task's words."""
 LATELY = 4
-"""Blocks that are read for such a decision."""
+"""Blocks that are read for such a choice."""
 
 
 @dataclass
 class Moment:
-    """One choice: after how many steps of which story, what is read, and the answer if it is known.
+    """One choice: its story and step, the input, and the answer if it is known.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Reader(nn.Module):
         return self.embed(ids).sum(-2) / (ids > 0).sum(-1, keepdim=True).clamp(min=1)
 
     def forward(self, stories: Sequence[Story], moments: Sequence[Moment]) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Score what is admitted.
+        """Score the admitted actions.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class Reader(nn.Module):
         whole = self.mean(task)[at[:, 0]]
         state = self.state(torch.cat([now, last, whole, asked, top, middle], -1))
         slots = len(self.words.slots)
-        # What the task asks for is decided apart, by products that need not be learnt through the layers above.
+        # The task's request has products of its own, which needn't be learned through the layers above.
         facts = features[:, -slots - JUDGED : -slots]
         shown = padded(parts[1], -1e4).amax(1)
         asking = self.judge_of(torch.cat([whole, lately, shown, now], -1))[rows] * self.judge_on(parts[3])
@@ -177,7 +177,7 @@ class Reader(nn.Module):
         return scores, second.masked_fill(~fits, -torch.inf)
 
     def _heard(self, stories: Sequence[Story], task: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What was read after each block, of `width`, and each block by itself; shape (stories, blocks, features)."""
+        """Return the state after each block, and each block by itself; shape (stories, blocks, features)."""
         longest = max(len(story.blocks) for story in stories)
         blocks = np.zeros((len(stories), longest, BLOCK), np.int16)
         names = np.zeros((len(stories), longest, 2, NAME), np.int16)

@@ -1,9 +1,9 @@
 """The structure of a planning domain without its names.
 
-Two domains that differ in words alone, such as blocksworld and "mystery" blocksworld, have the same signature, and what
-was learned in one serves the other. Types, predicates, constants and actions are told apart by where they occur in the
-actions, by colour refinement (Weisfeiler and Leman, 1968): each gets a colour made of the colours of what it occurs
-with, until no more are told apart.
+Two domains that differ only in words, such as blocksworld and "mystery" blocksworld, have the same signature, so
+weights trained in one work in the other. Types, predicates, constants and actions are distinguished by their
+occurrences in actions, by colour refinement (Weisfeiler and Leman, 1968): each gets a new colour from the colours of
+its neighbours, until the number of colours stays the same.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _Occurrence = tuple[str, Literal, tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Signature:
-    """A domain's structure, and its names in an order that the structure gives.
+    """A domain's structure, and its names in an order given by the structure.
 
-    Names that no action tells apart are in the order of the file. What no action mentions is left out.
+    Names that actions don't distinguish are in the order of the file. Names that no action mentions are left out.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def _refined(
 
 
 def _occurrences(action: Action) -> Iterator[_Occurrence]:
-    """Every literal of an action with its role: where it stands, not what it is called."""
+    """Yield every literal of an action with its role: its position in the action, not its name."""
     numbers: dict[str, object] = {p.name: n for n, p in enumerate(action.parameters)}
     yield from _of_condition(action.precondition, "needs", numbers)
     for effect in action.effects:

@@ -1,7 +1,7 @@
-"""What a text chooser sees: the episode as words, and each name that an action may use with where it was last shown.
+"""The input of a text chooser: the episode as words, and the names that actions may use, with their last context.
 
-The text is a memory's: the task, then blocks that begin with "Action N: ACTION" and go on with what was answered and
-seen. Nothing here knows a domain: a name is compared by its words with the task, the last actions and their answers.
+The text is a memory's: the task, then blocks that begin with "Action N: ACTION" and go on with the answer and the view.
+No domain is built in: the words of a name are compared with the task, the last actions and their answers.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ NAME, AFTER, BEFORE, ASKED, BLOCK, TASK = 8, 6, 6, 18, 48, 112
 """Words that are read of a name, after and before the place where it was last shown, before it in the task, of a block
 and of the task."""
 JUDGED = 5
-"""Features of a name that say what was measured of it, and whether the task's condition for it holds."""
+"""Features of a name about its measurement, and whether the task's condition for it holds."""
 FEW = 2 * RECENT + 12 + JUDGED
 """Features of a name apart from its slots, and from its comparisons with the last action of each form."""
 NEAR = 9
-"""Words before a name in the task that say when it is meant."""
+"""Words before a name in the task that are a condition."""
 COMPARED = {">0": "above", "<0": "below"}
-"""How a number that was read compares with the task's first, and the task's word for it."""
+"""Comparison of a number with the task's first number -> the task's word for it."""
 MEANT = 0.7
-"""Share of a name's words with which a number is taken for its own."""
+"""Share of a name's words that must stand beside a number for the number to belong to the name."""
 UNKNOWN = 8
-"""Numbers of words that aren't known, told apart by their spelling."""
+"""Numbers for unknown words, assigned by their spelling."""
 PAIRS = 3
 """Features of a form with its first name, and of the second name with the first."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """What a network knows: words, forms of actions, slots.
+    """The vocabulary of a network: words, forms of actions, slots.
 
     Attributes
     ----------
@@ -73,15 +73,15 @@ class Words:
 
     @property
     def numbers(self) -> int:
-        """How many numbers stand for words."""
+        """How many numbers there are for words."""
         return len(self.words) + UNKNOWN + 1
 
     def number(self, word: str) -> int:
-        """Return the number that stands for a word."""
+        """Return the number of a word."""
         return self.words.get(word) or 1 + crc32(word.encode()) % UNKNOWN
 
     def ids(self, text: Sequence[str], length: int) -> np.ndarray:
-        """Words as numbers, int16, shape (length,)."""
+        """Return words as numbers, int16, shape (length,)."""
         found = [self.number(word) for word in text[:length]]
         return np.array(found + [0] * (length - len(found)), np.int16)
 
@@ -112,7 +112,7 @@ def read(text: str, numbers: Sequence[float] = ()) -> list[str]:
 
 @dataclass
 class Look:
-    """What a network reads before an action.
+    """The input of a network before an action.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Look:
 
 
 class _Name:
-    """A name: its words, what the task says before it, its uses by place, and where it was last shown best."""
+    """A name: its words, the task's words before it, its uses by place, and its best recent context."""
 
     def __init__(self, name: str, words: Words, task: list[str]):
         own, text = name_words(name), f" {' '.join(task)} "
@@ -160,7 +160,7 @@ class _Name:
         self.after: list[str] = []
 
     def match(self, segments: Sequence[tuple[int, list[str], list[str], list[str], float]]) -> None:
-        """Look for the name in what was shown."""
+        """Look for the name in a block."""
         for block, part, before, after, told in segments:
             share = len(self.own.intersection(part)) / len(self.own) if self.own else 0
             if share and share >= self.share:
@@ -201,7 +201,7 @@ class Story:
         self._read_block(rest)
 
     def update(self, text: str) -> None:
-        """Take in a block without its first words: the action, and what came of it."""
+        """Read a block without its first words: an action and its result."""
         action, _, rest = text.partition("\n")
         form, *names = step = self.parse(action)
         n = len(self.steps)
@@ -233,7 +233,7 @@ class Story:
         return fitting[0] if fitting else (-1, "", "")
 
     def look(self, forms: Sequence[str], view: Mapping[str, Sequence[str]]) -> Look:
-        """Return what is read before an action of these forms, when the slots have these values."""
+        """Return the input before an action of these forms, with these values of the slots."""
         words, self._view = self.words, view
         slots = {slot: number for number, slot in enumerate(words.slots) if view.get(slot)}
         members: dict[str, list[int]] = {"": []}
@@ -272,7 +272,7 @@ class Story:
         )  # fmt: skip
 
     def second(self, look: Look, first: str) -> np.ndarray:
-        """Features of each name as the second, float16, shape (names, PAIRS)."""
+        """Return the features of each name as the second one, float16, shape (names, PAIRS)."""
         bag, now = self._name(first).bag, len(self.steps)
         found = np.zeros((len(look.names), PAIRS), np.float16)
         for i, name in enumerate(look.names[1:], 1):

@@ -1,4 +1,4 @@
-"""`TextChooser` chooses by what is told in words: for worlds whose facts don't say what is possible: ScienceWorld."""
+"""`TextChooser` chooses actions from text, for worlds without known facts (ScienceWorld)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FORMAT = "constrained text chooser 2"
 """The entry of the file's metadata that holds everything but the weights."""
 
 TRIED = 150
-"""Forms with a first name that are tried, the best first, until one is admitted that wasn't repeated too often."""
+"""Most pairs of a form and a first name that are tried for one that is admitted and not repeated too often."""
 
 
 class TextChooser:
     """Chooses the form of an action, its first name and its second by their scores, greedily.
 
-    It reads the memory's text, and the values of the slots. An action that was repeated, with nothing new to see, more
-    often than any of its form was in training is taken only if all were.
+    It reads the memory's text and the values of the slots. An action that was repeated without anything new to see,
+    more often than any action of its form in training, is chosen only if all admitted actions were.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class TextChooser:
         return [text.replace(marks[0], look.names[at], 1).replace(marks[1], name, 1) for name in names[:5]]
 
     def _read(self, text: str) -> Story:
-        """Return the story of a text; the last one's, read on, if the text goes on where that ended."""
+        """Return the story of a text, which continues the last one's if the text does."""
         blocks = blocks_of(text)
         held = self._story
         if held is None or held[0] != blocks[: len(held[0])]:

@@ -25,7 +25,7 @@ FORMAT = "constrained chooser 1"
 """The entry of the file's metadata that holds the widths by domain."""
 
 MAX_BYTES = 100 << 20
-"""Of a file of weights; the embedded one has under 10 MB."""
+"""Most bytes of a file of weights; the embedded one has under 10 MB."""
 
 
 Weights = Mapping[str, tuple[int, Mapping[str, torch.Tensor]]]
@@ -33,7 +33,7 @@ Weights = Mapping[str, tuple[int, Mapping[str, torch.Tensor]]]
 
 
 def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, torch.Tensor]]:
-    """Read what the metadata of a file say under a name, as JSON, and its tensors.
+    """Read one entry of a file's metadata, as JSON, and the file's tensors.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.
 
 
 def load_network(domain: Domain, path: Path = EMBEDDED) -> Network | None:
-    """Return the network for a domain in a file, as `fitted`; errors as of `read_weights`, too."""
+    """Return the network for a domain in a file; raises as `fitted` and `read_weights`."""
     return fitted(domain, read_weights(path), str(path))
 
 
