@@ -49,7 +49,7 @@ def file_digest(path: str | Path) -> str:
 def check_new(path: str | Path | None, force: bool = False) -> None:
     """Raise DataError if `path` exists and `force` is False."""
     if path is not None and Path(path).exists() and not force:
-        raise DataError(f"{path} is there already", "name another file, or overwrite it with --force")
+        raise DataError(f"{path} already exists", "name another file, or overwrite it with --force")
 
 
 def check_separate(target: str | Path | None, *inputs: str | Path | None) -> None:

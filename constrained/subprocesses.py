@@ -326,7 +326,7 @@ def error_data(error: BaseException) -> dict[str, Any]:
         place = {key: getattr(error, key, None) for key in ("line", "column")}
         return {"message": error.message, "hint": error.hint, **place}
     if isinstance(error, MemoryError):
-        return {**data, "message": "it takes more memory than there is for it", "hint": "make it smaller"}
+        return {**data, "message": "it takes more memory than it may", "hint": "make it smaller"}
     if isinstance(error, RecursionError):
         return {**data, "message": "it is nested too deeply", "hint": "make it simpler"}
     trace = "".join(traceback.format_exception(error))

@@ -39,7 +39,7 @@ def test_folders_are_made_and_are_no_files(tmp_path):
 
 def test_an_existing_file_is_kept_unless_forced(tmp_path):
     check_new(None), check_new(tmp_path / "none"), check_new(tmp_path, force=True)
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(DataError, match="already exists"):
         check_new(tmp_path)
 
 

@@ -270,7 +270,7 @@ def _decoded(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise GrammarError(
-            f"{data!r} is no whole text: other engines write characters, not bytes",
+            f"{data!r} is not whole characters: other engines write characters, not bytes",
             hint="let no literal end within a character",
         ) from None
 

@@ -43,7 +43,7 @@ def add_new(commands) -> None:
 def run_new(arguments) -> int:
     path = Path(arguments.name)
     if not path.stem or path.is_dir():
-        raise DataError(f"{arguments.name!r} is no name of a file", "for example: constrained new kitchen")
+        raise DataError(f"{arguments.name!r} is not a file name", "for example: constrained new kitchen")
     path = path if path.suffix == ".lark" else path.with_name(path.name + ".lark")
     if arguments.source not in shipped_names():
         raise ConstrainedError(f"no grammar {arguments.source!r} ships", f"one of: {', '.join(shipped_names())}")
@@ -53,7 +53,7 @@ def run_new(arguments) -> int:
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise DataError(f"{path} is there already", "choose another name: a file is never overwritten") from None
+        raise DataError(f"{path} already exists", "choose another name: a file is never overwritten") from None
     then = f"plan --knowledge {path}" if arguments.source == "world" else f"show {path}"
     print(f"wrote {path}\nnext: constrained check {path}, constrained {then}")
     return 0

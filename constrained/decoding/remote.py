@@ -340,7 +340,7 @@ def _check_address(address: str) -> None:
     except (ValueError, AttributeError, TypeError):
         right = False
     if not right:
-        raise ModelError(f"{address!r:.80} is no server's address", "it looks like http://localhost:8000/v1")
+        raise ModelError(f"{address!r:.80} is not a server's address", "it looks like http://localhost:8000/v1")
     if "@" in parts.netloc or parts.query:
         raise ModelError("the address holds a name, a key or a query", "pass api_key=, or set OPENAI_API_KEY")
 

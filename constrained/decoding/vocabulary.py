@@ -75,6 +75,9 @@ def llama_cpp_vocabulary(model: Any) -> Vocabulary:
         else:
             length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
             if length < 0:
-                raise VocabularyError(f"token {token} has more than {MAX_PIECE} bytes", "it is no text of a tokenizer")
+                raise VocabularyError(
+                    f"token {token} has more than {MAX_PIECE} bytes",
+                    "check the model file: no tokenizer has such tokens",
+                )
             tokens[token] = buffer.raw[:length]
     return Vocabulary(tokens, eos, special)

@@ -198,7 +198,7 @@ def _from_objects(model: Any, tokenizer: Any) -> LoadedModel:
         tokenizer = tokenizer or paired
     if not hasattr(model, "get_output_embeddings"):
         raise ModelError(
-            f"a {type(model).__name__} is no causal language model",
+            f"a {type(model).__name__} is not a causal language model",
             "give a name, a path, a Hugging Face model with its tokenizer, or nothing for the embedded model",
         )
     name = getattr(model.config, "_name_or_path", "") or type(model).__name__

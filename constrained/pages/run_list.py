@@ -112,7 +112,7 @@ def make_app(folder: str | Path, port: int) -> local_server.Protected:
     """Return the application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
     folder = Path(folder).resolve()
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder", "name the folder of runs: constrained view --serve FOLDER")
+        raise DataError(f"{folder} is not a folder", "name the folder of runs: constrained view --serve FOLDER")
 
     def listing(request: Request) -> HTMLResponse:
         return HTMLResponse(_list_page(folder, runs_in(folder)))

@@ -211,7 +211,7 @@ def _probability(value: Any) -> float:
     """Return a probability rounded to `DIGITS`; ValueError if it is none."""
     number = float(value)
     if not -1e-6 <= number <= 1 + 1e-6:  # false for NaN, too
-        raise ValueError(f"{value} is no probability")
+        raise ValueError(f"{value} is not a probability")
     return float(f"{min(max(number, 0.0), 1.0):.{DIGITS}g}")
 
 

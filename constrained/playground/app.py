@@ -78,7 +78,7 @@ def _field(data: Any, name: str) -> Any:
         if most is not None and len(value) > most:
             raise ConstrainedError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
         if re.search("[\ud800-\udfff]", value):  # JSON can hold it, UTF-8 can't
-            raise ConstrainedError(f"the {name} has a lone surrogate, which is no character", "delete it")
+            raise ConstrainedError(f"the {name} has a lone surrogate, which is not a character", "delete it")
     elif most is not None and isinstance(value, int) and not 0 <= value <= most:
         raise ConstrainedError(f"{name} is {value}", f"use 0 to {most:,}")
     return value
@@ -191,7 +191,7 @@ class Jobs:
         except SubprocessError as error:
             if error.late:
                 raise JobError(f"it {error.how}", "make it simpler") from None
-            raise JobError("it was stopped, or took more memory than there is for it") from None
+            raise JobError("it was stopped, or took more memory than it may") from None
         except ChildError as error:
             if error.traceback:
                 _log.error("a job of the playground failed:\n%s", error.traceback)

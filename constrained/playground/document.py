@@ -44,7 +44,7 @@ class Document:
             if not self.path.exists():
                 return {"text": None, "version": None}
             if not self.path.is_file():
-                raise DataError(f"{self.path} is no file", "name a .lark file")
+                raise DataError(f"{self.path} is not a file", "name a .lark file")
             if self.path.stat().st_size > 4 * bounds.TEXT:
                 raise DataError(f"{self.path} is too large for the playground", f"it takes {bounds.TEXT:,} characters")
             data = self.path.read_bytes()

@@ -170,12 +170,12 @@ def _content(content: Any, where: str) -> str:
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
         ]
         if not all(isinstance(part, str) for part in parts):
-            raise RequestError(f"{where}: the content has parts that are no text", "only text is read", param=where)
+            raise RequestError(f"{where}: the content has parts that are not text", "only text is read", param=where)
         content = "".join(map(str, parts))
     if content is None:
         return ""
     if not isinstance(content, str) or any("\ud800" <= character <= "\udfff" for character in content):
-        raise RequestError(f"{where}: the content is no text", param=where)
+        raise RequestError(f"{where}: the content is not text", param=where)
     return content
 
 
@@ -190,7 +190,7 @@ def _call(given: Any, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        raise RequestError(f"{where}: the arguments of {function['name']} are no JSON object", param=where)
+        raise RequestError(f"{where}: the arguments of {function['name']} are not a JSON object", param=where)
     return {
         "id": str(given.get("id")),
         "type": "function",

@@ -52,7 +52,7 @@ def test_the_command_leaves_a_file(tmp_path, capsys):
     assert out.startswith(f"wrote {file}: 2 actions, ") and "knows no language" in err
     assert len(ActionKnowledge.from_lark(file).actions) == 2
     assert main(["distill", "plan a journey", "-o", str(file)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_the_command_gives_json(capsys):

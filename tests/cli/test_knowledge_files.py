@@ -61,7 +61,7 @@ def test_a_file_is_never_written_over(written, capsys):
     written.write_text("mine")
     for name in ("kitchen", "kitchen.lark"):
         assert main(["new", name]) == 1
-        assert "kitchen.lark is there already" in capsys.readouterr().err
+        assert "kitchen.lark already exists" in capsys.readouterr().err
     assert written.read_text() == "mine"
 
 
@@ -76,7 +76,7 @@ def test_from_a_grammar_that_ships(capsys, tmp_path):
 @pytest.mark.parametrize("name", ["", ".", "/"])
 def test_what_is_no_name_is_an_error(capsys, name):
     assert main(["new", name]) == 1
-    assert "is no name of a file" in capsys.readouterr().err
+    assert "is not a file name" in capsys.readouterr().err
 
 
 def test_a_plan_takes_values_of_slots(capsys, tmp_path):
@@ -105,7 +105,7 @@ def test_a_domain_becomes_a_file_that_loads(folder, capsys):
 def test_a_refined_file_is_not_overwritten_unawares(folder, capsys):
     (folder / "hands.lark").write_text("mine")
     assert main(["import", "pddl", "hands.pddl", "-o", "hands.lark"]) == 1
-    assert "hands.lark is there already" in capsys.readouterr().err
+    assert "hands.lark already exists" in capsys.readouterr().err
     assert (folder / "hands.lark").read_text() == "mine"
     assert main(["import", "pddl", "hands.pddl", "-o", "hands.lark", "--force"]) == 0
 

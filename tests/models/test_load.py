@@ -236,7 +236,7 @@ def test_no_token_that_ends_a_text():
 def test_a_model_object_without_tokenizer_and_something_else():
     with pytest.raises(ModelError, match="without its tokenizer"):
         load(tiny_llama(300))
-    with pytest.raises(ModelError, match="a dict is no causal language model"):
+    with pytest.raises(ModelError, match="a dict is not a causal language model"):
         load({})
 
 

@@ -145,4 +145,4 @@ def test_a_port_that_is_none_is_an_error(capsys, folder, port):
 
 def test_a_folder_that_is_none_is_an_error(capsys, tmp_path):
     assert main(["view", "--serve", str(tmp_path / "none")]) == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def test_permissions_and_links_stay(with_file, tmp_path):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (lambda path: path.mkdir(), "is no file"),
+        (lambda path: path.mkdir(), "is not a file"),
         (lambda path: path.write_bytes(b"\xff"), "not UTF-8"),
         (lambda path: path.write_text("x" * (4 * bounds.TEXT + 1)), "too large"),
     ],

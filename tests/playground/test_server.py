@@ -72,7 +72,7 @@ def test_a_port_that_is_taken_is_told_of(capsys):
 def test_what_is_wrong_at_the_start_is_told_of(tmp_path, capsys):
     for arguments, words in [
         (["--port", "99999"], "there is no port 99999"),
-        ([str(tmp_path)], "is no file"),
+        ([str(tmp_path)], "is not a file"),
         ([str(tmp_path / "none" / "a.lark")], "no folder"),
         (["--tokenizer", str(tmp_path)], "no tokenizer.json"),
     ]:

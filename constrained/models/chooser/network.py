@@ -2,9 +2,9 @@
 
 In each round, every fact combines its objects' features, by its kind and their places in it, and sends each of them a
 message; an object keeps the largest of its messages (as in Ståhlberg, Bonet and Geffner, "Learning general optimal
-policies with graph neural networks", 2022, who score states instead). An action's score comes from its objects, from the
-largest of all objects' features, and from the goal facts that it would make true or false. Rounds share their weights,
-so their number can be raised for larger problems.
+policies with graph neural networks", 2022, who score states instead). An action's score comes from its objects, from
+the largest of all objects' features, and from the goal facts that it would make true or false. Rounds share their
+weights, so their number can be raised for larger problems.
 """
 
 from __future__ import annotations
