@@ -78,7 +78,7 @@ def test_a_process_that_dies_is_told_of_with_its_last_words(worker):
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 def test_memory_is_limited():
     worker = Worker(MODULE, memory=64 << 20)
-    with pytest.raises(ChildError, match="more memory than there is"):
+    with pytest.raises(ChildError, match="more memory than it may"):
         worker.ask(["fill", 256 << 20], 60)
     assert worker.ask(["fill", 1 << 20], 60) is None
     worker.close()

@@ -77,7 +77,7 @@ def llama_cpp_vocabulary(model: Any) -> Vocabulary:
             if length < 0:
                 raise VocabularyError(
                     f"token {token} has more than {MAX_PIECE} bytes",
-                    "check the model file: no tokenizer has such tokens",
+                    "check the model file",
                 )
             tokens[token] = buffer.raw[:length]
     return Vocabulary(tokens, eos, special)
