@@ -57,6 +57,13 @@ HOSTILE = {
             mask_steps=2_000,
         ),
     ),
+    "stacks to be joined, of which each counts as many steps": (
+        "mask_steps",
+        lambda: write(
+            lark("start: " + " | ".join(f'"a" x "{c}"' for c in "defghijklmno") + '\nx: "c" x?\n', mask_steps=4_000),
+            b"ac",
+        ),
+    ),
     "an argument that doubles, entered": (
         "entered",
         lambda: write(

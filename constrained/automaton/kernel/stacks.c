@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #define CROWD_OF_STACKS 8 /* as in graph_stack.py */
+#define JOIN_STEPS 5000   /* steps of single positions that take as long as Python takes for one join */
 
 /* By what is read, then by the frame after it. */
 static int compare(const void *a, const void *b) {
@@ -33,6 +34,10 @@ static int32_t join(Engine *e, const Config *many, int count) {
         if (map_put(&e->joined, &key, (void *)known) < 0) return -2;
     }
     if (known || read_only) return (int32_t)known - 2;
+    if ((e->work += JOIN_STEPS) > e->max_work) {
+        refuse(e, "mask_steps");
+        return -2;
+    }
     PyObject *frames = PyTuple_New(count);
     for (int i = 0; frames && i < count; i++) {
         PyObject *frame = frame_object(e, many[i].rest);
