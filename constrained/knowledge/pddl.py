@@ -182,9 +182,8 @@ class _Writer:
     def _variables(self, action: Action) -> dict[str, str]:
         """Variable -> its name in the file, different from those of objects, rules and other variables."""
         variables = [p.name for p in action.parameters]
-        conditions = [action.precondition, *(effect.condition for effect in action.effects)]
-        quantified = (part for condition in conditions for part in parts_in(condition) if isinstance(part, Quantified))
-        variables += [v.name for part in quantified for v in part.variables]
+        parts = (part for condition in action.conditions for part in parts_in(condition))
+        variables += [v.name for part in parts if isinstance(part, Quantified) for v in part.variables]
         variables += [v.name for effect in action.effects for v in effect.variables]
         taken = {*self.domain.constants, *self.domain.undeclared, *self.rules.values(), "start", *_TAKEN}
         names: dict[str, str] = {}

@@ -144,10 +144,9 @@ class Grounding:
     def __init__(self, task: Task):
         self.task = task
         actions = task.domain.actions
-        conditions = [a.precondition for a in actions] + [e.condition for a in actions for e in a.effects]
-        literals = [
-            lit for c in (*conditions, task.goal) if c is not None for lit in literals_in(c) if lit.predicate != "="
-        ]
+        conditions = [condition for action in actions for condition in action.conditions]
+        conditions += [] if task.goal is None else [task.goal]
+        literals = [lit for c in conditions for lit in literals_in(c) if lit.predicate != "="]
         self._asked = {lit.predicate for lit in literals}
         self._denied = {lit.predicate for lit in literals if not lit.positive}
         self._static = set(task.static)  # shrinks if a state has other facts of such a predicate than the initial one

@@ -88,6 +88,11 @@ class Action:
     precondition: Condition
     effects: tuple[Effect, ...]
 
+    @property
+    def conditions(self) -> list[Condition]:
+        """The precondition, and the conditions of the effects."""
+        return [self.precondition, *(effect.condition for effect in self.effects)]
+
 
 @dataclass(eq=False)
 class Domain:

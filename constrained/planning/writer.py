@@ -92,9 +92,8 @@ class PddlText:
 
     def _requirements(self) -> list[str]:
         actions = self._task.domain.actions
-        parts = [part for action in actions for part in parts_in(action.precondition)]
-        parts += [part for action in actions for effect in action.effects for part in parts_in(effect.condition)]
-        parts += parts_in(self._task.goal or ALWAYS)
+        conditions = [condition for action in actions for condition in action.conditions]
+        parts = [part for condition in (*conditions, self._task.goal or ALWAYS) for part in parts_in(condition)]
         found = {
             ":negative-preconditions": any(isinstance(p, Literal) and not p.positive for p in parts),
             ":equality": any(isinstance(p, Literal) and p.predicate == "=" for p in parts),

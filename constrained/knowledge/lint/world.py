@@ -66,7 +66,7 @@ class _Uses:
         conditions: list[Condition] = [*goals, *(t.condition for t in world.tells), *(m.condition for m in world.maybe)]
         conditions += self.world.wording.conditions()
         for action in self.domain.actions:
-            conditions += [action.precondition, *(effect.condition for effect in action.effects)]
+            conditions += action.conditions
         has_problem = any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
         has_problem = has_problem or (bool(self.initial) and not world.goals)
         self.elsewhere = not has_problem  # the initial facts are in other files

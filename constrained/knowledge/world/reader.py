@@ -316,9 +316,11 @@ class _Reader(WordingReader):
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
         self.world.problem = Problem(named, tuple(facts), goal, self.domain.name)
-        used = {
-            term for action in self.domain.actions for literal in _literals_of(action) for term in literal.terms
-        } | {term for goal in self.world.goals for literal in literals_in(goal.condition) for term in literal.terms}
+        actions = self.domain.actions
+        wanted = [*(c for action in actions for c in action.conditions), *(goal.condition for goal in self.world.goals)]
+        literals = [effect.literal for action in actions for effect in action.effects]
+        literals += [literal for condition in wanted for literal in literals_in(condition)]
+        used = {term for literal in literals for term in literal.terms}
         self.domain.constants.update({name: kind for name, kind in self.objects.items() if alone or name in used})
 
     def each(self, atom: ParseTree) -> Iterator[ParseTree]:
@@ -367,10 +369,3 @@ class _Reader(WordingReader):
                 f"the goal doesn't use {{{name}}}", f"name it in the condition: some x: {name} (...)"
             )
         self.world.goals.append(TaskGoal(tuple(found), wanted, wider, self.span_of(patterns)))
-
-
-def _literals_of(action: Action) -> Iterator[Literal]:
-    yield from literals_in(action.precondition)
-    for effect in action.effects:
-        yield effect.literal
-        yield from literals_in(effect.condition)
