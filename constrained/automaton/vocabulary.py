@@ -218,7 +218,7 @@ class Vocabulary:
     @cached_property
     def single_bytes(self) -> frozenset[int]:
         """Bytes that are a token by themselves."""
-        return frozenset(t[0] for t in self.sorted_tokens if len(t) == 1)
+        return frozenset(self.flat[self.offsets[self.lengths == 1]].tolist())
 
     @cached_property
     def fingerprint(self) -> str:

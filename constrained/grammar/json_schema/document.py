@@ -159,6 +159,10 @@ class Document:
         return any(word.encode() in written for word in words)
 
     @cached_property
+    def _root_names(self) -> list[str]:
+        return _names(self.root)
+
+    @cached_property
     def by_uri(self) -> dict[str, list[Subschema]]:
         """The schemas with `$id`, `id`, `$anchor` or `$dynamicAnchor`, by their URI."""
         found: dict[str, list[Subschema]] = {"": [self.root], self.root.base: [self.root]}
@@ -272,7 +276,7 @@ class Document:
         if not known:
             raise error(part, keyword, f"{reference!r} leaves the document", "copy what it refers to under $defs")
         found = known[0]
-        if fragment and f"{uri}#{fragment}" not in _names(found):
+        if fragment and f"{uri}#{fragment}" not in (self._root_names if found is self.root else _names(found)):
             found = self._at(part, keyword, found, fragment)
         if keyword != "$ref" and self._depends_on_the_way(keyword, found, fragment):
             raise error(

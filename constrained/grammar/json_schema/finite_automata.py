@@ -13,6 +13,7 @@ from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
+from constrained.grammar.json_schema.pattern_trees import all_texts, example
 from constrained.grammar.json_text import Table, distances
 from constrained.grammar.lookaround import eliminate_lookaround
 from constrained.limits import Limits
@@ -186,6 +187,7 @@ class Texts:
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
         self.low, self.high, self.limits = low, high, limits
         self._likely = _likely(fitting) if high is None else []
+        self._all = next(filter(None, map(all_texts, fitting)), None) if high is None else None
         self.start: State = tuple(one.start() for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
@@ -254,6 +256,8 @@ class Texts:
         """
         if state not in self._lives and any(self.accepts(text, state) for text in self._likely):
             self._lives[state] = True
+        if state == self.start and state not in self._lives and self._all is not None:
+            self._lives[state] = any(self.accepts(text, state) for text in self._all)
         if state in self._lives:
             return self._lives[state]
         before: dict[State, State | None] = {state: None}
@@ -316,99 +320,7 @@ def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     return charsets.partition([ANY, *sets])
 
 
-def lengths(node: nodes.Node) -> tuple[int, int | None]:
-    """Return the fewest and the most characters (None: no bound) of a text of `node`."""
-    match node:
-        case nodes.Literal():
-            return (length := len(node.data.decode())), length
-        case nodes.Chars():
-            return 1, 1
-        case nodes.Choices():
-            found = [len(value.decode()) for value in node.values]
-            return min(found), max(found)
-        case nodes.Repeat():
-            low, high = lengths(node.item)
-            if high == 0 or node.high == 0:
-                return low * node.low, 0
-            return low * node.low, None if high is None or node.high is None else high * node.high
-    assert isinstance(node, (nodes.Seq, nodes.Alt))
-    lows, highs = zip(*map(lengths, node.items)) if node.items else ((), ())
-    if isinstance(node, nodes.Seq):
-        return sum(lows), None if None in highs else sum(highs)
-    return min(lows, default=0), None if None in highs else max(highs, default=0)
-
-
-def example(node: nodes.Node) -> str | None:
-    """Return one text of `node`; None if it looks around."""
-    match node:
-        case nodes.Literal():
-            return node.data.decode()
-        case nodes.Chars():
-            return chr(node.chars.ranges[-1][0])
-        case nodes.Choices():
-            return node.values[-1].decode()
-        case nodes.Repeat():
-            text = example(node.item) if node.low else ""
-            return None if text is None else text * node.low
-        case nodes.Alt():
-            return example(node.items[0]) if node.items else None
-        case nodes.Seq():
-            found = [example(item) for item in node.items]
-            return None if None in found else "".join(text for text in found if text)
-    return None
-
-
 def _likely(fitting: list[nodes.Node]) -> list[str]:
     """Return texts of which one probably fits the first of some trees, and none of some others."""
     text = example(fitting[0]) if fitting else None
     return [text] if text is not None else [] if fitting else ["", "~", "~" * 8]
-
-
-@lru_cache(maxsize=1024)
-def prefix(node: nodes.Node) -> str:
-    """Return characters that all texts of `node` begin with."""
-    match node:
-        case nodes.Literal():
-            return node.data.decode()
-        case nodes.Chars(chars) if chars.ranges and chars.ranges[0][0] == chars.ranges[-1][1]:
-            return chr(chars.ranges[0][0])
-        case nodes.Choices():
-            return _shared_beginning([value.decode() for value in (node.values[0], node.values[-1])])  # they are sorted
-        case nodes.Repeat():
-            return prefix(node.item) if node.low else ""
-        case nodes.Alt():
-            return _shared_beginning([prefix(item) for item in node.items])
-        case nodes.Seq():
-            out = ""
-            for item in node.items:
-                out += prefix(item)
-                if not isinstance(item, nodes.Literal):
-                    break
-            return out
-    return ""
-
-
-def _shared_beginning(texts: list[str]) -> str:
-    first, last = min(texts, default=""), max(texts, default="")
-    same = (i for i, (a, b) in enumerate(zip(first, last)) if a != b)
-    return first[: next(same, len(first))]
-
-
-def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:
-    """Return the texts of `node` with `low` to `high` characters, if only one repeat count changes; else None."""
-    shortest, longest = lengths(node)
-    if shortest >= low and (high is None or longest is not None and longest <= high):
-        return node
-    items = node.items if isinstance(node, nodes.Seq) else (node,)
-    varied = [i for i, item in enumerate(items) if len(set(lengths(item))) > 1]
-    if len(varied) != 1:
-        return None
-    item = items[varied[0]]
-    if not isinstance(item, nodes.Repeat) or not isinstance(item.item, nodes.Chars):
-        return None
-    others = sum(lengths(i)[0] for i in items if i is not item)
-    least = max(item.low, low - others)
-    most = item.high if high is None else high - others if item.high is None else min(item.high, high - others)
-    if most is not None and most < least:
-        return nodes.NEVER
-    return nodes.seq([nodes.repeat(i.item, least, most) if i is item else i for i in items])

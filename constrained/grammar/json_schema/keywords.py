@@ -121,7 +121,7 @@ def _is_schemas(value) -> bool:
 
 
 def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and all(_is_text(k) and _is_schema(v) for k, v in value.items())
+    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_schema, value.values()))
 
 
 def _is_names(value) -> bool:

@@ -16,8 +16,9 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
-from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, example, prefix, within
+from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
+from constrained.grammar.json_schema.pattern_trees import example, prefix, within
 from constrained.grammar.json_schema.patterns import format_node
 from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
 from constrained.grammar.nodes import EMPTY, Node, Wait

@@ -1,0 +1,140 @@
+"""What a tree of characters plainly shows of its texts: their lengths, what they begin with, examples, all if few."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+
+from constrained.grammar import nodes
+
+FEW = 16
+"""Texts of a tree that are listed."""
+
+
+def lengths(node: nodes.Node) -> tuple[int, int | None]:
+    """Return the fewest and the most characters (None: no bound) of a text of `node`."""
+    match node:
+        case nodes.Literal():
+            return (length := len(node.data.decode())), length
+        case nodes.Chars():
+            return 1, 1
+        case nodes.Choices():
+            found = [len(value.decode()) for value in node.values]
+            return min(found), max(found)
+        case nodes.Repeat():
+            low, high = lengths(node.item)
+            if high == 0 or node.high == 0:
+                return low * node.low, 0
+            return low * node.low, None if high is None or node.high is None else high * node.high
+    assert isinstance(node, (nodes.Seq, nodes.Alt))
+    lows, highs = zip(*map(lengths, node.items)) if node.items else ((), ())
+    if isinstance(node, nodes.Seq):
+        return sum(lows), None if None in highs else sum(highs)
+    return min(lows, default=0), None if None in highs else max(highs, default=0)
+
+
+def example(node: nodes.Node) -> str | None:
+    """Return one text of `node`; None if it looks around."""
+    match node:
+        case nodes.Literal():
+            return node.data.decode()
+        case nodes.Chars():
+            return chr(node.chars.ranges[-1][0])
+        case nodes.Choices():
+            return node.values[-1].decode()
+        case nodes.Repeat():
+            text = example(node.item) if node.low else ""
+            return None if text is None else text * node.low
+        case nodes.Alt():
+            return example(node.items[0]) if node.items else None
+        case nodes.Seq():
+            found = [example(item) for item in node.items]
+            return None if None in found else "".join(text for text in found if text)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def prefix(node: nodes.Node) -> str:
+    """Return characters that all texts of `node` begin with."""
+    match node:
+        case nodes.Literal():
+            return node.data.decode()
+        case nodes.Chars(chars) if chars.ranges and chars.ranges[0][0] == chars.ranges[-1][1]:
+            return chr(chars.ranges[0][0])
+        case nodes.Choices():
+            return _shared_beginning([value.decode() for value in (node.values[0], node.values[-1])])  # they are sorted
+        case nodes.Repeat():
+            return prefix(node.item) if node.low else ""
+        case nodes.Alt():
+            return _shared_beginning([prefix(item) for item in node.items])
+        case nodes.Seq():
+            out = ""
+            for item in node.items:
+                out += prefix(item)
+                if not isinstance(item, nodes.Literal):
+                    break
+            return out
+    return ""
+
+
+def _shared_beginning(texts: list[str]) -> str:
+    first, last = min(texts, default=""), max(texts, default="")
+    same = (i for i, (a, b) in enumerate(zip(first, last)) if a != b)
+    return first[: next(same, len(first))]
+
+
+def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:
+    """Return the texts of `node` with `low` to `high` characters, if only one repeat count changes; else None."""
+    shortest, longest = lengths(node)
+    if shortest >= low and (high is None or longest is not None and longest <= high):
+        return node
+    items = node.items if isinstance(node, nodes.Seq) else (node,)
+    varied = [i for i, item in enumerate(items) if len(set(lengths(item))) > 1]
+    if len(varied) != 1:
+        return None
+    item = items[varied[0]]
+    if not isinstance(item, nodes.Repeat) or not isinstance(item.item, nodes.Chars):
+        return None
+    others = sum(lengths(i)[0] for i in items if i is not item)
+    least = max(item.low, low - others)
+    most = item.high if high is None else high - others if item.high is None else min(item.high, high - others)
+    if most is not None and most < least:
+        return nodes.NEVER
+    return nodes.seq([nodes.repeat(i.item, least, most) if i is item else i for i in items])
+
+
+@lru_cache(maxsize=1024)
+def all_texts(node: nodes.Node) -> tuple[str, ...] | None:
+    """Return all texts of `node` if they are at most `FEW`, some of them perhaps twice; else None."""
+    match node:
+        case nodes.Literal():
+            return (node.data.decode(),)
+        case nodes.Chars(chars) if sum(high - low + 1 for low, high in chars.ranges) <= FEW:
+            return tuple(chr(code) for low, high in chars.ranges for code in range(low, high + 1))
+        case nodes.Choices() if len(node.values) <= FEW:
+            return tuple(value.decode() for value in node.values)
+        case nodes.Repeat(high=int(high)) if high <= FEW:
+            item = all_texts(node.item)
+            rows = [] if item is None else [_rows([item] * count) for count in range(node.low, high + 1)]
+            return _joined(rows) if rows else None
+        case nodes.Alt():
+            return _joined([all_texts(item) for item in node.items])
+        case nodes.Seq():
+            return _rows([all_texts(item) for item in node.items])
+    return None
+
+
+def _joined(lists: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    known = [texts for texts in lists if texts is not None]
+    every = tuple(text for texts in known for text in texts)
+    return every if len(known) == len(lists) and len(every) <= FEW else None
+
+
+def _rows(lists: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """Return the texts that have one of each list, in order."""
+    out: tuple[str, ...] = ("",)
+    for texts in lists:
+        if texts is None or len(out) * len(texts) > FEW:
+            return None
+        out = tuple(one + other for one, other in product(out, texts))
+    return out
