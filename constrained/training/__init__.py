@@ -1,1 +1,1 @@
-"""Training: fine-tuning on texts, self-learning on an agent's own play, and the data for both."""
+"""Training: fine-tuning on texts, self-learning from an agent's own play, and the data for both."""

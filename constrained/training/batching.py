@@ -1,7 +1,7 @@
-"""Batches of training texts, in an order that a seed fixes.
+"""Batches of training texts, in an order that the seed determines.
 
-A *row* is a row of tokens: one text, or several packed together. A *step* is what is read between two updates of the
-weights, over all processes. The whole run is laid out before it begins, so an interrupted run finds its position by
+A *row* is a row of tokens: one text, or several packed together. A *step* is all that is read between two updates of
+the weights, in all processes. The whole run is laid out before it begins, so an interrupted run finds its position by
 number alone, and each of several processes knows its share.
 """
 
@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 from constrained.training.encoding import IGNORED, Encoded
 
 POOL = 50
-"""Steps' worth of texts that are sorted by length together: little padding, and the order stays mostly random."""
+"""Number of steps whose texts are sorted by length together: little padding, and a mostly random order."""
 
 Row = tuple[int, ...]
 """Indices of the texts in one row."""
@@ -36,9 +36,9 @@ def lay_out_steps(
     lengths : sequence of int
         Tokens in each text.
     rows : int
-        Rows in a step; the last of an epoch may have fewer.
+        Rows in a step; the last step of an epoch may have fewer.
     epochs : float
-        Passes over the texts; a fraction of one is that fraction of its steps.
+        Passes over the texts; of a fractional epoch that fraction of its steps is done.
     packed : int, optional
         Pack texts into rows of at most this many tokens.
     """
@@ -69,7 +69,7 @@ def _split(rows: list[Row], size: int) -> list[Step]:
 
 
 def _pack(order: Sequence[int], lengths: Sequence[int], capacity: int) -> list[Row]:
-    """Rows of at most `capacity` tokens, by best fit decreasing: longest texts first, each into the fullest row."""
+    """Pack texts into rows of at most `capacity` tokens by best fit decreasing: longest first, into the fullest row."""
     packs: list[list[int]] = []
     free: list[tuple[int, int]] = []  # (free tokens, pack), ascending
     for text in sorted(order, key=lambda text: -lengths[text]):
@@ -103,8 +103,8 @@ class BatchSampler:
 
     steps: list[Step]
     batch: int  # rows in a batch
-    accumulation: int  # batches of each process in a step; where a step has too few rows, some are empty
-    process: int = 0  # this one
+    accumulation: int  # batches of each process in a step; some are empty if a step has too few rows
+    process: int = 0  # the number of this process
     processes: int = 1
 
     def __len__(self) -> int:

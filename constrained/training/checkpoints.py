@@ -1,7 +1,7 @@
-"""Checkpoints that are whole or absent, and whose damage is detected.
+"""Checkpoints that are either complete or absent, and that detect damage.
 
-A checkpoint is written under a temporary name, with the digests of its files, and renamed when it is complete. A
-damaged one is passed over for the one before.
+A checkpoint is written under a temporary name, with the digests of its files, and renamed when it is complete. If it is
+damaged later, the one before it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from constrained.files import file_digest
 
 KEPT = 2
-"""Checkpoints to keep: the last, and one to fall back on."""
+"""Number of checkpoints to keep: the last, and one to fall back on."""
 
 MANIFEST = "files.json"
 """The file in a checkpoint that lists the digests of the others."""
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def seal(written: Path, folder: Path, step: int) -> None:
-    """Make what was `written` the checkpoint of a step, and remove all but the newest `KEPT`."""
+    """Turn the folder `written` into the checkpoint of a step, and remove all but the newest `KEPT` checkpoints."""
     files = sorted(path for path in written.rglob("*") if path.is_file())
     digests = {file.relative_to(written).as_posix(): file_digest(file) for file in files}
     (written / MANIFEST).write_text(json.dumps(digests, indent=2), encoding="utf-8")
@@ -37,10 +37,7 @@ def seal(written: Path, folder: Path, step: int) -> None:
 
 
 def last_good(folder: Path) -> Path | None:
-    """The newest undamaged checkpoint, or None.
-
-    Damaged ones are logged and renamed to ``damaged-step-N``.
-    """
+    """Return the newest undamaged checkpoint, or None; damaged ones are logged and renamed to ``damaged-step-N``."""
     shutil.rmtree(folder / PARTIAL, ignore_errors=True)
     for checkpoint in reversed(_checkpoints(folder)):
         damage = _damage(checkpoint)
@@ -50,18 +47,18 @@ def last_good(folder: Path) -> Path | None:
         shutil.rmtree(aside, ignore_errors=True)
         os.replace(checkpoint, aside)
         rest = _checkpoints(folder)
-        resumed = f"resuming from {rest[-1].name}" if rest else "starting over, as there is no other"
+        resumed = f"resuming from {rest[-1].name}" if rest else "starting over, because there is no other"
         logger.warning("the checkpoint %s is damaged (%s): %s", checkpoint, damage, resumed)
     return None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, by step."""
+    """Return the checkpoints in a folder, by step."""
     return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def _damage(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint; None if it is intact."""
+    """Return what is wrong with a checkpoint; None if it is intact."""
     try:
         listed = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))
         for name, digest in listed.items():

@@ -1,4 +1,4 @@
-"""Training in several processes: work that only the first one does."""
+"""Training in several processes: work that only the main process does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 def on_main_process(task: Callable[[], Result]) -> Result:
     """Run `task` in the main process only; every process waits for its result and returns it.
 
-    Raises ConstrainedError: whatever `task` raised, in every process.
+    Raises ConstrainedError in every process if `task` raised it.
     """
     state = PartialState()
     if state.num_processes == 1:

@@ -1,7 +1,7 @@
-"""Training texts: what a model reads and what it learns to write, as text and as tokens.
+"""Training texts, with spans that are only read and spans that are learned; their encoding as tokens.
 
-The loss counts learned spans only. Each span is encoded by itself, because agents encode a prompt and the text written
-after it separately: a boundary between spans is a boundary between tokens.
+Only learned spans count in the loss. Each span is encoded by itself, because agents encode a prompt and the text after
+it separately: a boundary between spans is a boundary between tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a training text; `learned` says whether the model is to learn to write it."""
+    """A part of a training text; `learned` says whether the model learns to write it."""
 
     text: str
     learned: bool
@@ -35,9 +35,9 @@ class TrainingText:
     Attributes
     ----------
     spans : tuple of Span
-        In order.
+        The parts of the text, in order.
     ends : bool
-        Append the end-of-text token; it is learned if the last span is.
+        Whether the end-of-text token is appended; it is learned if the last span is.
     """
 
     spans: tuple[Span, ...]
@@ -45,7 +45,7 @@ class TrainingText:
 
 
 def prompt_and_answer(prompt: str, answer: str) -> TrainingText:
-    """A text that reads the prompt and learns the answer."""
+    """Return a text in which the prompt is read and the answer is learned."""
     return TrainingText((Span(prompt, False), Span(answer, True)))
 
 
@@ -54,13 +54,13 @@ class Encoded:
     """A training text as tokens."""
 
     ids: tuple[int, ...]
-    # one per token: its id where it is learned, else `IGNORED`. The first is always `IGNORED`, because nothing precedes
-    # it to predict it from.
+    # One for each token: its id if it is learned, else `IGNORED`. The first is always `IGNORED`: nothing
+    # before it could predict it.
     labels: tuple[int, ...]
 
 
 def encoded(loaded: LoadedModel, text: TrainingText) -> Encoded:
-    """Encode a text: its first span as `generate` encodes a prompt, the others as continuations."""
+    """Encode a text: the first span as `generate` encodes a prompt, the others as continuations."""
     ids: list[int] = []
     labels: list[int] = []
     for number, span in enumerate(text.spans):
@@ -74,17 +74,17 @@ def encoded(loaded: LoadedModel, text: TrainingText) -> Encoded:
 
 
 def _continuation(loaded: LoadedModel, text: str) -> list[int]:
-    """Tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
+    """Return the tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
     if not text:
         return []
-    found = tokenize_after(loaded.tokenizer, loaded.vocabulary, text.encode(), ("", "\n"))
-    return found or encode(loaded.tokenizer, text)  # special tokens, e.g. of a chat template, spell no bytes
+    tokens = tokenize_after(loaded.tokenizer, loaded.vocabulary, text.encode(), ("", "\n"))
+    return tokens or encode(loaded.tokenizer, text)  # special tokens, e.g. of a chat template, spell no bytes
 
 
 def _end(loaded: LoadedModel) -> int:
-    """The end-of-text token: the tokenizer's own where it names one."""
-    own = getattr(loaded.tokenizer, "eos_token_id", None)
-    return own if own in loaded.eos_token_ids else loaded.eos_token_ids[0]
+    """Return the end-of-text token: the tokenizer's, if it has one."""
+    token = getattr(loaded.tokenizer, "eos_token_id", None)
+    return token if token in loaded.eos_token_ids else loaded.eos_token_ids[0]
 
 
 def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: int) -> tuple[list[Encoded], int]:
@@ -92,8 +92,8 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
 
     No text is truncated: half an answer would teach the model to stop early.
 
-    `max_length`: tokens in a text; fewer where the model's context is shorter. Raises TrainingError: there is no text,
-    none is short enough, or one has nothing to learn.
+    `max_length`: most tokens in a text, or fewer if the model's context is shorter. Raises TrainingError: there is no
+    text, none is short enough, or one has nothing to learn.
     """
     if not texts:
         raise TrainingError("there is no text to tune on", "give at least one")
@@ -103,7 +103,7 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
         if all(label == IGNORED for label in tokens.labels):
             raise TrainingError(
                 f"text {number} has nothing to learn: no learned span, or only its first token",
-                "mark what the model is to write as learned",
+                "mark the spans that the model should write as learned",
             )
     kept = [tokens for tokens in everything if len(tokens.ids) <= limit]
     if not kept:
@@ -119,8 +119,8 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
 
 
 def digest(texts: Iterable[Encoded]) -> str:
-    """A hash of the texts' tokens and labels, in order."""
-    found = hashlib.sha256()
+    """Return a hash of the texts' tokens and labels, in order."""
+    hashed = hashlib.sha256()
     for text in texts:
-        found.update(array("q", (len(text.ids), *text.ids, *text.labels)).tobytes())
-    return found.hexdigest()[:16]
+        hashed.update(array("q", (len(text.ids), *text.ids, *text.labels)).tobytes())
+    return hashed.hexdigest()[:16]

@@ -1,8 +1,8 @@
 """Filter and merge the trajectories to learn from (KnowAgent, section 3.3 and Algorithm 1).
 
-The filter gives a reason for each trajectory that it drops. It has two rules. "released" is what the authors' program
-does: keep what is correct and met no error of the environment; it never looks at the action knowledge. "paper" is what
-the paper says: of these, also drop every trajectory with an action that doesn't exist or is out of order.
+The filter gives a reason for each trajectory that it drops. It has two rules. "released" follows the authors' program:
+it keeps trajectories that are correct and met no error of the environment, and never looks at the action knowledge.
+"paper" follows the paper: it also drops trajectories with an action that doesn't exist or is out of order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RULES = ("released", "paper")
 
 NOT_CORRECT = "not correct"
 
-# "refused", because "invalid action" is the knowledge's verdict and this one is the environment's.
+# "refused", because "invalid action" is a verdict of the knowledge and this is one of the environment.
 _ENVIRONMENT_ERRORS = {"Invalid Action": "refused action", "Search error": "search error"}
 
 
@@ -28,20 +28,20 @@ class Filtered:
     """Trajectories kept and dropped, each in their original order."""
 
     kept: list[Trajectory] = field(default_factory=list)
-    # with the reason (see `reason_to_drop`); `Trajectory.violation` says which action it was
+    # each with its reason (see `reason_to_drop`); `Trajectory.violation` is the action
     dropped: list[tuple[Trajectory, str]] = field(default_factory=list)
 
     @property
     def reasons(self) -> Counter[str]:
-        """How many were dropped for each reason."""
+        """The number of trajectories dropped for each reason."""
         return Counter(reason for _, reason in self.dropped)
 
 
 def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
-    """Why a trajectory is dropped; None if it is kept.
+    """Return why a trajectory is dropped; None if it is kept.
 
-    The first that applies of: "not correct"; "refused action" or "search error", from the environment; and by the
-    paper's rule the first violation of the knowledge, "invalid action" or "misordered action".
+    The reason is the first that applies: "not correct"; "refused action" or "search error", from the environment; and
+    by the paper's rule the first violation of the knowledge, "invalid action" or "misordered action".
 
     Raises DataError: there is no such rule.
     """
@@ -56,7 +56,7 @@ def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
 
 
 def filter_trajectories(trajectories: Iterable[Trajectory], rule: str) -> Filtered:
-    """Separate the trajectories to learn from, by `rule`, from the others.
+    """Separate the trajectories to learn from, by `rule`, from those to drop.
 
     Raises
     ------
@@ -83,13 +83,13 @@ def check_rule(rule: str) -> None:
 def merge(earlier: Iterable[Trajectory], later: Iterable[Trajectory]) -> list[Trajectory]:
     """Keep the shortest trajectory of each task, in the order in which the tasks first appear.
 
-    Of two of equal length the later is kept, as in the authors' program: it is the tuned model's. This holds within a
-    round, too, so merging what was merged changes nothing.
+    Of two with equal length the later is kept, as in the authors' program, because it is by the tuned model. This holds
+    within a round, too, so merging a second time changes nothing.
 
     Parameters
     ----------
     earlier, later : iterable of Trajectory
-        Already filtered.
+        Filtered trajectories.
     """
     kept: dict[str, Trajectory] = {}
     for trajectory in chain(earlier, later):

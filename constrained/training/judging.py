@@ -1,12 +1,12 @@
-"""Judge actions that somebody did by action knowledge: what would the masks have prevented?
+"""Judge recorded actions by action knowledge: which of them would masks have prevented?
 
     constrained check household --runs RUNS.jsonl.gz
     constrained check hotpotqa --runs RUNS.jsonl.gz
 
-`check_runs` understands two forms of run, both as KnowAgent released them. ALFWorld: every action is judged by the
-knowledge bound to what the game showed at that point, and the game says whether the action had an effect. HotpotQA:
-every action is judged, every written ActionPath is compared with what was really done, and Retrieve and Lookup without
-a result are counted.
+`check_runs` reads two kinds of runs, both in the form in which KnowAgent released them. ALFWorld: every action is
+judged by the knowledge bound to what the game showed at that point, and the game says whether it had an effect.
+HotpotQA: every action is judged, every written ActionPath is compared with the actions really done, and Retrieve and
+Lookup without a result are counted.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from constrained.training.trajectory import Act
 _NO_RESULT = ("Could not find", "No results", "No Results", "The last page Retrieved was not found")
 
 EXAMPLES = 20
-"""Disagreements that a report lists."""
+"""Most disagreements that a report lists."""
 
 
 def judge_actions(actions: Iterable[str], knowledge: ActionKnowledge) -> list[Act]:
-    """The knowledge's verdict on each action after those before it; their effects are unknown."""
+    """Judge each action after those before it; whether they had an effect is unknown."""
     return [Act(judgement.text, judgement.verdict, judgement.reason) for judgement in knowledge.check(list(actions))]
 
 
 def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge) -> list[Act]:
     """Play the actions in a household game, judging each by the knowledge bound to what is in view before it.
 
-    An action is added to the path if it is admitted and had an effect. Actions after the game's end are left out, as
-    there is no world to judge them by.
+    An action is added to the path if it is admitted and had an effect. Actions after the game's end are left out: there
+    is no state to judge them by.
     """
     env = HouseholdEnv(game)
     acts = []
@@ -57,8 +57,8 @@ def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge
 def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None = None) -> dict:
     """Judge every action of every run in a file.
 
-    Returns counts, and the first disagreements in words. Raises DataError: the file has neither form, or a run's game
-    is not among the training games.
+    Returns counts and the first disagreements. Raises DataError: the file has neither form, or the game of a run is not
+    a training game.
     """
     runs = read_released(path, limit)
     return (_check_answers if runs[0].benchmark == HOTPOTQA else _check_household)(knowledge, runs)

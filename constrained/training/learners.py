@@ -1,4 +1,4 @@
-"""What learns in self-learning: a language model by adapters, or a chooser of planning actions by its weights."""
+"""The learners of self-learning: a language model that learns by adapters, and a chooser that learns by its weights."""
 
 from __future__ import annotations
 
@@ -40,44 +40,44 @@ from constrained.training.tuning import tune
 Models = Mapping[str, Any]
 
 WEIGHTS = "weights.safetensors"
-"""The file of a chooser in the folder that it was tuned into."""
+"""The file of a tuned chooser in its folder."""
 
 
 class Learner(Protocol):
     """A model that learns from its own trajectories."""
 
     base: Any
-    """The model before any round."""
+    """The model before the first round."""
 
     def tuned(self, name: str, folder: Path) -> Any:
-        """The model that was tuned into a folder."""
+        """Load the model that was tuned into a folder."""
         ...
 
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
-        """The training texts of one recorded task."""
+        """Return the training texts of one recorded task."""
         ...
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
-        """Tune on texts, from what was tuned into the folder `previous`."""
+        """Tune on texts, starting from the model in the folder `previous`."""
         ...
 
 
 class LanguageLearner:
-    """A language model, tuned by adapters. `base`: it is not changed."""
+    """A language model, tuned by adapters; `base` itself is not changed."""
 
     def __init__(self, base: LoadedModel, tuning: Tuning):
         self.base, self.tuning = base, tuning
 
     def tuned(self, name: str, folder: Path) -> LoadedModel:
-        """The base with an adapter."""
+        """Load the base with an adapter."""
         return load_adapters(self.base, {name: folder})[name]
 
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
-        """Everything that the model wrote, after the prompts it wrote it for."""
+        """Return all that the model wrote, each text after its prompt."""
         return replay_texts(task, answers, knowledge, models, settings)
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
@@ -86,9 +86,9 @@ class LanguageLearner:
 
 
 class ChooserLearner:
-    """A graph network that chooses planning actions, from random weights.
+    """A graph network that chooses planning actions, trained from random weights.
 
-    `tuning`: its epochs, batch (states), rate and seed count.
+    Of `tuning` only epochs, batch (in states), rate, decay, warm-up and seed are used.
     """
 
     def __init__(self, domain: Domain, tuning: Tuning):
@@ -99,7 +99,7 @@ class ChooserLearner:
         self.base = GraphChooser(network=self._network, name="random weights")
 
     def tuned(self, name: str, folder: Path) -> GraphChooser:
-        """The chooser that was tuned into a folder. Raises DataError: it isn't there, or is of another domain."""
+        """Load the chooser that was tuned into a folder. Raises DataError: it is missing, or for another domain."""
         return GraphChooser(network=self._load(folder), name=name)
 
     def _load(self, folder: Path) -> Network:
@@ -111,7 +111,7 @@ class ChooserLearner:
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
-        """The problem, which is read, and its plan, which is learned."""
+        """Return a text in which the problem is read and its plan is learned."""
         environment = task.make()
         assert isinstance(environment, PddlEnvironment)
         problem = PddlText(PlanningTask(self.domain, environment.facts.task.problem)).problem
@@ -119,9 +119,9 @@ class ChooserLearner:
         return [TrainingText((Span(problem, False), *plan), ends=False)]
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
-        """Tune all weights by imitation of the plans' actions.
+        """Tune all weights to imitate the plans' actions.
 
-        Raises TrainingError: no state of the plans leaves a choice.
+        Raises TrainingError: in no state of the plans there is more than one possible action.
         """
         record = folder / "tuning.json"
         if record.exists() and (folder / WEIGHTS).exists():
@@ -132,7 +132,7 @@ class ChooserLearner:
         began = time.perf_counter()
         lessons = [lesson for text in texts for lesson in self._lessons(text)]
         if not lessons:
-            raise TrainingError("no state of the plans leaves a choice", "give problems with longer plans")
+            raise TrainingError("in every state of the plans only one action is possible", "give larger problems")
         network = Network(self.vocabulary)
         network.load_state_dict((self._load(previous) if previous else self._network).state_dict())
         steps, loss = self._fit(network, lessons, folder.parent.name)
@@ -143,7 +143,7 @@ class ChooserLearner:
         return tuned
 
     def _lessons(self, text: TrainingText) -> Iterator[tuple[Example, np.ndarray]]:
-        """The states of a plan that leave a choice, each with the action that was taken."""
+        """Yield the states of a plan with several possible actions, each with the action that was taken."""
         task = PlanningTask(self.domain, read_problem_of(self.domain, text.spans[0].text))
         encoder, state = Encoder(self.vocabulary, task), task.initial
         for span in text.spans[1:]:
@@ -155,7 +155,7 @@ class ChooserLearner:
             state = task.apply(state, taken)
 
     def _fit(self, network: Network, lessons: Sequence[tuple[Example, np.ndarray]], words: str) -> tuple[int, float]:
-        """Train; returns the steps, and the mean loss of the last epoch."""
+        """Train, and return the number of steps and the mean loss of the last epoch."""
         tuning, rng = self.tuning, random.Random(self.tuning.seed)
         per_epoch = math.ceil(len(lessons) / tuning.batch)
         steps = math.ceil(per_epoch * tuning.epochs)

@@ -1,4 +1,4 @@
-"""The folder of a fine-tuning run: one process at a time, a record of what is run, and the finished result."""
+"""The folder of a fine-tuning run: a lock, a record of what determines the run, and the finished result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from constrained.training.encoding import Encoded, digest
 from constrained.training.settings import Tuning
 
 RECORD = "tuning.json"
-"""The file that records what is run in a folder and, once finished, its result."""
+"""The file that records what determines the run and, once it is finished, its result."""
 
 CHECKPOINTS = "checkpoints"
 
@@ -40,17 +40,17 @@ class Tuned:
     Attributes
     ----------
     folder : Path
-        Of the adapter (PEFT), or of the whole model.
+        The folder of the adapter (PEFT), or of the whole model.
     steps : int
-        Updates of the weights.
+        Number of updates of the weights.
     tokens : int
-        Tokens read, without padding.
+        Number of tokens read, without padding.
     loss : float
         Mean over the steps of the last epoch.
     seconds : float
-        Training time, over all interruptions.
+        Training time, without interruptions.
     left_out : int
-        Texts longer than the limit.
+        Number of texts that were longer than the limit.
     """
 
     folder: Path
@@ -68,13 +68,13 @@ def describe_run(
     adapter: str | os.PathLike | None,
     processes: int,
 ) -> dict[str, Any]:
-    """Everything that determines the resulting weights."""
+    """Return everything that determines the resulting weights."""
     adapter_digest = None
     if adapter is not None:
-        found = sha256()
+        hashed = sha256()
         for name, value in sorted(read_adapter(adapter, f"adapter {os.fspath(adapter)}")[1].items()):
-            found.update(name.encode() + value.float().numpy().tobytes())
-        adapter_digest = found.hexdigest()[:16]
+            hashed.update(name.encode() + value.float().numpy().tobytes())
+        adapter_digest = hashed.hexdigest()[:16]
     return {
         "settings": json.loads(json.dumps(asdict(tuning))),
         "base weights": model.weights_digest(),
@@ -86,7 +86,7 @@ def describe_run(
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder, which is made if missing, for one run. Raises DataError: another run holds it."""
+    """Lock a folder, which is created if missing, for one run. Raises DataError: another run holds the lock."""
     lock = FileLock(folder / f".{RECORD}.lock")
 
     def acquire() -> None:
@@ -108,27 +108,29 @@ def locked(folder: Path) -> Iterator[None]:
 def begin(folder: Path, run: dict[str, Any]) -> Tuned | None:
     """Record the run, or return its result if it is finished.
 
-    Raises DataError: the folder is of another run, or its record is damaged.
+    Raises DataError: the folder belongs to another run, or its record is damaged.
     """
     record = _read_record(folder)
     if record is None:
-        found = next((folder / name for name in _COMPLETE if (folder / name).exists()), None)
-        if found is not None:
-            raise DataError(f"{found} is there, but no {RECORD}: it isn't of this run", "give this run another folder")
+        existing = next((folder / name for name in _COMPLETE if (folder / name).exists()), None)
+        if existing is not None:
+            raise DataError(
+                f"{existing} is there, but no {RECORD}: it isn't of this run", "give this run another folder"
+            )
         write_whole(folder / RECORD, to_json({"run": run}))
         return None
     result = record.get("result")
     recorded = record["run"]
-    other = [name for name in run if recorded.get(name) != run[name]]
-    if result is not None and other == ["number of processes"]:  # finished: that no longer matters
-        other = []
-    if other:
-        if "settings" in other:
+    differing = [name for name in run if recorded.get(name) != run[name]]
+    if result is not None and differing == ["number of processes"]:  # it no longer matters after the end
+        differing = []
+    if differing:
+        if "settings" in differing:
             before = recorded.get("settings", {})
             names = ", ".join(name for name, value in run["settings"].items() if before.get(name) != value)
-            other[other.index("settings")] = f"settings ({names})"
+            differing[differing.index("settings")] = f"settings ({names})"
         raise DataError(
-            f"{folder} is of a tuning with other {', other '.join(other)}",
+            f"{folder} is of a tuning with other {', other '.join(differing)}",
             "give this run a folder of its own, or repeat the arguments of the first",
         )
     if result is None or not any((folder / name).exists() for name in _COMPLETE):

@@ -1,4 +1,4 @@
-"""KnowAgent's released runs, of ALFWorld and HotpotQA: their actions, lengths and outcomes.
+"""Read KnowAgent's released runs of ALFWorld and HotpotQA: their actions, lengths and outcomes.
 
 An ALFWorld run is one text, in which lines that begin with "> " are thoughts, paths and actions, each followed by the
 game's reply. A HotpotQA run is the final prompt: examples, the question, and numbered lines.
@@ -29,14 +29,14 @@ class ReleasedRun:
     task: str  # the game's name, or the question
     given: str  # the beginning: the room and the task, or the question
     text: str  # the rest: paths, thoughts, actions and observations, as written
-    turns: tuple[tuple[str, str | None], ...]  # each action with its observation; None where the text has none
-    # HotpotQA only: each ActionPath as written, with the number of actions done before it
+    turns: tuple[tuple[str, str | None], ...]  # each action with its observation; None if the text has none
+    # HotpotQA only: each ActionPath as written, with the number of actions done before it.
     paths: tuple[tuple[str, int], ...]
-    # as the authors' program measures it. ALFWorld: the lines with "> " in them. HotpotQA: the actions on the last
-    # ActionPath line, except Finish.
+    # As in the authors' program. ALFWorld: the lines with "> " in them. HotpotQA: the actions on the last ActionPath
+    # line, except Finish.
     length: int
-    success: bool | None  # None where the row doesn't say
-    f1: float | None  # HotpotQA only, where the row says
+    success: bool | None  # None if the row doesn't say
+    f1: float | None  # HotpotQA only; None if the row doesn't say
     source: str  # "FILE:LINE"
 
     @property
@@ -46,14 +46,14 @@ class ReleasedRun:
 
     @property
     def outcome(self) -> dict[str, float]:
-        """The measures that the row states."""
+        """The measures that the row gives."""
         measures = {"success": self.success, "f1": self.f1}
         return {name: float(value) for name, value in measures.items() if value is not None}
 
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
-        """The run as a trajectory, given the verdicts on its actions (see `constrained.training.judging`).
+        """Return the run as a trajectory, with verdicts on its actions (see `constrained.training.judging`).
 
-        Raises DataError: it doesn't say whether it succeeded.
+        Raises DataError: the run doesn't say whether it succeeded.
         """
         if self.success is None:
             raise DataError(
@@ -65,7 +65,7 @@ class ReleasedRun:
 
 
 def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRun]:
-    """The runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
+    """Return the runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
 
     Raises DataError: the file is missing, truncated, not JSON Lines, of another form, or holds no runs.
     """
@@ -73,7 +73,7 @@ def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRu
     reader = None
     for where, row in read_rows(path):
         reader = reader or _reader(path, row)
-        # `where` ends in the row's number, which is the line's: empty lines count.
+        # `where` ends with the row's number, which is its line number: empty lines count.
         runs.append(reader(where, row, f"{path}:{where.rpartition(' ')[2]}"))
     if not runs:
         raise DataError(f"{path} holds no runs")
@@ -81,7 +81,7 @@ def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRu
 
 
 def split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
-    """The first observation of an ALFWorld run, and each action with the reply to it."""
+    """Return the first observation of an ALFWorld run, and each action with the reply to it."""
     first, *blocks = trajectory.split("\n> ")
     turns = []
     for block in blocks:
@@ -138,9 +138,9 @@ def _hotpotqa(where: str, row: dict, source: str) -> ReleasedRun:
 
 
 def _length(path: str) -> int:
-    """The actions on an ActionPath line up to a Finish, which some runs write before they do it; "Start" is none."""
+    """Count the actions on an ActionPath line, without "Start", up to a Finish, which some runs write too early."""
     *closed, rest = path.partition("->Finish")[0].split("]")
-    # Brackets may hold an arrow. Not a regular expression: with thousands of "[" it would take quadratic time.
+    # Brackets may hold an arrow. A regular expression would take quadratic time with thousands of "[".
     names = "".join(piece.partition("[")[0] for piece in closed) + rest
     return sum(name.strip() not in ("", "Start") for name in names.split("->"))
 

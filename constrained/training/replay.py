@@ -1,7 +1,7 @@
-"""Training texts from recorded runs: everything the model wrote, after the very prompt it wrote it for.
+"""Training texts from recorded runs: all that the model wrote, each text after its own prompt.
 
 A recorded run holds answers, not prompts; replaying it with these answers reproduces the prompts. So a model is trained
-on exactly what it will be asked, for any strategy, step format and environment.
+on exactly the prompts that it will get, for any strategy, step format and environment.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def replay_texts(
     models: Mapping[str, LoadedModel],
     settings: Settings,
 ) -> list[TrainingText]:
-    """Make the training texts of one recorded task: what the policy's model wrote in its last phase.
+    """Make the training texts of one recorded task: all that the policy's model wrote in the last phase.
 
     A prompt that continues the one before, as a history does, becomes part of the same text, so nothing is read twice.
 
-    Raises DataError: the task takes another course than the recorded one: the environment or the knowledge has changed.
+    Raises DataError: the task doesn't take the recorded course, because the environment or the knowledge has changed.
     """
     replayed = list(_replay(rollout_of(task, knowledge, models, settings), answers))
     policy = for_role("policy", models)
@@ -51,7 +51,7 @@ def replay_texts(
 
 
 def _replay(rollout: Rollout, answers: Sequence[Generation]) -> Iterator[tuple[str, Request, Generation, str]]:
-    """Yield the phase, request, answer, and the action read from it, of each answer."""
+    """Replay answers, and yield (phase, request, answer, action read from the answer) for each of them."""
     rollout.start()
     for answer in answers:
         request, phase = rollout.request, rollout.episode.phase
@@ -73,8 +73,8 @@ def _replay(rollout: Rollout, answers: Sequence[Generation]) -> Iterator[tuple[s
 def join_texts(written: Iterable[tuple[Request, Generation, str]], *, bounded: bool) -> Iterator[TrainingText]:
     """Join requests and answers to texts; a prompt that continues the text so far is appended to it.
 
-    `written`: the last is the action in the answer. `bounded`: put a token boundary before each action, as the embedded
-    model learned it.
+    `written`: (request, answer, action in the answer). `bounded`: put a token boundary before each action, as the
+    embedded model learned it.
     """
     spans: list[Span] = []
     text = ""

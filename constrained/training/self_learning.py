@@ -4,10 +4,10 @@ In each round the model plays the training tasks; trajectories that are not corr
 dropped; the others are merged with those of earlier rounds, keeping the shortest for each task; the model is tuned on
 the merged set and tested.
 
-The run is kept in one folder. Every file is either appended to as play proceeds or written whole, so an interrupted run
-resumes after the last finished piece and ends like an unbroken one::
+The run is kept in one folder. Every file is either appended to as play proceeds or written as a whole, so an
+interrupted run resumes after the last finished part, and has the same result as an uninterrupted one::
 
-    run.json                what is run
+    run.json                everything that determines the run
     round-0/                the given model
       test-1.jsonl …        the recorded run of each test suite (see `constrained.agents.run_file`)
       report.json
@@ -56,12 +56,12 @@ SAMPLE = " · sample "
 
 @dataclass(frozen=True)
 class Schedule:
-    """How many rounds and samples.
+    """The number of rounds and samples, and the rule of the filter.
 
     Attributes
     ----------
     rounds : int
-        At most; two in the paper (appendix A).
+        The maximum; two in the paper (appendix A).
     epsilon : float or None
         Stop after a round that gains no more than this many percentage points in the first measure of the first test
         suite (Algorithm 1's epsilon; the paper gives no value). None: run all rounds.
@@ -79,7 +79,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class _Run:
-    """What is the same in all rounds; the arguments of `self_learning`."""
+    """The arguments of `self_learning`, which are the same in all rounds."""
 
     folder: Path
     train: Suite | Callable[[int], Suite]
@@ -93,18 +93,18 @@ class _Run:
     batch: int
 
     def tasks(self, number: int) -> Suite:
-        """The training tasks of a round."""
+        """Return the training tasks of a round."""
         return self.train(number) if callable(self.train) else self.train
 
     def round_folder(self, number: int) -> Path:
         return self.folder / f"round-{number}"
 
     def model(self, number: int) -> Any:
-        """The model at the end of a round."""
+        """Load the model at the end of a round."""
         return self.learner.tuned(f"round-{number}", self.adapter(number)) if number else self.learner.base
 
     def adapter(self, number: int) -> Path:
-        """What a round tuned."""
+        """Return the folder of the result of a round's tuning."""
         return self.round_folder(number) / "adapter"
 
 
@@ -129,13 +129,13 @@ def self_learning(
     Parameters
     ----------
     train : Suite or callable
-        The tasks to learn from: Algorithm 1's D_0; or round -> its tasks, where there is no end of them.
+        The tasks to learn from (Algorithm 1's D_0); or a function that makes the tasks of a round from its number.
     tests : sequence of Suite
-        What each round's model is measured on; the first decides when to stop.
+        The suites on which each round's model is tested; the first decides when to stop.
     folder : path
-        Of the run; if it was begun there before, it is resumed.
+        The folder of the run; a run that was begun there is resumed.
     synthesis, test : Settings
-        How training tasks and test tasks are played; by default alike, the test greedily.
+        How training tasks and test tasks are played; by default tests are played like training tasks, but greedily.
     model : optional
         Anything `constrained.models.load` takes; it is not changed.
     knowledge : ActionKnowledge, optional
@@ -146,15 +146,15 @@ def self_learning(
         Tasks played side by side.
     device : str, optional
     learner : Learner, optional
-        What learns, and how it is tuned; default: a language model, `model`, by adapters.
+        The model that learns, and how it is tuned; default: the language model `model`, by adapters.
     on_round : callable, optional
         Called with each round's report.
 
     Returns
     -------
     list of dict
-        One report per round, the first of the given model: "round", "test" (the metrics of each suite, by its name);
-        and from round 1 on "synthesis" (the metrics of the training tasks), "kept", "dropped" (reason ->
+        One report for each round; round 0 is the given model. Keys: "round", "test" (suite -> its metrics); from round
+        1 on also "synthesis" (the metrics of the training tasks), "kept", "dropped" (reason -> number of
         trajectories), "merged", "texts" and "tuning".
 
     Raises
@@ -168,7 +168,7 @@ def self_learning(
         knowledge = ActionKnowledge.from_lark(tests[0].knowledge if callable(train) else train.knowledge)
     learner = learner or LanguageLearner(load(model, device=device), tuning)
     run = _Run(Path(folder), train, tuple(tests), knowledge, learner, synthesis, test, schedule, tuning, batch)
-    # Of several processes (accelerate launch), all tune together; the rest is done by the main one.
+    # Several processes (accelerate launch) tune together; the main process does everything else.
     on_main_process(partial(_begin, run))
     reports: list[dict] = []
     for number in range(schedule.rounds + 1):
@@ -183,13 +183,13 @@ def self_learning(
 
 
 def gain(suite: Suite, reports: Sequence[dict]) -> float:
-    """The last round's gain over the one before in a suite's first measure, in percentage points."""
+    """Return the last round's gain over the one before in a suite's first measure, in percentage points."""
     before, after = (report["test"][suite.name][f"{suite.measures[0]} %"] for report in reports[-2:])
     return after - before
 
 
 def best(name: str, reports: Sequence[dict], measure: str = "success") -> int:
-    """The round with the best measure in a test suite; among equals the shortest paths, then the first."""
+    """Return the round with the best measure in a test suite; of equals that with the shortest paths, or the first."""
 
     def score(report: dict) -> tuple[float, float]:
         metrics = report["test"][name]
@@ -200,7 +200,7 @@ def best(name: str, reports: Sequence[dict], measure: str = "success") -> int:
 
 def _check(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
     if tuning.whole:
-        raise TrainingError("self-learning keeps an adapter a round, not whole models", "leave `whole` out")
+        raise TrainingError("self-learning keeps an adapter for each round, not whole models", "leave `whole` out")
     for name in ("rounds", "samples"):
         if getattr(schedule, name) < 1:
             raise ConstrainedError(f"{getattr(schedule, name)} {name}", "use 1 or more")
@@ -212,7 +212,7 @@ def _check(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
 
 
 def _begin(run: _Run) -> None:
-    """Record what is run, or check that it is what was begun; the number of rounds may be raised later."""
+    """Record the run, or check that it is the one that was begun; rounds and epsilon may change."""
     suites = [
         {"name": suite.name, "tasks": digest("\n".join(task.name for task in suite.tasks))}
         for suite in (run.tasks(1), *run.tests)
@@ -243,7 +243,7 @@ def _begin(run: _Run) -> None:
 
 
 def _finished(run: _Run, number: int) -> dict | None:
-    """The report of a round that is finished."""
+    """Return the report of a finished round, or None."""
     path = run.round_folder(number) / "report.json"
     if not path.exists():
         return None
@@ -267,7 +267,7 @@ def _round(run: _Run, number: int) -> dict:
 
 
 def _test(run: _Run, number: int) -> dict[str, dict]:
-    """The metrics of a round's model in each test suite."""
+    """Test a round's model, and return its metrics in each test suite."""
     models, metrics = {POLICY: run.model(number)}, {}
     for index, suite in enumerate(run.tests, 1):
         path = run.round_folder(number) / f"test-{index}.jsonl"
@@ -282,9 +282,10 @@ def _test(run: _Run, number: int) -> dict[str, dict]:
 
 
 def paired(before: Mapping[str, bool], after: Mapping[str, bool]) -> dict[str, float]:
-    """Compare two runs of the same tasks: how many only one of them won, and how likely that is by chance.
+    """Compare the successes of two runs of the same tasks.
 
-    Returns "gained", "lost": tasks; "p": of McNemar's exact test, two-sided (a sign test on the tasks that differ).
+    Returns "gained" and "lost", the numbers of tasks that only the second or only the first run won, and "p", the
+    p-value of McNemar's exact test, two-sided (a sign test on the tasks that differ).
     """
     both = before.keys() & after.keys()
     gained = sum(after[name] and not before[name] for name in both)
@@ -295,7 +296,7 @@ def paired(before: Mapping[str, bool], after: Mapping[str, bool]) -> dict[str, f
 
 
 def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
-    """Play, filter and merge: the texts to tune a round's model on, and the counts for its report."""
+    """Play, filter and merge; return the texts to tune a round's model on, and the counts for its report."""
     folder = run.round_folder(number)
     path = folder / "synthesis.jsonl"
     models = {POLICY: run.model(number - 1)}
@@ -310,7 +311,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     earlier = list(read_merged(run.round_folder(number - 1) / "merged.jsonl")) if number > 1 else []
     merged = merge([trajectory for trajectory, _ in earlier], filtered.kept)
     if not merged:
-        failures = [one.end["failure"] for one in played.values() if one.end and "failure" in one.end]
+        failures = [record.end["failure"] for record in played.values() if record.end and "failure" in record.end]
         raise _nothing_kept(run, number, path, filtered, failures)
     tasks = {task.name: task for task in suite.tasks}
     texts = {trajectory.source: written for trajectory, written in earlier}
@@ -329,7 +330,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
 
 
 def _sampled(suite: Suite, samples: int) -> Suite:
-    """A suite with every task repeated, under different names."""
+    """Return a suite with every task repeated, under different names."""
     repeats = [
         replace(task, name=f"{task.name}{SAMPLE}{number}") for number in range(2, samples + 1) for task in suite.tasks
     ]
@@ -337,7 +338,7 @@ def _sampled(suite: Suite, samples: int) -> Suite:
 
 
 def _trajectories(played: dict[str, TaskRecord], number: int) -> Iterator[Trajectory]:
-    """The trajectories of a recorded run, under their tasks' names; the source is "ROUND/NAME OF THE SAMPLE"."""
+    """Yield the trajectories of a recorded run, under their tasks' names; the source is "ROUND/NAME OF THE SAMPLE"."""
     for name, record in played.items():
         yield from_record(name.partition(SAMPLE)[0], record.steps, record.end or {}, source=f"{number}/{name}")
 

@@ -1,4 +1,4 @@
-"""Settings of fine-tuning: KnowAgent's by default, Lumos's beside them."""
+"""Settings of fine-tuning, with presets: KnowAgent's (the default), Lumos's and our own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from constrained.errors import TrainingError
 
 SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
-"""How the learning rate falls after its warm-up: our name -> transformers' name."""
+"""Schedules of the learning rate after its warm-up: our name -> transformers' name."""
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 
@@ -22,13 +22,13 @@ class Tuning:
     Attributes
     ----------
     rank, alpha, dropout
-        Of the LoRA adapter.
+        The parameters of the LoRA adapter.
     targets : tuple of str
         Names of the layers that get an adapter, such as ``q_proj``; `EVERY_LINEAR`: all.
     rate : float
         Peak learning rate of AdamW.
     schedule : str
-        How it falls: a key of `SCHEDULES`.
+        How the learning rate falls: a key of `SCHEDULES`.
     warmup : float
         Share of the steps in which it rises.
     decay : float
@@ -100,6 +100,6 @@ PRESETS = {
     "small": Tuning(rank=16, alpha=32, targets=EVERY_LINEAR, rate=3e-4, epochs=2.0, batch=16),
     "chooser": Tuning(rate=1.5e-3, decay=1e-4, epochs=6.0, batch=32),
 }
-"""The papers' settings (Lumos's, its appendix C, tune all weights with 128 texts a step), and ours: for a model of few
-million weights, on which an adapter of the papers' size would have little effect; and for a graph network that chooses
-planning actions, where a text of a batch is one state."""
+"""The papers' settings (Lumos's appendix C: all weights, 128 texts a step), and ours. "small" is for a model of a few
+million weights, on which an adapter of the papers' size would have little effect; "chooser" for a graph network that
+chooses planning actions, where a batch counts states."""

@@ -1,10 +1,10 @@
-"""Data for `constrained train sft`: conversations, Alpaca rows, FireAct trajectories, Lumos conversations by rule.
+"""Data for `constrained train sft`: conversations, Alpaca rows, FireAct's trajectories, Lumos conversations by rule.
 
-Each turn of the assistant becomes a training text of its own: all that was said before it is read, the turn is learned,
+Each turn of the assistant becomes a training text of its own: all earlier turns are read, the turn itself is learned,
 and the end-of-text token follows, because agents let a model write one turn at a time.
 
-FireAct's trajectories (Chen et al., 2023) become one text per step, with the prompt of our agent. Their actions are
-written as in our action knowledge (``search[x]`` becomes ``Search[x]``), and the grammars must admit each step.
+FireAct's trajectories (Chen et al., 2023) become one text for each step, with our agent's prompt. Their actions are
+rewritten as in our action knowledge (``search[x]`` becomes ``Search[x]``), and the grammars must admit each step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SPACES = {"maths": ("gsm8k", "svamp"), "qa": ("strategyqa",)}
 """Lumos's action space -> the data sets whose solutions convert to it by rule."""
 
 WITH_HELD_OUT = ("gsm8k", "svamp")
-"""Data sets of which a part is held out, to be played."""
+"""Data sets with a part that is held out, to be played."""
 
 ROLES = ("system", "user", "assistant")
 
@@ -51,11 +51,11 @@ _ACTION_NAME = re.compile(r"[a-z]+(?=\[)")
 
 @dataclass
 class Source:
-    """Training texts and where they come from."""
+    """The training texts of one source."""
 
     texts: list[TrainingText] = field(default_factory=list)
     rows: int = 0  # rows read; each may give several texts, or none
-    left_out: Counter[str] = field(default_factory=Counter)  # reasons why rows gave none
+    left_out: Counter[str] = field(default_factory=Counter)  # reason -> rows that gave no text
 
 
 def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Source:
@@ -64,18 +64,18 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     Parameters
     ----------
     data : str
-        A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for one
-        model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
-        for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
+        A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (default: both, for
+        one model in both roles, Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (default: both).
+        Or a file for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
     loaded : LoadedModel
-        The model to tune: its chat template and context decide the prompts.
+        The model to tune; its chat template and context determine the prompts.
     limit : int, optional
         Only this many rows.
 
     Raises
     ------
     DataError
-        There is no such name or file, or a row is malformed; it says which.
+        There is no such name or file, or a row is malformed; the message says which.
     """
     named = _LUMOS.fullmatch(data)
     if named and named["space"] in SPACES:
@@ -88,7 +88,7 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     for where, row in islice(read_rows(data), limit):
         source.rows += 1
         if "messages" in row:
-            form = asked if "formulation" in row else chat_form(loaded)  # Lumos's agents ask in Lumos's form
+            form = asked if "formulation" in row else chat_form(loaded)  # Lumos's agents use Lumos's form
             source.texts += assistant_turns(read_messages(where, row), form)
         elif "instruction" in row:
             texts = _alpaca_texts(where, row, loaded, knowledge)
@@ -105,7 +105,7 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
 
 
 def _lumos_source(space: str, module: str | None, formulation: str | None, limit: int | None) -> Source:
-    """The conversations of a space's data sets, without the problems that are held out to be played."""
+    """Return the conversations of a space's data sets, without the problems that are held out to be played."""
     source = Source()
     for dataset in SPACES[space]:
         held_out: set[str] = set()
@@ -125,7 +125,7 @@ def _lumos_source(space: str, module: str | None, formulation: str | None, limit
 
 
 def read_messages(where: str, row: dict) -> list[dict[str, str]]:
-    """The messages of a row. Raises DataError: they are malformed, or no turn is the assistant's."""
+    """Return the messages of a row. Raises DataError: they are malformed, or the assistant says nothing."""
     (messages,) = fields(where, row, messages=list)
     for number, message in enumerate(messages, 1):
         here = f"{where}, message {number}"
@@ -140,14 +140,14 @@ def read_messages(where: str, row: dict) -> list[dict[str, str]]:
 
 
 def chat_form(loaded: LoadedModel) -> Callable[[Messages], str]:
-    """How a model reads a conversation: by its chat template, or in Lumos's form if it has none."""
+    """Return the function that writes a conversation for a model: by its chat template, or else in Lumos's form."""
     if not getattr(loaded.tokenizer, "chat_template", None):
         return asked
     return lambda messages: loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
 def assistant_turns(messages: Messages, form: Callable[[Messages], str]) -> list[TrainingText]:
-    """Each turn of the assistant as a text of which only the turn is learned."""
+    """Return one text for each turn of the assistant, in which only that turn is learned."""
     return [
         prompt_and_answer(form(messages[:number]), message["content"])
         for number, message in enumerate(messages)
@@ -156,7 +156,7 @@ def assistant_turns(messages: Messages, form: Callable[[Messages], str]) -> list
 
 
 def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionKnowledge) -> list[TrainingText] | str:
-    """A row's response as one text; if it is made of FireAct's steps, a text per step or why there is none."""
+    """Return a row's response as one text; if it consists of FireAct's steps, a text for each, or why there is none."""
     row = {"input": "", **row}
     task, known, output = fields(where, row, instruction=str, input=str, output=str)
     if not output.strip():
@@ -177,7 +177,7 @@ def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionK
 
 
 def fireact_steps(output: str) -> list[Step] | None:
-    """The steps of a FireAct response, or None if it has another form."""
+    """Return the steps of a FireAct response, or None if it has another form."""
     steps: list[Step] = []
     end = 0
     while found := _STEP.match(output, end):
@@ -188,7 +188,7 @@ def fireact_steps(output: str) -> list[Step] | None:
 
 
 def _why_not(steps: list[Step], knowledge: ActionKnowledge) -> str | None:
-    """Why a FireAct trajectory is left out; None if it isn't."""
+    """Return why a FireAct trajectory is left out; None if it isn't."""
     finished = _FINISHED.match(steps[-1].observation or "")
     if not finished or finished["won"] != "True":
         return "the episode doesn't end with the right answer"

@@ -1,4 +1,4 @@
-"""transformers' Trainer as `tune` uses it: our batches and loss, complete checkpoints, one progress bar."""
+"""The Trainer of transformers with our batches and loss, complete checkpoints, and one progress bar."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECONDS_BETWEEN = 60.0
 """Least seconds of training between two checkpoints."""
 
 SHARE_OF_TIME = 0.05
-"""Share of the time that checkpoints may take; where writing one is slow, they are rarer."""
+"""Share of the time that checkpoints may take: slow checkpoints are written less often."""
 
 _DIVERGED = "lower the learning rate, raise the warm-up, or use precision bf16 or fp32; begin in another folder"
 
@@ -34,8 +34,8 @@ _DIVERGED = "lower the learning rate, raise the warm-up, or use precision bf16 o
 class TextTrainer(Trainer):
     """A Trainer whose batches are laid out beforehand, in one long epoch.
 
-    `model`: the loss is the mean cross-entropy of a step's learned tokens, over all rows and processes. Where the model
-    supports it, logits are computed only at positions that some row learns.
+    The loss is the mean cross-entropy of a step's learned tokens, over all rows and processes. If the model supports
+    it, logits are computed only at positions that some row learns.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TextTrainer(Trainer):
         loss = F.cross_entropy(
             logits.float().flatten(0, 1), labels[:, keep].flatten(), ignore_index=IGNORED, reduction="sum"
         )
-        # Gradients are averaged over processes, and each has only its part of the sum.
+        # Gradients are averaged over processes, and each process has only a part of the sum.
         loss = loss * self.sampler.processes / num_items_in_batch
         return (loss, outputs) if return_outputs else loss
 
@@ -82,9 +82,9 @@ class TextTrainer(Trainer):
 
 
 class Progress(TrainerCallback):
-    """After each step, log its loss, decide whether a checkpoint is due, and move the progress bar.
+    """Logs the loss of each step, decides when checkpoints are due, and moves the progress bar.
 
-    The log is the Trainer's own history, which checkpoints hold.
+    The log is the Trainer's own history, which is part of checkpoints.
     """
 
     def __init__(self, trainer: TextTrainer):
@@ -93,7 +93,7 @@ class Progress(TrainerCallback):
         self.bar: tqdm | None = None
 
     def on_train_begin(self, args, state, control, **_):
-        disable = None if state.is_local_process_zero else True  # None: where standard error is no terminal
+        disable = None if state.is_local_process_zero else True  # None: disabled unless on a terminal
         self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc="tuning", unit="step", disable=disable)
         self.began = self.saved = time.monotonic()
         self.cost = 0.0
@@ -138,16 +138,16 @@ class Progress(TrainerCallback):
 
 
 def _check_finite(model: torch.nn.Module, step: int) -> None:
-    """Check the weights: gradients can be NaN where the loss is finite, which only the next step's loss would show."""
+    """Check the weights: gradients can be NaN though the loss is finite, which only the next step's loss would show."""
     for name, weight in model.named_parameters():
         if weight.requires_grad and not weight.isfinite().all():
             raise TrainingError(f"the weights {name} are not finite after step {step}", _DIVERGED)
 
 
 def trainer_arguments(folder: Path, tuning: Tuning, precision: str, on_cpu: bool) -> TrainingArguments:
-    """The Trainer's arguments; it writes only checkpoints, into `folder`.
+    """Return the Trainer's arguments; it writes only checkpoints, into `folder`.
 
-    Creating them sets up the processes, so the number of steps is filled in afterwards.
+    Creating the arguments sets up the processes, so the number of steps is filled in afterwards.
     """
     arguments = TrainingArguments(
         output_dir=os.fspath(folder / PARTIAL),

@@ -1,7 +1,7 @@
 """A trajectory: the actions done for one task, the verdict on each, and the outcome.
 
 Self-learning filters, merges and trains on trajectories (KnowAgent, section 3.3). They come from our recorded runs, or
-from released ones (`constrained.training.released`); the texts stay there, and `source` says where.
+from released runs (`constrained.training.released`), which hold the texts; `source` says where.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from constrained.environments.data import fields
 from constrained.knowledge.report import OK
 
 TROUBLES = ("Invalid Action", "Search error")
-"""What question answering, the authors' and ours, replies to an unknown action or when a search fails."""
+"""Replies of question answering, the authors' and ours, to an unknown action and to a search that failed."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Act:
     verdict : str
         "ok", "invalid" or "misordered", by the action knowledge at that point.
     reason : str
-        Why, in the knowledge's words, where not ok.
+        The knowledge's reason for a verdict other than "ok".
     had_effect : bool or None
         Whether the action changed anything; None if unknown.
     """
@@ -44,17 +44,17 @@ class Trajectory:
     Attributes
     ----------
     task : str
-        Its key: the game's name, or the question.
+        The task's key: the game's name, or the question.
     success : bool
     acts : tuple of Act
     length : int
-        What `merge` compares.
+        The length that `merge` compares.
     outcome : dict of str to float
-        The environment's own measures.
+        The environment's measures.
     trouble : str
         The first of `TROUBLES` in the environment's replies, if any.
     source : str
-        Where the run is found, "FILE:LINE".
+        The place of the run, "FILE:LINE".
     """
 
     task: str
@@ -72,7 +72,7 @@ class Trajectory:
 
 
 def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -> Trajectory:
-    """The trajectory of a task in a recorded run; its length is its number of actions.
+    """Return the trajectory of a task in a recorded run; its length is its number of actions.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -
         The "step" of each of the task's lines (see `constrained.agents.run_file`). Only the last phase counts: earlier
         exploration and abandoned attempts are not part of the path.
     end : dict
-        Its "end". A task that failed is no success, whatever it had reached: the next run resumes it.
+        The task's "end". A task that failed is never a success: the next run resumes it.
 
     Raises
     ------
@@ -99,5 +99,5 @@ def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -
 
 
 def first_trouble(text: str) -> str:
-    """The first of `TROUBLES` in a text, or an empty string."""
+    """Return the first of `TROUBLES` in a text, or an empty string."""
     return next((trouble for trouble in TROUBLES if trouble in text), "")

@@ -1,7 +1,8 @@
 """Supervised fine-tuning: `tune` trains an adapter of a model, or the whole model, on texts.
 
-Built on transformers' Trainer, Accelerate and PEFT. The run is recorded in its folder first; interrupted and called
-again with the same arguments, it resumes from its last checkpoint and ends with exactly the weights of an unbroken run.
+It builds on transformers' Trainer, Accelerate and PEFT. The run is first recorded in its folder. If it is interrupted
+and called again with the same arguments, it resumes from its last checkpoint, and ends with exactly the same weights as
+an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "ca
 _NO_SPACE = ("no space left", "pytorchstreamwriter")
 
 TOLERANCE = 0.01
-"""Largest difference of packed from unpacked logits, as a share of the largest logit: rounding errors stay below it."""
+"""Largest difference between packed and unpacked logits, as a share of the largest logit; rounding stays below it."""
 
 PROBED = 24
-"""Tokens of each text that are compared for that."""
+"""Tokens of each text in that comparison."""
 
 
 def tune(
@@ -66,23 +67,23 @@ def tune(
     texts : sequence of TrainingText
     tuning : Tuning
     folder : path
-        For the adapter or the whole model; until it is finished, for checkpoints. Used by this run only.
+        The folder for checkpoints and then for the adapter or the whole model; no other run may use it.
     adapter : path, optional
         Continue from this adapter; its rank, alpha and layers are used, not those of `tuning`.
 
     Returns
     -------
     Tuned
-        Immediately, if the folder holds the result already.
+        The result; it is returned immediately if the folder holds it already.
 
     Raises
     ------
     TrainingError
         There is nothing to learn, a layer doesn't exist, memory ran out, or the loss is not finite.
     DataError
-        The folder is of another run, or in use by another process.
+        The folder belongs to another run, or another process is using it.
     ModelError
-        The model has an adapter already, or the given one doesn't fit.
+        The model already has an adapter, or the given one doesn't fit.
     """
     folder = Path(folder).expanduser()
     require_bare(model)
@@ -139,9 +140,9 @@ def _precision(model: LoadedModel, tuning: Tuning) -> str:
 def _trainable_module(
     model: LoadedModel, tuning: Tuning, adapter: str | os.PathLike | None, device: torch.device
 ) -> Any:
-    """The module to train: a copy of the model, or an adapter around the model's own tensors."""
+    """Return the module to train: a copy of the model, or an adapter around the model's own tensors."""
     if tuning.whole:
-        # In 16 bits small updates would be lost: training is in float32; the result is saved in the model's dtype.
+        # Training is in float32, because small updates would be lost in 16 bits; the result has the model's dtype.
         module = copy.deepcopy(model.model).float().requires_grad_(True)
     else:
         if not _on_cpu(model) and model.device != device:
@@ -162,9 +163,9 @@ def _trainable_module(
 
 
 def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
-    """The configuration of a new adapter.
+    """Return the configuration of a new adapter.
 
-    Raises TrainingError: the model lacks a layer that was named; PEFT complains only if it finds none of them.
+    Raises TrainingError: the model lacks one of the named layers; PEFT complains only if it lacks all of them.
     """
     names = {
         name.rpartition(".")[2]: None
@@ -189,7 +190,7 @@ def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
 def _train(
     module: Any, arguments: Any, texts: list[Encoded], steps: list[Step], tuning: Tuning, checkpoints: Path
 ) -> list[dict]:
-    """Train to the end, from the last checkpoint if there is one; returns the log of all steps."""
+    """Train to the end, from the last checkpoint if there is one, and return the log of all steps."""
     state = PartialState()
     sampler = BatchSampler(steps, tuning.batch, tuning.accumulation, state.process_index, state.num_processes)
     trainer = TextTrainer(module, arguments, RowDataset(texts), sampler, tuning.packing)
@@ -230,13 +231,13 @@ def _check_packing(model: Any, texts: list[Encoded], device: torch.device) -> No
     packed, alone = logits
     if (packed - alone).abs().max() > TOLERANCE * alone.abs().max():
         raise TrainingError(
-            "with this model, texts that are packed into one row see each other", "tune without packing"
+            "with this model, texts that are packed into one row attend to each other", "tune without packing"
         )
 
 
 @contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """Silence the warnings and progress bars of transformers and PEFT, which address their direct callers."""
+    """Silence the warnings and progress bars of transformers and PEFT, which are meant for their direct callers."""
     with quiet_transformers(), warnings.catch_warnings():
         for module in ("peft", "transformers", "accelerate", "torch"):
             warnings.filterwarnings("ignore", module=rf"{module}\b")
@@ -257,7 +258,7 @@ def _preserved_random_state() -> Iterator[None]:
 
 @contextmanager
 def _readable_errors(tuning: Tuning, folder: Path) -> Iterator[None]:
-    """Turn the many ways of saying that memory or disk is full into one error each."""
+    """Turn the many errors for full memory and full disks into one error each."""
     try:
         yield
     except (MemoryError, RuntimeError, OSError, SafetensorError) as error:
@@ -274,7 +275,7 @@ def _readable_errors(tuning: Tuning, folder: Path) -> Iterator[None]:
 
 
 def _memory_hint(tuning: Tuning) -> str:
-    """The settings that would save memory and aren't in use yet."""
+    """Return a hint that names the settings which would save memory and aren't in use yet."""
     ways = []
     if tuning.batch > 1:
         ways.append(f"batch {tuning.batch // 2} with accumulation {tuning.accumulation * 2}")

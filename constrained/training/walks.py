@@ -1,7 +1,7 @@
-"""Tasks without end in any planning domain: walk at random, and ask for some facts of where the walk ends.
+"""Any number of tasks in a planning domain: walk at random, and take some facts of the walk's end as the goal.
 
-Each can be solved, as the walk solves it. A walk begins at the initial state of one of the given problems; the goals of
-these problems aren't read.
+Every task can be solved, because the walk solves it. A walk begins at the initial state of one of the given problems,
+whose goals aren't read.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from constrained.planning.model import Junction, Literal, Problem
 from constrained.planning.writer import PddlText
 
 Key = tuple[frozenset[Fact], frozenset[Fact]]
-"""What makes two tasks the same: initial facts and goal."""
+"""The identity of a task: its initial facts and its goal."""
 
 _TRIES = 200
 """Walks that are tried for one task before the problems count as too small."""
 
 
 def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed: str) -> Problem:
-    """A problem whose start and goal lie on a random walk.
+    """Make a problem from a random walk.
 
     Parameters
     ----------
     problems : sequence of Problem
-        One of them gives the objects, and where the walk begins.
+        One of them gives the objects and the state in which the walk begins.
     longest : int
-        Actions: both from its initial state to the start, and from there to the goal, at most.
+        Most actions from that state to the new problem's start, and again from there to its goal.
 
     Raises
     ------
@@ -81,25 +81,27 @@ def walk_suite(
     max_steps: int = 30,
     other_than: Collection[Key] = (),
 ) -> Suite:
-    """So many tasks by random walks; the name is their seed.
+    """Make a suite of tasks by random walks, with its name as the seed.
 
     Parameters
     ----------
     knowledge : ActionKnowledge
-        Of the domain.
+        The knowledge of the domain.
     name : str
-        Of the suite; its tasks are called "NAME 1" and so on.
+        The suite's name; its tasks are called "NAME 1" and so on.
+    number : int
+        Number of tasks.
     longest : int
-        Actions of a walk.
+        Most actions of a walk.
     max_steps : int
-        Actions of a player.
+        Most actions of a player.
     other_than : collection of tuple
-        Tasks to leave out, by `key`: those of a test.
+        The keys (see `key`) of tasks to leave out: those of a test.
 
     Raises
     ------
     TrainingError
-        No other tasks are found.
+        Not enough different tasks are found.
     """
     assert knowledge.world is not None
     domain, tasks, taken = knowledge.world.domain, [], set(other_than)
@@ -119,13 +121,13 @@ def walk_suite(
 
 
 def key(problem: Problem) -> Key:
-    """What makes a task the same as another."""
+    """Return the identity of a task."""
     goal = problem.condition.parts if isinstance(problem.condition, Junction) else ()
     return frozenset(problem.init), frozenset((p.predicate, *p.terms) for p in goal if isinstance(p, Literal))
 
 
 def walk_problem_of(task: Task) -> Problem:
-    """The problem of a task that `walk_suite` made."""
+    """Return the problem of a task that `walk_suite` made."""
     environment = task.make()
     assert isinstance(environment, PddlEnvironment)
     return environment.facts.task.problem

@@ -150,7 +150,7 @@ def test_the_best_round_has_the_best_score_then_the_shortest_paths_and_comes_fir
 
 
 def test_whole_models_are_refused(tmp_path):
-    with pytest.raises(TrainingError, match="an adapter a round"):
+    with pytest.raises(TrainingError, match="an adapter for each round"):
         learn(tmp_path, tuning=Tuning(whole=True))
 
 

@@ -408,7 +408,7 @@ def test_models_that_see_across_packed_texts_are_found(texts, tmp_path, monkeypa
         return forward(self, *args, **more)
 
     monkeypatch.setattr(model.model.__class__, "forward", without_positions)
-    with pytest.raises(TrainingError, match="see each other"):
+    with pytest.raises(TrainingError, match="attend to each other"):
         tune(model, texts, replace(QUICK, packing=True), tmp_path)
 
 

@@ -1,1 +1,1 @@
-"""Solutions of published data sets turned into Lumos's training conversations by rule, without a model."""
+"""Convert the solutions of published data sets to Lumos's training conversations, by rule and without a model."""

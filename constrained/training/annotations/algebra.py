@@ -1,4 +1,4 @@
-"""Solutions that set up an equation in prose: "Let x be ...", with letters for the unknowns."""
+"""Read solutions that set up equations in prose ("Let x be ..."), with letters for the unknowns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIVIAL = re.compile(r"[a-z]|[\d. ]+")
 
 
 def algebra_readings(readings: Sequence[Reading], read: Callable[[str], Reading]) -> Iterator[list[Reading]]:
-    """Read a solution as equations in every way that can be solved: first with one unknown, then with two.
+    """Read a solution as equations, in every way that can be solved: first with one unknown, then with two.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ def _solutions(
 
 
 def _filled(line: str, values: dict[str, Fraction]) -> str:
-    """The line with values in place of unknowns."""
+    """Return the line with values in place of unknowns."""
     return _LETTER.sub(lambda found: f"({values[found[0].lower()]})" if found[0].lower() in values else found[0], line)
 
 
 def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
-    """Single letters that occur in an equation, the most frequent first."""
+    """Return the single letters that occur in an equation, the most frequent first."""
     texts = [reading.text for reading in readings]
     counted = Counter(letter for text in texts for letter in _LETTER.findall(text))
     letters = [letter for letter, _ in counted.most_common(6)]
@@ -73,7 +73,7 @@ def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
 
 
 def _equations(line: str, unknowns: tuple[str, ...]) -> list[Solving]:
-    """The equations in a line that contain an unknown, except those that only state its value."""
+    """Return the equations in a line that contain an unknown, except those that only state its value."""
     found = []
     tokens = tokens_of(line, unknowns)
     for equal, token in enumerate(tokens):

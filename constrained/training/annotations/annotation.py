@@ -1,4 +1,4 @@
-"""A solution as subgoals with their actions, and the conversations that train Lumos's modules (section 3.2)."""
+"""Annotations: solutions as subgoals with actions; and the conversations made of them that train Lumos's modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from constrained.agents.strategies.lumos.conversation import (
 from constrained.environments.executor.actions import action_space
 
 MAX_CHARACTERS = 200
-"""Characters in a subgoal, as `grammars/lumos/subgoal.lark` limits it."""
+"""Most characters of a subgoal, as in `grammars/lumos/subgoal.lark`."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Step:
 class Annotation:
     """The solution of one task."""
 
-    name: str  # of the row, such as "gsm8k-12"
+    name: str  # the row's name, such as "gsm8k-12"
     space: str  # the action space
     task: str
     steps: tuple[Step, ...]
@@ -41,17 +41,17 @@ class Annotation:
 
 
 def subgoal_text(text: str) -> str:
-    """A text as the grammar of subgoals admits it: one line, no semicolon, not too long."""
+    """Return a text in the form that the grammar of subgoals admits: one line, no semicolon, not too long."""
     text = " ".join(text.replace(";", ",").split())
     return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3].rsplit(' ', 1)[0]}..."
 
 
 def conversations(annotation: Annotation, results: list[str] | None) -> Iterator[dict]:
-    """The planner's and the grounder's conversations, in one turn and iteratively.
+    """Yield the planner's and the grounder's conversations, both onetime and iterative (section 3.2).
 
-    `results`: the result of each subgoal; None where unknown: then there is no iterative conversation of the planner.
-    Returns ``name``, ``module`` ("planner", "grounder"), ``formulation`` ("iterative", "onetime"), ``answer`` and
-    ``messages``, of which the assistant's are to be learned.
+    `results`: the result of each subgoal; if None, they are unknown, and there is no iterative conversation of the
+    planner. Each conversation has ``name``, ``module`` ("planner", "grounder"), ``formulation`` ("iterative",
+    "onetime"), ``answer`` and ``messages``; the assistant's messages are learned.
     """
     subgoals = [numbered(n, step.subgoal) for n, step in enumerate(annotation.steps, 1)]
     for (module, formulation), turns in _turns(annotation, subgoals, results).items():
@@ -71,7 +71,7 @@ def conversations(annotation: Annotation, results: list[str] | None) -> Iterator
 def _turns(
     annotation: Annotation, subgoals: list[str], results: list[str] | None
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """(Module, formulation) -> the turns of its conversation, user and assistant."""
+    """Return (module, formulation) -> the turns of its conversation, each (user, assistant)."""
     task, grounded = annotation.task, [step.turn for step in annotation.steps]
     actions, plan = action_space(annotation.space).actions, "; ".join(subgoals)
     requests = [ground(task, actions, subgoals[0]), *map(ground_next, subgoals[1:])]

@@ -1,4 +1,4 @@
-"""Turn the calculations in a solution's lines into subgoals and actions, which are executed as they are written."""
+"""Turn the calculations in a solution's lines into subgoals and actions, and execute the actions on the way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKS_PERCENTAGE = re.compile(r"percent|%|probability|chance|odds|likel")
 
 @dataclass(frozen=True)
 class Solving:
-    """Equations to solve for unknowns; `begin` and `end` delimit them in the line."""
+    """Equations to solve for unknowns; `begin` and `end` are their span in the line."""
 
     equations: tuple[tuple[str, str], ...]
     unknowns: tuple[str, ...]
@@ -29,7 +29,7 @@ class Solving:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a line of a solution calculates: its text without marks, and the calculations in it."""
+    """A line of a solution: its text without marks, and the calculations in it."""
 
     text: str
     found: tuple[Calculation | Solving, ...]
@@ -41,11 +41,11 @@ class Composition:
     Parameters
     ----------
     question : str
-        Numbers in it are given: an earlier result of the same value is named only once.
+        The numbers in it are given: an earlier result with the same value is named only once.
     solution : str
         The solution's text.
     naming : bool
-        Refer to earlier results by name; else write numbers out.
+        Whether to refer to earlier results by name, not by their values.
     """
 
     def __init__(self, question: str, solution: str, naming: bool = True):
@@ -58,7 +58,7 @@ class Composition:
         self._next = 1
 
     def add(self, reading: Reading) -> None:
-        """Add a step for a line, if it calculates anything."""
+        """Add a step for a line if it calculates anything."""
         actions = [action for found in reading.found for action in self._actions(found)]
         if actions:
             self._write(_subgoal(reading), actions)
@@ -93,7 +93,7 @@ class Composition:
         return self._next - 1
 
     def _with_names(self, formula: str) -> str:
-        """The formula with earlier results by name."""
+        """Return the formula with earlier results replaced by their names."""
         return _LITERAL.sub(lambda found: self._name(found[0]), formula) if self.naming else formula
 
     def _name(self, literal: str) -> str:
@@ -104,25 +104,25 @@ class Composition:
         return f"R{number}"
 
     def learn_solutions(self) -> None:
-        """Make the solutions of equations known, so that later lines can name them."""
+        """Record the solutions of equations, so that later lines can name them."""
         for number, value in self.values().items():
             self._results.setdefault(value, number)
 
     def values(self) -> dict[int, Fraction]:
-        """The results that are rational numbers."""
+        """Return the results that are rational numbers."""
         values = {number: rational(value) for number, value in self.executor.values.items()}
         return {number: value for number, value in values.items() if value is not None}
 
     def finish(self, answer: Fraction) -> str | None:
-        """Turn the last result into the answer in the form that the question asks for.
+        """Turn the last result into the answer, in the form that the question asks for.
 
-        Returns what had to be added: "" for nothing, "percentage", "cents", "rounding", or "choice" of an earlier
+        Returns the step that had to be added: "" for none, "percentage", "cents", "rounding", or "choice" of an earlier
         result; None if the results don't give the answer.
         """
         values = self.values()
         last = self._next - 1
         if last not in values or self.executor.actions[-1].kind == "define":
-            return None  # a number that is only written down is no solution
+            return None  # a number that is only written down is not a solution
         value, question = values[last], self.question.casefold()
         if value == answer:
             return ""
@@ -145,12 +145,12 @@ class Composition:
 
 
 def numbers_in(text: str) -> list[Fraction]:
-    """The numbers in a text."""
+    """Return the numbers in a text."""
     return [Fraction(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\.\d+|\d[\d,]*\d|\d", text)]
 
 
 def solve(solving: Solving) -> dict[str, Fraction]:
-    """The unknowns' values, if the equations determine them as rational numbers; else nothing."""
+    """Return the unknowns' values if the equations determine them as rational numbers, else an empty dict."""
     alone = Composition("", "", naming=False)
     try:
         alone.add(Reading("", (solving,)))
@@ -162,10 +162,10 @@ def solve(solving: Solving) -> dict[str, Fraction]:
 
 
 def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tuple[list[Step], str] | None:
-    """The steps of a solution in this reading, and what `Composition.finish` had to add.
+    """Return the steps of a solution in this reading, and what `Composition.finish` had to add.
 
-    None if executing them doesn't give the answer. Earlier results are named if that gives the same value; a solution
-    that continues with a rounded number has it written out.
+    None if executing the steps doesn't give the answer. Earlier results are named if that leads to the answer; if a
+    solution continues with a rounded number, numbers are written out instead.
     """
     solution = "\n".join(reading.text for reading in readings)
     for naming in (True, False):
@@ -183,7 +183,7 @@ def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tup
 
 
 def _subgoal(reading: Reading) -> str:
-    """The line with a blank for the result; only the formula if there are no words."""
+    """Return the line with a blank for the result; only the formula if there are no words."""
     text, words = reading.text, reading.text
     for found in reversed(reading.found):
         words = f"{words[: found.begin]} ___ {words[found.end :]}"

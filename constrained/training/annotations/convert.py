@@ -1,4 +1,4 @@
-"""Convert data sets by rule, and check each conversion by the grammars and by execution."""
+"""Convert data sets by rule, and check each conversion by execution and against the grammars."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Converted:
 
     name: str
     annotation: Annotation | None
-    results: list[str] | None  # the result of executing each subgoal's turn; for StrategyQA what its facts say
+    results: list[str] | None  # the result of executing each subgoal's turn; for StrategyQA taken from its facts
     failure: str = ""  # why there is no annotation, or why it is wrong; empty if it is right
 
 
 def converted(dataset: str, path: str | Path | None = None, limit: int | None = None) -> Iterator[Converted]:
-    """Convert every row of a file, and execute it where that needs no model.
+    """Convert every row of a file, and execute it if that needs no model.
 
     Raises DataError: the file is missing or damaged, or a row is malformed.
     """
@@ -56,7 +56,7 @@ def converted(dataset: str, path: str | Path | None = None, limit: int | None = 
 
 
 def execute(annotation: Annotation) -> tuple[list[str] | None, str]:
-    """The results of the subgoals' turns, each executed from its text; and why the last is not the answer, if so."""
+    """Execute the subgoals' turns from their texts; return the results, and why the last isn't the answer (or "")."""
     executor = Executor(annotation.space)
     try:
         results = [executor.execute(step.turn) for step in annotation.steps]
@@ -68,7 +68,7 @@ def execute(annotation: Annotation) -> tuple[list[str] | None, str]:
 
 
 def refused(annotation: Annotation) -> str | None:
-    """The first text of an annotation that the grammars don't admit at its position; None if they admit all."""
+    """Return the first text of an annotation that the grammars don't admit at its position; None if they admit all."""
     subgoals = [numbered(n, step.subgoal) for n, step in enumerate(annotation.steps, 1)]
     for n, subgoal in enumerate(subgoals, 1):
         turn = subgoal if n == 1 else KEEP + subgoal
@@ -88,11 +88,11 @@ def refused(annotation: Annotation) -> str | None:
 
 @lru_cache(maxsize=1_000)
 def _bound_grammar(space: str, binding: tuple, first: bool) -> Grammar:
-    """The grammar of an action; rows mostly have the same results at the same points."""
+    """Return the grammar of an action; cached, because rows mostly have the same results at the same points."""
     return action_grammar(action_space(space).bind_view(dict(binding)).next_action(), first)
 
 
 def training_conversations(row: Converted) -> Iterator[dict]:
-    """The conversations of a row, if its conversion is right."""
+    """Yield the conversations of a row, if its conversion is right."""
     if row.annotation is not None and not row.failure:
         yield from conversations(row.annotation, row.results)

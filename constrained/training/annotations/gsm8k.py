@@ -1,6 +1,6 @@
-"""GSM8K's solutions as Lumos annotations: from calculator marks, or from prose and algebra where marks are missing.
+"""GSM8K's solutions as Lumos annotations: from calculator marks, or from prose and algebra if marks are missing.
 
-Each line of a solution becomes a subgoal; its calculations, in marks such as ``<<48/2=24>>`` or else in its text, are
+Each line of a solution becomes a subgoal. Its calculations, in marks such as ``<<48/2=24>>`` or else in its text, are
 the subgoal's actions, which refer to earlier results by name. The published answer only decides between the readings of
 a solution and is never used as one of its numbers: a reading must produce the answer when executed from its own text.
 """
@@ -23,9 +23,9 @@ Mark = tuple[str, str, int]
 
 
 def convert(problem: WordProblem) -> Annotation | str:
-    """The first reading of a solution that produces its answer; else why there is none.
+    """Return the first reading of a solution that produces its answer; else why there is none.
 
-    A reading whose last result is the answer comes before one whose last result still has to be rounded, say.
+    A reading whose last result is the answer is preferred to one whose last result must still be rounded, for example.
     """
     calculates, unfinished = False, None
     for name, readings in _readings(problem):
@@ -36,7 +36,7 @@ def convert(problem: WordProblem) -> Annotation | str:
             annotation = Annotation(problem.name, "maths", problem.question, tuple(steps), str(problem.answer), how)
             if not finish:
                 return annotation
-            if name != "algebra":  # some equation or other comes close to most numbers
+            if name != "algebra":  # among many equations, one is likely to come close to the answer by chance
                 unfinished = unfinished or annotation
     if unfinished:
         return unfinished
@@ -57,7 +57,7 @@ def _readings(problem: WordProblem) -> Iterator[tuple[str, list[Reading]]]:
 
 
 def by_marks(line: str) -> Reading:
-    """The line's marks only; its text if a mark only repeats the result, as ``<<72=72>>``."""
+    """Read only the line's marks; its text, if a mark only repeats the result, as ``<<72=72>>`` does."""
     text, marks = _split_marks(line)
     if any(not re.search(r"[-+*/]", formula) for formula, _, _ in marks):
         return by_text(line)
@@ -65,7 +65,7 @@ def by_marks(line: str) -> Reading:
 
 
 def by_text(line: str) -> Reading:
-    """The calculations in the line's text, and marks that no calculation covers."""
+    """Read the calculations in the line's text, and marks that none of them covers."""
     text, marks = _split_marks(line)
     found = list(calculations(text))
     found += [_marked(text, mark) for mark in marks if not any(c.begin <= mark[2] <= c.end for c in found)]
@@ -73,7 +73,7 @@ def by_text(line: str) -> Reading:
 
 
 def _split_marks(line: str) -> tuple[str, list[Mark]]:
-    """The line's text without marks, and those marks that hold a formula."""
+    """Return the line's text without marks, and those marks that hold a formula."""
     text, marks, last = "", [], 0
     for mark in _MARK.finditer(line):
         text += line[last : mark.start()]
@@ -84,7 +84,7 @@ def _split_marks(line: str) -> tuple[str, list[Mark]]:
 
 
 def _marked(text: str, mark: Mark) -> Calculation:
-    """A mark as a calculation; in the text it spans the formula before the mark and the result after it."""
+    """Return a mark as a calculation; its span in the text is the formula before the mark and the result after it."""
     formula, stated, position = mark
     value = value_of(formula)
     result = re.compile(r"[\d.,]*\d").match(text, position)

@@ -1,6 +1,6 @@
-"""Calculations written in prose, such as ``7 stickers/page * 6 pages = 42``, as formulas of our grammar.
+"""Read calculations in prose, such as ``7 stickers/page * 6 pages = 42``, as formulas of our grammar.
 
-A calculation is accepted if its sides agree: the executor's value of the formula is the stated result, or rounds to it.
+A calculation is accepted if its sides agree: the value of the formula is the stated result, or rounds to it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Calculation:
 
 @lru_cache(maxsize=200_000)
 def value_of(formula: str) -> Fraction | None:
-    """The value of a formula without names; None if it is not a formula, or its value not rational."""
+    """Return the value of a formula without names; None if it is not a formula, or its value is not rational."""
     executor = Executor("maths")
     try:
         executor.execute(f"R1 = Calculator({formula})")
@@ -57,12 +57,12 @@ def value_of(formula: str) -> Fraction | None:
 
 
 def rational(value) -> Fraction | None:
-    """A result of the executor as a fraction; None if it is not rational."""
+    """Return a result of the executor as a fraction; None if it is not rational."""
     return Fraction(int(value.p), int(value.q)) if getattr(value, "is_Rational", False) else None
 
 
 def calculations(line: str) -> Iterator[Calculation]:
-    """The calculations in a line of text, in order."""
+    """Yield the calculations in a line of text, in order."""
     tokens = tokens_of(line)
     at = 0
     while at < len(tokens):
@@ -74,7 +74,7 @@ def calculations(line: str) -> Iterator[Calculation]:
 
 
 def tokens_of(line: str, unknowns: tuple[str, ...] = ()) -> list[re.Match]:
-    """Numbers, signs and words of a line; `unknowns` are words even if they could be signs or units."""
+    """Return the numbers, signs and words of a line; `unknowns` are words even if they could be signs or units."""
     line = re.sub(r"[$£€]", " ", line.translate(_SIGNS))
     line = re.sub(r"(?<=\d) (?=000\b)", ",", line)
     line = _SAID.sub(lambda found: f"{found['unit']} {_WORDS[found[2]]} ".ljust(len(found[0])), line)
@@ -85,7 +85,7 @@ def tokens_of(line: str, unknowns: tuple[str, ...] = ()) -> list[re.Match]:
 
 
 def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | None:
-    """The longest calculation whose first equals sign is token `equal` and whose sides agree, and where it ends."""
+    """Return the longest calculation around the equals sign at `equal` with agreeing sides, and where it ends."""
     sides, after = _right_sides(tokens, equal)
     if not sides:
         return None
@@ -97,7 +97,7 @@ def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | Non
 
 
 def reach(tokens: list[re.Match], equal: int) -> int:
-    """The first token that can belong to the left side of an equals sign."""
+    """Return the first token that can belong to the left side of an equals sign."""
     at = equal
     while at and tokens[at - 1].lastgroup not in ("equal", "other"):
         at -= 1
@@ -105,7 +105,7 @@ def reach(tokens: list[re.Match], equal: int) -> int:
 
 
 def _right_sides(tokens: list[re.Match], equal: int) -> tuple[list[list[str]], int]:
-    """The sides after each equals sign of a chain ``= 7 * 2 = 14``, and where the last ends."""
+    """Return the sides after each equals sign of a chain ``= 7 * 2 = 14``, and where the last ends."""
     sides, after = [], equal
     while after < len(tokens) and tokens[after].lastgroup == "equal":
         side, end = expression(tokens, after + 1)
@@ -121,14 +121,14 @@ def _right_sides(tokens: list[re.Match], equal: int) -> tuple[list[list[str]], i
 
 
 def skip_words(tokens: list[re.Match], at: int) -> int:
-    """The first token from `at` that is not a unit; a single letter is not one."""
+    """Return the first token from `at` that is not a unit; single letters don't count as units."""
     while at < len(tokens) and tokens[at].lastgroup == "word" and len(tokens[at][0].rstrip(".")) > 1:
         at += 1
     return at
 
 
 def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) -> tuple[list[str], int]:
-    """The longest formula from token `at`, and where it ends.
+    """Return the longest formula from token `at`, and where it ends.
 
     Words after numbers are taken for units and left out, except letters among `unknowns`.
     """
@@ -169,7 +169,7 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
 
 
 def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
-    """Formula, its value, and the stated value; None if no two sides agree.
+    """Return the formula, its value, and the stated value; None if no two sides agree.
 
     The formula is the first side that calculates anything; the stated value is the last side.
     """
@@ -189,14 +189,14 @@ def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
 
 
 def spaced(formula: str) -> str:
-    """The formula with spaces around its signs."""
+    """Return the formula with spaces around its signs."""
     return re.sub(r"(?<=[\w)%.])(\*\*|[-+*/^])(?=[\w(.])", r" \1 ", formula)
 
 
 def fitted_to(formula: str, value: Fraction, stated: Fraction, written: str) -> tuple[str, Fraction] | None:
-    """The formula, rounded if needed, and its value, if that gives the stated value; else None.
+    """Return the formula, rounded if needed, and its value, if that is the stated value; else None.
 
-    It is rounded to a whole number if the stated value is one; decimals are taken for rounding in the text only.
+    The formula is rounded if the stated value is a whole number; decimals count as rounded only in the text.
     """
     _, point, decimals = written.rstrip("%").partition(".")
     if value == stated:

@@ -1,8 +1,8 @@
 """StrategyQA's decompositions as Lumos annotations: each question is looked up, read and answered.
 
-``#1`` in a question is the answer to the first; it becomes the name of the result that holds it. The page for a
-question is its annotators' evidence. A comparison of two answers is a calculation. The gold answer can't be computed by
-rule: it needs the retrieval and the answering model that these actions call.
+``#1`` in a question stands for the answer to the first question, and becomes the name of the result that holds it. The
+page for a question is its annotators' evidence. A comparison of two answers is a calculation. The gold answer can't be
+computed by rule: it needs the retrieval and the answering model that these actions call.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FILE = "strategyqa/train.json.gz"
 _REFERENCE = re.compile(r"#(\d+)")
 _COMPARISON = re.compile(r"Is #(\d+) (greater|larger|more|higher|bigger|less|smaller|lower|fewer) than #(\d+)\?")
 _OPERATION = "operation"
-"""What annotators wrote for a question that needs no page."""
+"""The annotators' evidence for a question that needs no page."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A row: question, answer, and the questions it is decomposed into, with the pages of evidence for each."""
+    """A question with its answer, and the questions of its decomposition with the pages of evidence for each."""
 
     name: str
     term: str
@@ -40,23 +40,23 @@ class Problem:
 
 
 def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
-    """The problems of a file; default: `FILE`.
+    """Yield the problems of a file; default: `FILE`.
 
-    Raises DataError: the file is missing or damaged, or a row is malformed; it says which.
+    Raises DataError: the file is missing or damaged, or a row is malformed; the message says which.
     """
-    for place, row in read_rows(path or data_file(FILE)):
-        name, term, question, answer = fields(place, row, qid=str, term=str, question=str, answer=bool)
-        facts, parts, evidence = fields(place, row, facts=list, decomposition=list, evidence=list)
+    for where, row in read_rows(path or data_file(FILE)):
+        name, term, question, answer = fields(where, row, qid=str, term=str, question=str, answer=bool)
+        facts, parts, evidence = fields(where, row, facts=list, decomposition=list, evidence=list)
         if not parts or not all(isinstance(text, str) for text in (*facts, *parts)):
-            raise DataError(f"{place}: 'facts' or 'decomposition' holds something other than text, or nothing")
-        found = [list(_evidence(evidence, i)) for i in range(len(parts))]
-        pages = tuple(tuple(title for title in titles if title != _OPERATION) for titles in found)
-        operations = tuple(titles.count(_OPERATION) * 2 > len(evidence) for titles in found)
+            raise DataError(f"{where}: 'facts' or 'decomposition' holds something other than text, or nothing")
+        evidence_by_part = [list(_evidence(evidence, i)) for i in range(len(parts))]
+        pages = tuple(tuple(title for title in titles if title != _OPERATION) for titles in evidence_by_part)
+        operations = tuple(titles.count(_OPERATION) * 2 > len(evidence) for titles in evidence_by_part)
         yield Problem(name, term.strip(), question.strip(), answer, tuple(facts), tuple(parts), pages, operations)
 
 
 def _evidence(evidence: list, part: int) -> Iterator[str]:
-    """The evidence for a part: titles of pages (``Julius Caesar-75`` is a paragraph), or "operation"."""
+    """Yield the evidence for a part: titles of pages (``Julius Caesar-75`` is a paragraph), or "operation"."""
     for annotator in evidence:
         given = annotator[part] if isinstance(annotator, list) and part < len(annotator) else []
         for item in given if isinstance(given, list) else []:
@@ -68,7 +68,7 @@ def _evidence(evidence: list, part: int) -> Iterator[str]:
 
 
 def convert(problem: Problem) -> Annotation | str:
-    """The actions for each question of the decomposition; else why there are none."""
+    """Return the actions for each question of the decomposition; else why there are none."""
     steps: list[Step] = []
     answers: list[int] = []  # for each question, the number of the result that answers it
     for i, part in enumerate(problem.parts):
@@ -86,10 +86,10 @@ def convert(problem: Problem) -> Annotation | str:
 
 
 def subgoal_results(problem: Problem) -> list[str] | None:
-    """The result of each subgoal, taken from the row's facts.
+    """Return the result of each subgoal, taken from the row's facts.
 
-    The facts aren't given by question: each question but the last takes the remaining fact with which it shares most
-    words. None if one shares no words with any.
+    The data doesn't assign facts to questions: each question but the last gets the remaining fact with which it shares
+    most words. None if a question shares no words with any of them.
     """
     facts, results = list(problem.facts), []
     for part, pages in zip(problem.parts[:-1], problem.pages):
@@ -102,12 +102,12 @@ def subgoal_results(problem: Problem) -> list[str] | None:
 
 
 def _results_so_far(steps: list[Step]) -> int:
-    """The number of results: each action writes one."""
+    """Count the results: each action writes one."""
     return sum(len(re.findall(r"(?:^|; )R\d+ = ", step.turn)) for step in steps)
 
 
 def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
-    """The actions that answer question `i`, without the names of their results."""
+    """Return the actions that answer question `i`, without the names of their results."""
     part, number = problem.parts[i], answers[-1] + 1 if answers else 1
     if found := _COMPARISON.fullmatch(part):
         left, how, right = found.groups()
@@ -127,13 +127,13 @@ def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
 
 
 def _page(part: str, titles: tuple[str, ...]) -> str | None:
-    """The page to look up: the longest title in the question, else the one that most annotators gave."""
+    """Return the page to look up: the longest title in the question, else the one that most annotators gave."""
     named = [title for title in titles if title.casefold() in part.casefold()]
     return max(named, key=len) if named else Counter(titles).most_common(1)[0][0] if titles else None
 
 
 def _text(text: str) -> str:
-    """Text that an action can contain: no semicolon, balanced parentheses."""
+    """Return a text that an action can contain: no semicolon, balanced parentheses."""
     text = " ".join(text.replace(";", ",").split())
     return text if _balanced(text) else text.replace("(", "").replace(")", "")
 

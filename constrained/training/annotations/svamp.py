@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def convert(problem: WordProblem) -> Annotation | str:
-    """The equation's operations as actions; else why it can't be read."""
+    """Return the equation's operations as actions; else why it can't be read."""
     try:
         (whole,) = read_turn("maths", f"R1 = Calculator({formula_of(problem.solution)})")
     except ActionError as error:
@@ -36,12 +36,12 @@ def convert(problem: WordProblem) -> Annotation | str:
 
 
 def formula_of(equation: str) -> str:
-    """An equation of SVAMP, ``( 8.0 - 3.0 )``, as a formula of the executor."""
+    """Return an equation of SVAMP, ``( 8.0 - 3.0 )``, as a formula of the executor."""
     return re.sub(r"\.0\b", "", equation).replace("( ", "(").replace(" )", ")")
 
 
 def _operations(part: Tree | Token, done: list[tuple[str, str]]) -> str:
-    """Append a formula's operations to `done`, innermost first; returns its value, a number or the name of a result."""
+    """Append a formula's operations to `done`, innermost first; return its value, a number or the name of a result."""
     if isinstance(part, Token):
         return str(part)
     children = part.children
