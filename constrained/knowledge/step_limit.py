@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from constrained.automaton import Grammar
-from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Scoped, Seq, Var, alt, repeat, seq
+from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Scoped, Seq, Var, alt, find, repeat, seq
 from constrained.knowledge.follow_sets import ends_step, writes_text
 
 
@@ -22,8 +23,18 @@ def within_steps(grammar: Grammar, steps: int) -> Grammar:
     """
     limit = _StepLimit(grammar, steps)
     limit.settle(grammar.start)
-    start = limit.prune(grammar.start, {}, steps, False)
+    start = limit.prune(grammar.start, _NO_VALUES, steps, False)
     return grammar if start is grammar.start else grammar.with_rules(limit.rules, start)
+
+
+class _Values(NamedTuple):
+    """What the parameters of a rule or a scope stand for."""
+
+    costs: Mapping[str, int]
+    pieces: Mapping[str, Node]  # of those that stand for a piece of grammar with no parameters of its own
+
+
+_NO_VALUES = _Values({}, {})
 
 
 class _StepLimit:
@@ -40,6 +51,7 @@ class _StepLimit:
         self._visited: set[tuple[str, tuple[int, ...]]] = set()  # in this round of the fixed point
         self._settled = False
         self._being_pruned: set[str] = set()  # rules may call themselves
+        self._pieces: dict[Node, int] = {}  # those that rules were pruned with, numbered
 
     def settle(self, start: Node) -> None:
         """Find the cost of each rule with the arguments it is called with: the least fixed point."""
@@ -68,50 +80,65 @@ class _StepLimit:
                 return self._call_cost(node.rule, self._argument_costs(node, costs))
         return 0
 
-    def prune(self, node: Node, costs: Mapping[str, int], left: int, inside: bool) -> Node:
+    def prune(self, node: Node, values: _Values, left: int, inside: bool) -> Node:
         """`node` without the alternatives that take more than `left` actions; the same object if there are none."""
-        if self.cost(node, costs, inside) > left:
+        if self.cost(node, values.costs, inside) > left:
             return NEVER
         match node:
             case Seq():
-                return self._prune_seq(node, costs, left, inside)
+                return self._prune_seq(node, values, left, inside)
             case Alt():
-                items = [self.prune(item, costs, left, inside) for item in node.items]
+                items = [self.prune(item, values, left, inside) for item in node.items]
                 return node if _same(items, node.items) else alt([item for item in items if item is not NEVER])
             case Repeat():
-                others = max(node.low - 1, 0) * self.cost(node.item, costs, inside)
-                item = self.prune(node.item, costs, left - others, inside)
+                others = max(node.low - 1, 0) * self.cost(node.item, values.costs, inside)
+                item = self.prune(node.item, values, left - others, inside)
                 return node if item is node.item else repeat(item, node.low, node.high)
             case Scoped():
                 value = node.values.get(node.node.name) if isinstance(node.node, Var) else None
                 if isinstance(value, Scoped):
-                    return self.prune(value, {}, left, inside)
-                inner = self.prune(node.node, self._scope_costs(node), left, inside)
+                    return self.prune(value, _NO_VALUES, left, inside)
+                pieces = {name: value for name, value in node.values.items() if isinstance(value, Scoped)}
+                inner = self.prune(node.node, _Values(self._scope_costs(node), pieces), left, inside)
                 return node if inner is node.node else Scoped(inner, node.values)
+            case Var() if not inside and node.name in values.pieces:
+                piece = values.pieces[node.name]
+                pruned = self.prune(piece, _NO_VALUES, left, False)
+                return node if pruned is piece else pruned
             case Call() if not inside:
-                return self._prune_call(node, self._argument_costs(node, costs), left)
+                return self._prune_call(node, values, left)
         return node
 
-    def _prune_seq(self, node: Seq, costs: Mapping[str, int], left: int, inside: bool) -> Node:
+    def _prune_seq(self, node: Seq, values: _Values, left: int, inside: bool) -> Node:
         inside_action = _inside_action(node, inside)
-        item_costs = [self.cost(item, costs, part_inside) for item, part_inside in zip(node.items, inside_action)]
+        item_costs = [self.cost(item, values.costs, part_inside) for item, part_inside in zip(node.items, inside_action)]
         spare = left - sum(item_costs)
         # an item on the other side of the _STEP is left as it is: it is pruned once the action is done
         items = [
-            self.prune(item, costs, spare + cost, part_inside) if part_inside == inside else item
+            self.prune(item, values, spare + cost, part_inside) if part_inside == inside else item
             for item, cost, part_inside in zip(node.items, item_costs, inside_action)
         ]
         return node if _same(items, node.items) else seq(items)
 
-    def _prune_call(self, node: Call, costs: tuple[int, ...], left: int) -> Node:
+    def _prune_call(self, node: Call, values: _Values, left: int) -> Node:
         rule = self.rules[node.rule]
-        name = f"{node.rule} within {left} {costs}"
+        costs = self._argument_costs(node, values.costs)
+        pieces: dict[str, Node] = {}
+        for param, arg in zip(rule.params, node.args):
+            if isinstance(arg, Var):
+                if arg.name in values.pieces:
+                    pieces[param] = values.pieces[arg.name]
+            elif find(arg, Call) and not find(arg, Var):
+                pieces[param] = arg
+        numbers = [self._pieces.setdefault(piece, len(self._pieces)) for piece in pieces.values()]
+        name = f"{node.rule} within {left} {costs} {numbers}"
         if name in self._being_pruned:
             return Call(name, node.args)
         if name not in self.rules:
             self._being_pruned.add(name)
             inside = writes_text(rule.body)
-            body = self.prune(rule.body, dict(zip(rule.params, costs)), left - inside, inside)
+            within = _Values(dict(zip(rule.params, costs)), pieces)
+            body = self.prune(rule.body, within, left - inside, inside)
             self.rules[name] = Rule(name, body, rule.params, rule.line)
             self._being_pruned.discard(name)
         return node if self.rules[name].body is rule.body else Call(name, node.args)

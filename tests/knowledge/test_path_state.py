@@ -155,6 +155,21 @@ LIMITED = {
         a: "A" _STEP b
         b: "B" _STEP c
         c: "C" """,
+    "after a parameter, more": """
+        start: w{n} | a
+        n: d | w{n}
+        w{t}: "W" _STEP t a
+        d: "D" _STEP
+        a: "A" _STEP """,
+    "a place that is given a choice": """
+        start: s
+        s: "S" _STEP place{either}
+        place{t}: t | t a | other{t}
+        other{t}: "O" _STEP place{t} | t t
+        either: d | b
+        d: "D" _STEP
+        b: "B" _STEP d d
+        a: "A" _STEP """,
 }
 
 
