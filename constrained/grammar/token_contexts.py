@@ -358,7 +358,8 @@ class Contexts:
                     target = numbers[then, after]
                     row[target] = row[target] | both if target in row else both
             edges.append(row)
-        key = (node.node, context, *map(frozenset, ends))
+        # what is read on the way to an end may grow, too, while the contexts that it leads to stay the same
+        key = (node.node, context, *(frozenset((exit, nodes.shape(way)) for exit, way in w.items()) for w in ends))
         if key not in self.kept:
             self.kept[key] = texts = {}
             for exit in dict.fromkeys(exit for way in ends for exit in way):

@@ -86,6 +86,8 @@ BESIDE = {
     "in a list of templates": (
         'start: l{A} "a"?\nl{x}: x (c{",", x})*\nc{s, x}: s x\nA: /a+(?!a)/', r"a+(?!a)(?:,a+(?!a))*", "a,", 6),
     "two that ask at once": ('start: A B? "c"? "d"?\nA: /a(?!c|bd)/\nB: /b(?!cd)/', r"a(?!c|bd)(?:b(?!cd))?c?d?", "abcd", 4),
+    "counted, and it looks back": (
+        'start: A\nA: /[ab]{0,2}b{0,2}[ab]|(?<=a)a?/', r"[ab]{0,2}b{0,2}[ab]|(?<=a)a?", "ab", 6),
     "two rules' texts": ('start: one | two\none: "x" A\ntwo: "y" A\nA: /(?<=x)a|b/', r"x(?:(?<=x)a|b)|y(?:(?<=x)a|b)", "xyab", 3),
 }  # fmt: skip
 
