@@ -111,7 +111,9 @@ class _StepLimit:
 
     def _prune_seq(self, node: Seq, values: _Values, left: int, inside: bool) -> Node:
         inside_action = _inside_action(node, inside)
-        item_costs = [self.cost(item, values.costs, part_inside) for item, part_inside in zip(node.items, inside_action)]
+        item_costs = [
+            self.cost(item, values.costs, part_inside) for item, part_inside in zip(node.items, inside_action)
+        ]
         spare = left - sum(item_costs)
         # an item on the other side of the _STEP is left as it is: it is pruned once the action is done
         items = [
