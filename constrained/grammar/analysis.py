@@ -50,6 +50,8 @@ class Nullable:
     def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
         if isinstance(node, (nodes.Literal, nodes.Chars)):  # most nodes
             return False
+        if isinstance(node, nodes.Call):
+            return found[node.rule]
         return fold(node, lambda leaf: self._nullable_leaf(leaf, rule, found), all, any, optional_repeat)
 
     def _nullable_leaf(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:

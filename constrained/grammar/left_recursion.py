@@ -13,6 +13,7 @@ would be 2^depth ways to be at one position.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -310,32 +311,43 @@ class _Elimination:
 
 
 def _left_factor(node: Node) -> Node:
-    """Return `node` with alternatives that begin alike joined."""
-    if type(node) in LEAVES:
-        return node
+    """Return `node` with alternatives that begin alike joined; the same object if there are none."""
     match node:
         case Seq():
-            return nodes.seq(map(_left_factor, node.items))
+            items = [item if type(item) in LEAVES else _left_factor(item) for item in node.items]
+            return node if _same(items, node.items) else nodes.seq(items)
         case Repeat():
-            return nodes.repeat(_left_factor(node.item), node.low, node.high)
+            item = _left_factor(node.item)
+            return node if item is node.item else nodes.repeat(item, node.low, node.high)
         case Alt():
             return _left_factor_alternatives(node)
     return node
 
 
 def _left_factor_alternatives(node: Alt) -> Node:
-    by_first: dict[tuple, list[tuple[Node, ...]]] = {}
+    by_first: dict[tuple, list[Node]] = {}
     for item in node.items:
         for one in item.items if isinstance(item, Alt) else (item,):
-            items = one.items if isinstance(one, Seq) else (one,)
+            first = _first_item(one)
             # what comes after the end of an action is the action's own: it is found by its identity
-            key = nodes.shape(items[0]) if items and not nodes.has_step(items[0]) else (id(one),)
-            by_first.setdefault(key, []).append(items)
+            key = nodes.shape(first) if first and not nodes.has_step(first) else (id(one),)
+            by_first.setdefault(key, []).append(one)
     out = []
     for alike in by_first.values():
         if len(alike) == 1:
-            out.append(nodes.seq(map(_left_factor, alike[0])))
+            out.append(_left_factor(alike[0]))
         else:
-            rests = nodes.alt([nodes.seq(items[1:]) for items in alike])
-            out.append(nodes.seq([_left_factor(alike[0][0]), _left_factor(rests)]))
-    return nodes.alt(out)
+            rests = nodes.alt([nodes.seq(one.items[1:]) if isinstance(one, Seq) else EMPTY for one in alike])
+            out.append(nodes.seq([_left_factor(_first_item(alike[0]) or EMPTY), _left_factor(rests)]))
+    return node if _same(out, node.items) else nodes.alt(out)
+
+
+def _first_item(node: Node) -> Node | None:
+    """Return the first item of a sequence, or `node` itself; None if the sequence has no items."""
+    if not isinstance(node, Seq):
+        return node
+    return node.items[0] if node.items else None
+
+
+def _same(items: Sequence[Node], others: Sequence[Node]) -> bool:
+    return len(items) == len(others) and all(map(operator.is_, items, others))
