@@ -182,7 +182,7 @@ def _references(fields: Iterable[Any]) -> Iterator[Any]:
 
 def _key(found: Any) -> Any:
     """Return what two objects with the same entry have in common."""
-    return found if type(found) is tuple else id(found)
+    return found if type(found) in (tuple, InOrder) else id(found)
 
 
 def _is_list(value: Any) -> bool:

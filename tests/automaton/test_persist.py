@@ -78,6 +78,9 @@ GRAMMARS = {
     "values tied": lambda: Grammar.from_lark(TIES).bind(
         S={"k": ["a", "ab"], "kk": ["b"], "none": []}, K=["k", "kk", "none"]
     ),
+    "values in an order of their own": lambda: Grammar.from_lark(
+        "%import relations (before, at)\n%declare P S\nstart: t{P}\nt{p}: p before{P, p} at{S, p}\n"
+    ).bind(P=["b", "ab", "a"], S={"ab": ["y", "x"], "a": ["z"]}),
     "a house": lambda: HOUSE.next_action(),
     "a house later": lambda: HOUSE.after("go to desk 1").next_action(),
     "a house's paths": lambda: HOUSE.grammar.bind(_STEP="\n"),
