@@ -158,7 +158,7 @@ def test_what_can_go_on_for_ever_without_text_is_refused():
     with pytest.raises(LimitError, match="too many ways to continue without reading any text") as caught:
         grammar.matches("bbc")
     assert caught.value.limit == "closure"
-    assert caught.value.hint.startswith("put some text before the part that grows")
+    assert "put some text before the part that grows" in caught.value.hint
 
 
 def test_arguments_that_grow_with_the_text_are_followed_exactly():

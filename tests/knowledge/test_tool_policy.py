@@ -385,6 +385,7 @@ PEOPLE = {"type": "array", "items": {"type": "object", "properties": {"n": {"typ
         ({"type": "string", "pattern": "^p"}, "x in ID", ["p"], ["q"]),
         ({"enum": ["a", "b"]}, 'x != "a"', ["b"], ["a"]),
         ("boolean", "not x", [False], [True]),
+        ("string", 'search("(?i)^ab", x)', ["AB", "abc"], ["", "bab"]),
         (LIST, "x[i] in ID", [[], ["p"], ["p", "q"]], [["r"], ["p", "r"]]),
         (LIST, 'x[i] != "a"', [[], ["b"]], [["a"], ["b", "a"]]),
         (LIST, "x != []", [["b"]], [[]]),
@@ -418,7 +419,7 @@ TWO = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "
         ("x.a != x.b", {"x": TWO}, "a condition looks at a value that may still be anything"),
         ("x[i] != x[0]", {"x": LIST}, "says something of elements that can't be enforced"),
         ('x >= "2024"', {"x": {"type": "string"}}, "can.t compare texts by their order"),
-        ('search("(?i)a", x)', {"x": {"type": "string"}}, "write it without flags"),
+        ('search("(?x)a", x)', {"x": {"type": "string"}}, "of flags there are"),
         ("x in ID", {"x": {"anyOf": [{"type": "string"}], "x-slot": "ID"}}, None),
     ],
 )

@@ -74,7 +74,7 @@ def test_evidence_is_cut_to_what_an_argument_may_be():
 def test_evidence_of_which_nothing_may_be_an_argument_is_not_searched_for():
     rollout = question("rewoo")
     plan = says(rollout, "Plan: x\n#E1 = LLM[y]\nPlan: x\n#E2 = Search[#E1]", "]]]")
-    assert rollout.over and plan.steps == [] and "no place where the answer may be given" in plan.note
+    assert rollout.over and plan.steps == [] and "the rules don't admit an answer" in plan.note
 
 
 def test_a_call_that_finds_nothing_does_not_stop_the_others():
