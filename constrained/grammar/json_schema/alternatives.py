@@ -226,7 +226,11 @@ class Alternatives:
         if not self.document.mentions(("minProperties", "maxProperties")):
             return False
         work: list = [self.document.root.schema]
+        seen: set[int] = set()  # Python values can be circular
         for value in work:
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
             if isinstance(value, dict):
                 if "maxProperties" in value or value.get("minProperties", 1) != 1:
                     return True

@@ -83,8 +83,8 @@ def deep(levels: int) -> dict:
     return schema
 
 
-def circle() -> dict:
-    schema: dict = {"type": "object"}
+def circle(**keywords) -> dict:
+    schema: dict = {"type": "object", **keywords}
     schema["properties"] = {"a": schema, "b": schema}
     return schema
 
@@ -92,6 +92,7 @@ def circle() -> dict:
 HOSTILE = {
     "deep": deep(5_000),
     "a circle of dicts": circle(),
+    "a circle of dicts with conditions": circle(minProperties=1, dependentRequired={"a": ["b"]}),
     "anyOf of anyOf": chain("anyOf", 60),
     "many anyOf": {"allOf": [{"anyOf": [{"minLength": i}, {"maxLength": i}]} for i in range(40)]},
     "a pattern of 2^30 states": {"type": "string", "pattern": "(a|b)*a" + "(a|b)" * 30, "maxLength": 1000},
