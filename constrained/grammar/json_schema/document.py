@@ -221,8 +221,9 @@ class Document:
             first = alike.setdefault(_digest(part.schema), part)
         except _NO_JSON:
             return part
-        if part.pointer.startswith(f"{first.pointer}/"):  # in a circle of Python values
-            return part
+        if part.pointer.startswith(f"{first.pointer}/"):
+            what = "the schema is a Python value that contains itself"
+            raise GrammarError(f"JSON Schema at {part.pointer}: {what}", hint="write $ref instead")
         if first is not part:
             self._repeats.setdefault(first.pointer, []).append(part.pointer)
         return first

@@ -91,8 +91,6 @@ def circle(**keywords) -> dict:
 
 HOSTILE = {
     "deep": deep(5_000),
-    "a circle of dicts": circle(),
-    "a circle of dicts with conditions": circle(minProperties=1, dependentRequired={"a": ["b"]}),
     "anyOf of anyOf": chain("anyOf", 60),
     "many anyOf": {"allOf": [{"anyOf": [{"minLength": i}, {"maxLength": i}]} for i in range(40)]},
     "a pattern of 2^30 states": {"type": "string", "pattern": "(a|b)*a" + "(a|b)" * 30, "maxLength": 1000},
@@ -109,6 +107,12 @@ def test_a_hostile_schema_meets_a_limit(name):
     with pytest.raises(LimitError, match="the limit `"):
         Grammar.from_json_schema(HOSTILE[name])
     assert time.process_time() - began < 5  # meant: a second
+
+
+@pytest.mark.parametrize("keywords", [{}, {"minProperties": 1, "dependentRequired": {"a": ["b"]}}])
+def test_a_schema_that_contains_itself_is_refused(keywords):
+    with pytest.raises(GrammarError, match="at #/properties/[ab]: the schema is a Python value that contains itself"):
+        Grammar.from_json_schema(circle(**keywords))
 
 
 def test_a_limit_can_be_raised():
