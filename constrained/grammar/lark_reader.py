@@ -10,7 +10,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.assertions import Atomic, one_stretch
-from constrained.grammar.lark_definitions import Body, Definition, Faults, load, nearest, some, undefined
+from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, load, nearest, some, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
@@ -180,6 +180,7 @@ class _Reader:
         shipped = [d for d in definitions.values() if d.params and d.scope.source.path == SHIPPED / "relations.lark"]
         self.relations = {d.name: _RELATIONS[tuple(d.params)] for d in shipped}
         self.templates = TemplateArguments(definitions, self.relations)
+        self.calls: dict[Scope, dict[str, Call]] = {}  # the rules that names in a file stand for, once read
         self.gap: Node | None = None  # what %ignore admits between tokens
         with faults:
             if ignored:
@@ -246,6 +247,7 @@ class _BodyReader:
         self.reader, self.definition, self.body, self.given = reader, definition, body, given
         self.templates, self.definitions = reader.templates, reader.definitions
         self.gap = reader.gap
+        self.calls = {} if definition.params else reader.calls.setdefault(body.scope, {})
         self.item: Callable[[Item], Node] = self.kept_going if reader.faults.every else self.node
 
     def read(self) -> Node:
@@ -255,14 +257,9 @@ class _BodyReader:
         return self.body.scope.error(message, offset, hint, code)
 
     def options(self, options: Options) -> Node:
-        if len(options.items) == 1:
-            return self.sequence(options.items[0])
-        return nodes.alt([self.sequence(items) for items in options.items])
-
-    def sequence(self, items: list[Item]) -> Node:
-        if len(items) == 1:
-            return self.item(items[0])
-        return nodes.seq([self.item(item) for item in items])
+        item = self.item
+        found = [item(items[0]) if len(items) == 1 else nodes.seq([item(i) for i in items]) for items in options.items]
+        return found[0] if len(found) == 1 else nodes.alt(found)
 
     def kept_going(self, item: Item) -> Node:
         """Return what an item reads; the empty text, and the error among the faults, if something is wrong with it."""
@@ -273,7 +270,7 @@ class _BodyReader:
     def node(self, item: Item) -> Node:
         """Return what an item reads."""
         if isinstance(item, Name):
-            return self.name(item)
+            return self.calls.get(item.text) or self.name(item) if item.args is None else self.template(item)
         if isinstance(item, (Quoted, Range)):
             self.reader.count(1, self.body, item.at)
             return self.token(self.reader.terminals.literal(item, self.definition, self.body))
@@ -286,11 +283,7 @@ class _BodyReader:
         return node if self.gap is None else nodes.seq([self.gap, node])
 
     def name(self, item: Name) -> Node:
-        if item.args is None and not self.definition.params:  # the usual case: a rule's name
-            called = self.definitions.get(self.body.scope.full(item.text))
-            if called is not None and not called.terminal and not called.params:
-                return Call(called.name)
-        if item.text in self.given or item.args is not None:
+        if item.text in self.given:
             return self.template(item)
         if item.text in self.definition.params:
             value = Var(item.text)
@@ -304,7 +297,8 @@ class _BodyReader:
         if found.params:
             hint = f"`{item.text}{{...}}` with {len(found.params)}: {', '.join(found.params)}"
             raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint, _ARGUMENTS)
-        return Call(found.name)
+        call = self.calls[item.text] = Call(found.name)
+        return call
 
     def template(self, item: Name) -> Node:
         args = item.args

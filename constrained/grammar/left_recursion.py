@@ -44,6 +44,41 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
     recursive = self_embedding_rules(rules)
     if not recursive:
         return out
+    if _may_be_left_recursive(rules, recursive) and _eliminate_groups(rules, recursive, out, limits):
+        check_left_recursion(out)
+        recursive = self_embedding_rules(out)
+    for name in recursive:
+        rule = out[name]
+        if rule.find(Alt):
+            out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
+    return out
+
+
+def _may_be_left_recursive(rules: Mapping[str, Rule], recursive: set[str]) -> bool:
+    """Whether some of the rules lead back to themselves before any text, if every rule may be empty."""
+    first: dict[str, set[str]] = {name: set() for name in recursive}
+    for name, found in first.items():
+        _add_first_calls(rules[name].body, found)
+    return bool(cyclic_components(first))
+
+
+def _add_first_calls(node: Node, found: set[str]) -> bool:
+    """Add the rules that `node` may begin with; return whether it may be empty."""
+    match node:
+        case nodes.Literal() | nodes.Chars():
+            return False
+        case Seq():
+            return all(_add_first_calls(item, found) for item in node.items)
+        case Alt():
+            return True in {_add_first_calls(item, found) for item in node.items}
+        case Repeat():
+            return _add_first_calls(node.item, found) or not node.low
+    found.update(call.rule for call in nodes.find(node, Call))
+    return True
+
+
+def _eliminate_groups(rules: dict[str, Rule], recursive: set[str], out: dict[str, Rule], limits: Limits) -> bool:
+    """Write rules without left recursion to `out`; return whether there are any."""
     nullable = Nullable(rules)
     corners = LeftCorners(rules, nullable)
     groups = corners.groups(recursive)
@@ -52,14 +87,7 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
         elimination = _Elimination(rules, nullable, group, out, limits)
         for name in sorted(group):
             elimination.rewrite(name)
-    if groups:
-        check_left_recursion(out)
-        recursive = self_embedding_rules(out)
-    for name in recursive:
-        rule = out[name]
-        if rule.find(Alt):
-            out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
-    return out
+    return bool(groups)
 
 
 def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()) -> None:
@@ -72,13 +100,8 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
-    callees = {name: {call.rule: None for call in rule.find(Call)} for name, rule in rules.items()}
-    found: set[str] = set()
-    for group in map(set, cyclic_components(callees)):
-        edges = (edge for name in group for edge in tail_calls(rules[name].body, rules, ends))
-        if any(callee in group and not tail for callee, tail in edges):
-            found |= group
-    return found
+    edges = {name: tail_calls(rule.body, rules, ends) for name, rule in rules.items()}
+    return set().union(*self_embedding_groups(edges))
 
 
 def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[set[str]]:
@@ -172,12 +195,14 @@ class LeftCorners:
         below = partial(self.first_items, rule=rule)
         return tail_calls(node, self.rules, self._ends, below, self.first_parameters)
 
-    def first_items(self, node: Node, rule: str) -> Iterator[Node]:
-        """Iterate over the nodes directly below `node` that it can begin with."""
-        for item in nodes.children(node):
-            yield item
-            if isinstance(node, Seq) and not self.nullable.sometimes(item, rule):
-                return
+    def first_items(self, node: Node, rule: str) -> Sequence[Node]:
+        """Return the nodes directly below `node` that it can begin with."""
+        below = nodes.children(node)
+        if isinstance(node, Seq):
+            for i, item in enumerate(below):
+                if not self.nullable.sometimes(item, rule):
+                    return below[: i + 1]
+        return below
 
     def calls(self, node: Node, rule: str) -> Iterator[Call]:
         """Iterate over the calls that `node` can begin with, those in arguments aside."""

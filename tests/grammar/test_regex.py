@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import re
 import sys
+from itertools import product
 
 import pytest
 from hypothesis import assume, given, settings
@@ -90,6 +91,22 @@ def test_a_pattern_means_what_re_says(pattern, flags, alphabet, longest):
         Grammar.from_regex(pattern, flags), lambda t: compiled.fullmatch(t) is not None, alphabet, longest
     )
     assert good or "desk" in pattern
+
+
+@pytest.mark.filterwarnings("ignore:Possible")  # of `re`: `--` and the like
+@pytest.mark.parametrize("times", ["", "*", "+", "?"])
+def test_a_class_has_the_characters_that_re_finds_in_it(times):
+    for members in map("".join, product("ac-^[\\~é", repeat=3)):
+        pattern = f"[{members}]{times}"
+        try:
+            compiled = re.compile(pattern)
+        except re.error:
+            with pytest.raises(GrammarError):
+                Grammar.from_regex(pattern)
+            continue
+        grammar = Grammar.from_regex(pattern)
+        for text in ("", *"abc-^[\\~éx", "aa", "éc"):
+            assert grammar.matches(text) == bool(compiled.fullmatch(text)), (pattern, text)
 
 
 def test_names_that_begin_alike_are_all_there():
