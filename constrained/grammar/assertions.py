@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from constrained.grammar import nodes
 from constrained.grammar.charset import CharSet, charset, first_characters, matching
-from constrained.grammar.nodes import Chars, Literal, Node, Repeat
+from constrained.grammar.nodes import Chars, Choices, Literal, Node, Repeat
 from constrained.grammar.traverse import rebuild
 
 ANY = charset([]).complement()
@@ -74,10 +75,14 @@ def one_stretch(node: Node) -> bool:
     rest = isinstance(node, Repeat) and node.low <= 1 and node.high is None and not nodes.find(node.item, Repeat)
     if rest or isinstance(node, (Literal, Chars)):
         return False
-    return all(
-        isinstance(part, (Literal, Chars, nodes.Seq, Repeat)) or (isinstance(part, nodes.Alt) and _begin_apart(part))
-        for part in nodes.walk(node)
-    )
+    return all(_one_way(part) for part in nodes.walk(node))
+
+
+def _one_way(node: Node) -> bool:
+    """Whether at most one alternative of `node` itself can be read at a place."""
+    if isinstance(node, Choices):  # sorted: what begins with a text comes after it
+        return not any(after.startswith(text) for text, after in pairwise(node.values))
+    return _begin_apart(node) if isinstance(node, nodes.Alt) else isinstance(node, (Literal, Chars, nodes.Seq, Repeat))
 
 
 def _begin_apart(node: nodes.Alt) -> bool:
@@ -87,8 +92,8 @@ def _begin_apart(node: nodes.Alt) -> bool:
             item = item.items[0]
         if isinstance(item, Chars):
             first = item.chars
-        elif isinstance(item, Literal):
-            first = first_characters([item.data])
+        elif isinstance(item, (Literal, Choices)):
+            first = first_characters([item.data] if isinstance(item, Literal) else item.values)
         else:  # it may be empty
             return False
         if first.meets(seen):
