@@ -82,7 +82,9 @@ def _one_way(node: Node) -> bool:
     """Whether at most one alternative of `node` itself can be read at a place."""
     if isinstance(node, Choices):  # sorted: what begins with a text comes after it
         return not any(after.startswith(text) for text, after in pairwise(node.values))
-    return _begin_apart(node) if isinstance(node, nodes.Alt) else isinstance(node, (Literal, Chars, nodes.Seq, Repeat))
+    if isinstance(node, nodes.Alt):
+        return _begin_apart(node)
+    return isinstance(node, (Literal, Chars, Look, nodes.Seq, Repeat))
 
 
 def _begin_apart(node: nodes.Alt) -> bool:

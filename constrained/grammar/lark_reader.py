@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, productive_rules, trim
-from constrained.grammar.assertions import Atomic, one_stretch
+from constrained.grammar.assertions import Atomic, looks, one_stretch
 from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, load, nearest, some, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
@@ -196,13 +196,17 @@ class _Reader:
     def ignored(self, definition: Definition) -> Node:
         """Return what is ignored of a terminal: as in all of lark's lexers, the longest that it can read."""
         node = self.terminals.node(definition)
-        if isinstance(node, Token):
+        inner = node.node if isinstance(node, Token) else node
+        ways = inner.items if isinstance(inner, Alt) else (inner,)
+        stretches = [w for w in ways if one_stretch(w) and not (self.slots and looks(w))]
+        if not stretches:
             return node
-        ways = node.items if isinstance(node, Alt) else (node,)
-        error = definition.span.error
-        if not any(map(one_stretch, ways)):
-            return node
-        return nodes.alt(Token(Atomic(w), definition.name, error, lenient=True) if one_stretch(w) else w for w in ways)
+        others = nodes.alt(w for w in ways if w not in stretches)
+        if looks(others):
+            others = Token(others, definition.name, definition.span.error)
+        return nodes.alt(
+            [*(Token(Atomic(w), definition.name, definition.span.error, lenient=True) for w in stretches), others]
+        )
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
         checked: set[Definition] = set()
