@@ -39,7 +39,7 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
     Raises LeftRecursion: it can't be eliminated. Raises LimitError: it takes more nodes than there may be.
     """
     size = sum(len(rule.nodes) for rule in rules.values())
-    limits.check("nodes", size, f"a grammar of {size} nodes")
+    limits.check("nodes", size, f"a grammar of {size:,} nodes")
     out = dict(rules)
     recursive = self_embedding_rules(rules)
     if not recursive:

@@ -54,6 +54,9 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
         contexts = Contexts(out, [(t, looking[t.node]) for t in asking if t.node not in made], steps)
         try:
             start = contexts.whole(start)
+            size = sum(len(rule.nodes) for rule in contexts.written.values())
+            what = f"a grammar of {size:,} nodes: its rules are written once for each thing that may follow this token"
+            limits.check("nodes", size, what, r"end the token with \b, if it is a word")
         except LimitError as error:
             raise error.at(asking[0].error("")) from None
         out = contexts.written

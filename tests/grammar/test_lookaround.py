@@ -250,6 +250,16 @@ def test_a_limit_passed_by_a_terminal_says_where():
     assert caught.value.context == 'B: "b" /(?=[ab]*a[ab]{30};)[ab]*/ ";"\n       ^'
 
 
+def test_too_many_rules_for_what_may_follow_a_token_name_it_and_the_remedy():
+    text = 'start: NAME (KEY NAME)*\nKEY: "as" | "cross" | "join" | "select"\n'
+    text += 'NAME: /(?!(?:as|cross|join|select)\\b)[a-z]+%s/\n'
+    with pytest.raises(LimitError) as caught:
+        Grammar.from_lark(text % "", limits=Limits(nodes=400))
+    assert (caught.value.limit, caught.value.line, caught.value.column) == ("nodes", 3, 7)
+    assert r"end the token with \b" in caught.value.hint
+    Grammar.from_lark(text % r"\b", limits=Limits(nodes=400))
+
+
 def test_one_terminal_among_many_neighbours_is_worked_out_once_for_those_it_tells_apart():
     uses = " | ".join(f'"{chr(0x4E00 + i)}" A "{chr(0x4E00 + i)}"' for i in range(300))
     grammar = Grammar.from_lark(f"start: {uses} | A\nA: /(?!if\\b)[a-z]+/\n")
