@@ -17,6 +17,9 @@ from constrained.errors import ConstrainedError, ModelError
 NARROW = 256
 """Most allowed tokens whose logits are gathered by id; with more, the whole row is masked."""
 
+LEAST, MOST = 1e-30, 1e30
+"""Bounds of a temperature above 0, and the least top-p: beyond them float32 rounds to 0 or infinity."""
+
 
 @dataclass(frozen=True)
 class Sampler:
@@ -48,12 +51,13 @@ class Sampler:
     show_forbidden: bool = False
 
     def __post_init__(self):
-        if not 0 <= self.temperature < math.inf:
-            raise ConstrainedError(f"temperature is {self.temperature}", "use 0 (greedy) or a positive number")
+        if self.temperature != 0 and not LEAST <= self.temperature <= MOST:
+            hint = f"use 0 (greedy), or a number from {LEAST} to {MOST}"
+            raise ConstrainedError(f"temperature is {self.temperature}", hint)
         if self.top_k is not None and self.top_k < 1:
             raise ConstrainedError(f"top_k is {self.top_k}", "use 1 or more, or None to keep all")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ConstrainedError(f"top_p is {self.top_p}", "use a number above 0 and at most 1")
+        if self.top_p is not None and not LEAST <= self.top_p <= 1:
+            raise ConstrainedError(f"top_p is {self.top_p}", f"use a number from {LEAST} to 1")
 
     @property
     def plain(self) -> bool:

@@ -21,6 +21,7 @@ import torch
 
 from constrained.decoding import Request
 from constrained.decoding.generation import Writing, generate_joining
+from constrained.decoding.sampling import LEAST
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
 from constrained.knowledge.tool_calls import CallForm
@@ -172,7 +173,8 @@ class Batches:
             generator=torch.Generator().manual_seed(seed % 2**63),
             on_text=lambda piece: self._grown(job, piece),
         )
-        return Writing(self.loaded, asked, request.temperature, top_p=request.top_p or None)
+        top_p = None if request.top_p == 1 else max(request.top_p, LEAST)
+        return Writing(self.loaded, asked, request.temperature, top_p=top_p)
 
     def _grown(self, job: Job, piece: str) -> bool:
         job.text += piece

@@ -109,6 +109,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
     """
     if not isinstance(body, dict):
         raise RequestError(f"a request is a JSON object, not {_kind(body)}")
+    _check_text(body)
     if body.get("model") != model:
         raise RequestError(f"there is no model {body.get('model')!r}", f"use {model!r}", status=404, param="model")
     for field, nothing in REFUSED.items():
@@ -138,6 +139,16 @@ def read_request(body: Any, model: str) -> ChatRequest:
         stream,
         isinstance(options, Mapping) and options.get("include_usage") is True,
     )
+
+
+def _check_text(body: Any) -> None:
+    """Raise RequestError where a text, which may be copied into a prompt or an error, is none that can be encoded."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RequestError("the request has half a character, which is not text", "escape both surrogates") from None
+    except RecursionError:
+        raise RequestError("the request is nested too deeply") from None
 
 
 def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -174,7 +185,7 @@ def _content(content: Any, where: str) -> str:
         content = "".join(map(str, parts))
     if content is None:
         return ""
-    if not isinstance(content, str) or any("\ud800" <= character <= "\udfff" for character in content):
+    if not isinstance(content, str):
         raise RequestError(f"{where}: the content is not text", param=where)
     return content
 
@@ -191,6 +202,7 @@ def _call(given: Any, where: str) -> dict[str, Any]:
         arguments = None
     if not isinstance(arguments, dict):
         raise RequestError(f"{where}: the arguments of {function['name']} are not a JSON object", param=where)
+    _check_text(arguments)
     return {
         "id": str(given.get("id")),
         "type": "function",

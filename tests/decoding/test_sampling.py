@@ -86,8 +86,9 @@ def test_frequencies_are_the_renormalised_distribution(options, expected, narrow
     assert counts[1] == counts[4] == 0
 
 
-def test_a_tiny_temperature_is_greedy_and_does_not_overflow():
-    sampler = Sampler(temperature=1e-30, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("options", [{"temperature": 1e-30}, {"temperature": 1.0, "top_p": 1e-30}])
+def test_a_tiny_temperature_or_top_p_is_greedy_and_does_not_overflow(options):
+    sampler = Sampler(**options, generator=torch.Generator().manual_seed(0))
     assert sampler.choose(torch.tensor([10.0, 900.0, 899.0]), pack([0, 2], 3)).id == 2
 
 
@@ -114,7 +115,17 @@ def test_broken_logits_are_an_error(bad):
 
 
 @pytest.mark.parametrize(
-    "options", [{"temperature": -1}, {"temperature": math.inf}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.5}]
+    "options",
+    [
+        {"temperature": -1},
+        {"temperature": math.inf},
+        {"temperature": 1e-46},
+        {"temperature": 1e39},
+        {"top_k": 0},
+        {"top_p": 0.0},
+        {"top_p": 1e-46},
+        {"top_p": 1.5},
+    ],
 )
 def test_numbers_out_of_range_are_an_error(options):
     with pytest.raises(ConstrainedError, match=next(iter(options))):
