@@ -252,7 +252,7 @@ def test_a_limit_passed_by_a_terminal_says_where():
 
 def test_too_many_rules_for_what_may_follow_a_token_name_it_and_the_remedy():
     text = 'start: NAME (KEY NAME)*\nKEY: "as" | "cross" | "join" | "select"\n'
-    text += 'NAME: /(?!(?:as|cross|join|select)\\b)[a-z]+%s/\n'
+    text += "NAME: /(?!(?:as|cross|join|select)\\b)[a-z]+%s/\n"
     with pytest.raises(LimitError) as caught:
         Grammar.from_lark(text % "", limits=Limits(nodes=400))
     assert (caught.value.limit, caught.value.line, caught.value.column) == ("nodes", 3, 7)
