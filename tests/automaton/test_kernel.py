@@ -158,6 +158,25 @@ def test_what_is_computed_ahead_is_what_is_computed_on_the_way(name):
     assert ahead.engine.rows == rows, "no row is left to be made"
 
 
+def test_values_are_read_alike_whatever_follows_them():
+    """What lies inside the values is found once; what reaches past them is found for each text that may follow."""
+    values = [f"{name} {number}" for name in ("ant", "antler", "bee", "beetle") for number in range(1, 13)]
+    grammar = Grammar.from_lark(
+        'start: "a " thing "!" | "b " thing "?" start | "c " thing ("!" | "1" | /[0-9]+x/) | "d" " " thing "1" thing\n'
+        "thing: " + " | ".join(f'"{value}"' for value in values)
+    )
+    parts = {value[:end] for value in values for end in range(1, len(value) + 1)}
+    ends = {
+        value[at:] + end for value in values for at in (0, 3, -2, -1) for end in ("!", "?", "1", "1!", "?a ", "1x", "9")
+    }
+    tokens = sorted({lead + part for part in parts | ends for lead in ("", " ")} | set("abcdx!?0123456789"))
+    compiled, plain = both(
+        grammar, Vocabulary([token.encode() for token in tokens] + [b"<eos>"], eos_token_ids=[len(tokens)])
+    )
+    for seed in range(12):
+        walk_both(compiled.matcher(), plain.matcher(), random.Random(seed), 20)
+
+
 def test_a_batch_rewrites_only_what_changed_and_is_right_all_the_same():
     rnd = random.Random(5)
     vocab = Vocabulary([*(bytes((b,)) for b in range(256)), b"go to", b" desk", b"ab", b"abc", b""], [260])

@@ -80,7 +80,7 @@ void *no_memory(void);
 
 /* positions -------------------------------------------------------------------------------------- */
 
-enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT, FINISHED, JOINED, ASIDE };
+enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT, FINISHED, JOINED, ASIDE, INSIDE };
 
 /* LOOP is TEXT in which something else may stand for each character (positions.py: InLoop). */
 /* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
@@ -167,7 +167,7 @@ typedef struct {
     int ready;                   /* checked, and the trie is built */
     const uint8_t *flat;         /* all sorted tokens' bytes */
     const int32_t *lengths, *ids, *ranks;
-    int32_t *offsets;
+    int32_t *offsets;            /* with flat, ids and the trie in one block */
     int32_t n, size, words, longest;
     uint32_t *trie;              /* nodes, each as many words as it takes; its number is where it begins. The root comes first */
     int32_t trie_words;
@@ -416,6 +416,21 @@ typedef struct {
     int32_t *list, listed, list_room;
 } Target;
 
+/* Values of choices that go on with the same byte, and the child of a node of the trie that reads it. */
+typedef struct {
+    int32_t low, high;
+    uint32_t child;
+    int32_t depth;  /* of the node */
+    int32_t loaded; /* a single token, whose bytes are on their way */
+} Branch;
+
+/* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. Of values: their ids, how
+ * many branches stay, and those. */
+typedef struct {
+    int32_t count; /* -1: a row */
+    uint32_t data[];
+} CachedMask;
+
 struct Walk {
     Engine *engine;
     Target *target;
@@ -423,6 +438,8 @@ struct Walk {
     Vec *level;      /* [longest + 2] positions after so many bytes of a token */
     int levels;
     Vec one, two;
+    Branch *branches; /* still to be visited, those of outer visits first */
+    int32_t branch_count, branch_room;
 };
 
 Walk *walk_take(Engine *engine, Target *target);
@@ -451,6 +468,7 @@ int step_json(const Engine *engine, const Config *config, uint8_t byte, Config *
 int walk_json(Walk *walk, const Config *config);
 
 void forget_masks(Engine *engine);
+int keep_inside(Engine *engine, const Config *key, const Target *found, const Branch *branches, int32_t count);
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);
 Py_ssize_t precompute(Engine *engine, Py_ssize_t most);

@@ -7,12 +7,6 @@
 #define FEW 16    /* positions that need no memory of their own */
 #define LISTED 32 /* so many ids are quicker set than a row of one's own is read */
 
-/* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. */
-typedef struct {
-    int32_t count; /* -1: a row */
-    uint32_t data[];
-} CachedMask;
-
 static char wanted, tried; /* positions to keep when they come again; those that were tried, whether kept or not */
 
 static size_t row_size(const Engine *e) {
@@ -71,6 +65,18 @@ static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32
         else kept->data[i] = (uint32_t)found->list[i];
     }
     return store(e, key, kept, bytes);
+}
+
+/* Keep the ids that values of choices allow, and the branches in which what follows has a say. */
+int keep_inside(Engine *e, const Config *key, const Target *found, const Branch *branches, int32_t count) {
+    size_t bytes = sizeof(CachedMask) + (found->listed + 1) * sizeof(uint32_t) + count * sizeof(Branch);
+    CachedMask *kept = malloc(bytes);
+    if (!kept) return no_memory(), -1;
+    kept->count = found->listed;
+    if (found->listed) memcpy(kept->data, found->list, found->listed * sizeof(uint32_t));
+    kept->data[found->listed] = (uint32_t)count;
+    if (count) memcpy(kept->data + found->listed + 1, branches, count * sizeof(Branch));
+    return store(e, key, kept, bytes) ? 0 : -1;
 }
 
 static void add_row(Target *target, const uint32_t *row, int *empty) {

@@ -1,5 +1,10 @@
 /* The vocabulary: its sorted tokens as a trie, and what characters they are made of. */
 #include "kernel.h"
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#define HUGE_PAGE ((size_t)2 << 20)
 
 PyTypeObject *TokensType;
 
@@ -79,6 +84,35 @@ int find_child(const Node *node, uint8_t byte, uint32_t *child) {
         *child = *at;
         return 1;
     }
+    return 0;
+}
+
+/* Memory in huge pages, where there are any: to look up a small page's address takes longer than what is read there. */
+static void *take_block(size_t size) {
+#ifdef MADV_HUGEPAGE
+    if (size > HUGE_PAGE / 2) {
+        size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        void *block = aligned_alloc(HUGE_PAGE, size);
+        if (block) (void)madvise(block, size, MADV_HUGEPAGE); /* without, it is memory as any other */
+        return block;
+    }
+#endif
+    return malloc(size);
+}
+
+/* Lay all that walks read in one block, which begins with the trie. */
+static int gather(Tokens *t) {
+    size_t trie = t->trie_words * sizeof(uint32_t), numbers = t->n * sizeof(int32_t), flat = t->offsets[t->n];
+    uint8_t *block = take_block(trie + 2 * numbers + sizeof(int32_t) + flat);
+    if (!block) return -1;
+    memcpy(block, t->trie, trie);
+    free(t->trie);
+    t->trie = (uint32_t *)block;
+    t->ids = memcpy(block += trie, t->ids, numbers);
+    memcpy(block += numbers, t->offsets, numbers + sizeof(int32_t));
+    free(t->offsets);
+    t->offsets = (int32_t *)block;
+    t->flat = memcpy(block + numbers + sizeof(int32_t), t->flat, flat);
     return 0;
 }
 
@@ -189,7 +223,7 @@ too_large:
     int built = build_trie(t);
     if (built == -2) goto bad;
     if (built == -3) goto too_large;
-    if (built < 0) {
+    if (built < 0 || gather(t) < 0) {
         PyErr_NoMemory();
         return -1;
     }
@@ -204,7 +238,8 @@ bad:
 static void tokens_dealloc(Tokens *t) {
     PyTypeObject *type = Py_TYPE(t);
     while (t->held) PyBuffer_Release(&t->buffers[--t->held]);
-    free(t->offsets), free(t->trie);
+    if (!t->ready) free(t->offsets); /* else it lies in the trie's block */
+    free(t->trie);
     free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
     for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);
     free(t->sets), map_clear(&t->bases, 1);
@@ -215,7 +250,7 @@ static void tokens_dealloc(Tokens *t) {
 }
 
 static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
-    size_t sum = (size_t)t->n * 4 + t->trie_words * sizeof(uint32_t);
+    size_t sum = t->ready ? (size_t)t->n * 8 + t->offsets[t->n] + t->trie_words * sizeof(uint32_t) : 0;
     if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
     sum += t->bases.used * t->words * 4 + t->bases.room * sizeof(Slot);
     sum += t->rows.count * t->rows.size + t->states.count * t->states.size;

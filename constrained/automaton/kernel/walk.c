@@ -3,13 +3,12 @@
 
 #define WIDE 16 /* a subtree of more tokens than this is promote a look at what is common to them */
 #define FEW 16  /* up to so many children, or bytes, are gone through one by one */
-#define BRANCHES 16 /* children that are loaded at once */
 #define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 
 void walk_free(Walk *w) {
     if (!w) return;
     for (int i = 0; i < w->levels; i++) free(w->level[i].at);
-    free(w->level), free(w->one.at), free(w->two.at), free(w);
+    free(w->level), free(w->branches), free(w->one.at), free(w->two.at), free(w);
 }
 
 /* Scratch memory: the spare one, or new where another walk is under way (an outer one's). */
@@ -63,6 +62,16 @@ int emit(Walk *w, int32_t id) {
         if (t->touched_count < t->touched_room) t->touched[t->touched_count++] = word;
         else t->touched_count = -1;
     }
+    return 0;
+}
+
+/* Tokens that were found before. */
+static int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
+    Target *t = w->target;
+    int plain = t->row && t->touched_count < 0;
+    for (int32_t i = 0; i < count && plain; i++) t->row[ids[i] >> 5] |= 1u << (ids[i] & 31);
+    for (int32_t i = 0; i < count && !plain; i++)
+        if (emit(w, (int32_t)ids[i]) < 0) return -1;
     return 0;
 }
 
@@ -197,10 +206,11 @@ static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
     return state == 0;
 }
 
-static int descend(Walk *w, const Node *node, uint32_t child) {
-    if (CHILD_IS_TOKEN(child)) return try_token(w, CHILD_INDEX(child), node->depth, &w->level[node->depth]);
-    Vec *next = &w->level[node->depth + 1];
-    if (step_vec(w->engine, &w->level[node->depth], CHILD_BYTE(child), next) < 0) return -1;
+/* Emit the tokens of a child that can be read from level[depth]. */
+static int descend(Walk *w, int32_t depth, uint32_t child) {
+    if (CHILD_IS_TOKEN(child)) return try_token(w, CHILD_INDEX(child), depth, &w->level[depth]);
+    Vec *next = &w->level[depth + 1];
+    if (step_vec(w->engine, &w->level[depth], CHILD_BYTE(child), next) < 0) return -1;
     if (!next->n) return 0;
     return visit(w, CHILD_INDEX(child));
 }
@@ -229,61 +239,116 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
     return node;
 }
 
-/* Values that go on with the same byte, and the child that reads it. */
-typedef struct {
-    int32_t low, high;
-    uint32_t child;
-} Branch;
-
-static int visit_choices(Walk *w, const Node *node, const Config *c);
-
-/* Emit the tokens below one child that the values of its branch can go on with, and what follows those that end. */
-static int visit_branch(Walk *w, const Node *node, const Config *c, const Branch *branch) {
-    const Tokens *t = w->engine->tokens;
-    Config group = {CHOICES, c->object, c->rest, branch->low, branch->high, c->depth};
-    int32_t length;
-    const uint8_t *value = choice(&w->engine->choices[c->object], branch->low, &length) + c->depth;
-    length -= c->depth;
-    if (CHILD_IS_TOKEN(branch->child)) {
-        int32_t token = CHILD_INDEX(branch->child), start = t->offsets[token] + node->depth;
-        int32_t left = t->offsets[token + 1] - start;
-        Vec one = {&group, 1, 1};
-        if (left == 1 || (branch->high - branch->low == 1 && left <= length && !memcmp(t->flat + start, value, left)))
-            return emit(w, t->ids[token]);
-        return try_token(w, token, node->depth, &one);
+/* Add a branch, and begin to load it: others are visited while its memory arrives. */
+static int push_branch(Walk *w, Branch branch) {
+    if (w->branch_count == w->branch_room) {
+        int32_t room = w->branch_room ? 2 * w->branch_room : 128;
+        Branch *branches = realloc(w->branches, room * sizeof *branches);
+        if (!branches) {
+            no_memory();
+            return -1;
+        }
+        w->branches = branches;
+        w->branch_room = room;
     }
-    if (length == 1) { /* one of the values ends here */
-        w->level[node->depth].n = 0;
-        return vec_push(&w->level[node->depth], &group) < 0 || descend(w, node, branch->child) < 0 ? -1 : 0;
-    }
-    const Node *below = node_at(t, CHILD_INDEX(branch->child));
-    group.depth++;
-    return emit_ends(w, below) < 0 || visit_choices(w, below, &group) < 0 ? -1 : 0;
+    w->branches[w->branch_count++] = branch;
+    return 0;
 }
 
-/* Emit the tokens below a node that values[low:high] can go on with, and what follows those that end. */
-static int visit_choices(Walk *w, const Node *node, const Config *c) {
-    const Tokens *t = w->engine->tokens;
-    Branch branch[BRANCHES];
-    for (int32_t at = c->low; at < c->high;) {
-        const Choices *choices = &w->engine->choices[c->object]; /* looked up again: what follows may have moved it */
-        int count = 0;
-        for (int32_t length; at < c->high && count < BRANCHES;) { /* some first, as each has to be waited for */
-            Branch *next = &branch[count];
-            uint8_t byte = choice(choices, at, &length)[c->depth];
-            next->low = at;
-            at = next->high = choices_from(choices, at, c->high, c->depth, byte + 1);
-            if (!find_child(node, byte, &next->child)) continue;
-            expect_child(t, next->child);
-            count++;
-        }
-        for (int i = 0; i < count && count > 1; i++)
-            if (!CHILD_IS_TOKEN(branch[i].child)) prefetch_read(node_at(t, CHILD_INDEX(branch[i].child))->child);
-            else prefetch_read(t->flat + t->offsets[CHILD_INDEX(branch[i].child)]);
-        for (int i = 0; i < count; i++)
-            if (visit_branch(w, node, c, &branch[i]) < 0) return -1;
+/* Add a branch for each child of a node that values[low:high] go on with. */
+static int push_branches(Walk *w, const Node *node, const Config *c, int32_t low, int32_t high) {
+    const Choices *choices = &w->engine->choices[c->object];
+    int32_t length;
+    while (low < high) {
+        Branch next = {low, high, 0, node->depth, 0};
+        uint8_t byte = choice(choices, low, &length)[c->depth];
+        low = next.high = choices_from(choices, low, high, c->depth, byte + 1);
+        if (!find_child(node, byte, &next.child)) continue;
+        expect_child(w->engine->tokens, next.child);
+        if (push_branch(w, next) < 0) return -1;
     }
     return 0;
+}
+
+/* Emit what a branch, `read` bytes of whose values are read, allows inside the values. 1: what follows them has a say in it. */
+static int visit_inside(Walk *w, const Config *c, int32_t read, Branch branch) {
+    const Tokens *t = w->engine->tokens;
+    int32_t length;
+    const uint8_t *value = choice(&w->engine->choices[c->object], branch.low, &length) + read;
+    length -= read;
+    if (!CHILD_IS_TOKEN(branch.child)) {
+        const Node *below = node_at(t, CHILD_INDEX(branch.child));
+        Config after = {CHOICES, c->object, 0, 0, 0, read + 1};
+        if (length == 1) return 1; /* one of the values ends here */
+        return emit_ends(w, below) < 0 ? -1 : push_branches(w, below, &after, branch.low, branch.high);
+    }
+    int32_t token = CHILD_INDEX(branch.child), start = t->offsets[token] + branch.depth;
+    int32_t left = t->offsets[token + 1] - start;
+    if (left == 1) return emit(w, t->ids[token]);
+    if (!branch.loaded) {
+        prefetch_read(t->flat + start);
+        branch.loaded = 1;
+        return push_branch(w, branch);
+    }
+    if (branch.high - branch.low > 1 || left > length || memcmp(t->flat + start, value, left)) return 1;
+    return emit(w, t->ids[token]);
+}
+
+/* Emit what a branch allows, whatever it comes to. */
+static int visit_branch(Walk *w, const Config *c, int32_t read, Branch branch) {
+    Config group = {CHOICES, c->object, c->rest, branch.low, branch.high, read};
+    Vec one = {&group, 1, 1};
+    if (CHILD_IS_TOKEN(branch.child)) return try_token(w, CHILD_INDEX(branch.child), branch.depth, &one);
+    return vec_copy(&w->level[branch.depth], &one) < 0 ? -1 : descend(w, branch.depth, branch.child);
+}
+
+/* Emit what the values of choices allow below a node. Branches in which what follows a value has a say stay. */
+static int visit_values(Walk *w, const Node *node, const Config *c) {
+    int32_t begin = w->branch_count, kept = begin;
+    int failed = push_branches(w, node, c, c->low, c->high);
+    for (int32_t i = begin; i < w->branch_count && failed >= 0; i++) {
+        Branch branch = w->branches[i];
+        failed = visit_inside(w, c, c->depth - node->depth + branch.depth, branch);
+        if (failed > 0) w->branches[kept++] = branch;
+    }
+    w->branch_count = kept;
+    return failed < 0 ? -1 : 0;
+}
+
+/* The same, kept for next time: whatever follows the values, they are read alike. */
+static int recall_values(Walk *w, const Node *node, const Config *c) {
+    Config key = {INSIDE, c->object, node_number(w->engine->tokens, node), c->low, c->high, c->depth};
+    const CachedMask *known = map_get(&w->engine->rows, &key);
+    if (known) {
+        const uint32_t *left = known->data + known->count;
+        for (uint32_t i = 0; i < *left; i++)
+            if (push_branch(w, ((const Branch *)(left + 1))[i]) < 0) return -1;
+        return emit_all(w, known->data, known->count);
+    }
+    Target found = {.touched_count = -1}, *target = w->target;
+    int32_t begin = w->branch_count;
+    w->target = &found;
+    int failed = visit_values(w, node, c);
+    w->target = target;
+    w->emitted -= found.listed;
+    if (!failed) failed = emit_all(w, (uint32_t *)found.list, found.listed);
+    int32_t count = w->branch_count - begin;
+    if (!failed && !read_only && found.listed + count > FEW) failed = keep_inside(w->engine, &key, &found, w->branches + begin, count);
+    free(found.list);
+    return failed;
+}
+
+/* Emit the tokens below a node that the values of choices can go on with, and what follows those that end. */
+static int visit_choices(Walk *w, const Node *node, const Config *c) {
+    int many = c->rest && c->high - c->low > FEW && node->high - node->low > WIDE;
+    int32_t begin = w->branch_count;
+    int failed = many ? recall_values(w, node, c) : visit_values(w, node, c);
+    for (int32_t i = begin, end = w->branch_count; i < end && failed >= 0; i++) {
+        Branch branch = w->branches[i];
+        failed = visit_branch(w, c, c->depth - node->depth + branch.depth, branch);
+    }
+    w->branch_count = begin;
+    return failed < 0 ? -1 : 0;
 }
 
 /* Emit the tokens below a node that can be read from level[depth]. */
@@ -334,7 +399,7 @@ int visit(Walk *w, int32_t number) {
         expect_children(t, node, wanted);
         for (int i = 0; i < node->count; i++) {
             uint8_t byte = CHILD_BYTE(node->child[i]);
-            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node, node->child[i]) < 0) return -1;
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node->depth, node->child[i]) < 0) return -1;
         }
         return 0;
     }
@@ -343,7 +408,7 @@ int visit(Walk *w, int32_t number) {
             uint8_t byte = (uint8_t)(k * 64 + lowest_bit(wanted[k]));
             wanted[k] &= wanted[k] - 1;
             uint32_t child;
-            if (find_child(node, byte, &child) && descend(w, node, child) < 0) return -1;
+            if (find_child(node, byte, &child) && descend(w, node->depth, child) < 0) return -1;
         }
     }
     return 0;
