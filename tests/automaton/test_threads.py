@@ -111,3 +111,29 @@ def test_few_rows_are_filled_on_one_thread(monkeypatch):
         batch._buffer = SimpleNamespace(fill=lambda rows, threads: asked.append(threads) or [])
         batch.fill_bitmask()
     assert asked == [1, 2]
+
+
+@pytest.mark.skipif(native.kernel is None, reason="a matcher of Python's has nothing that another thread could spoil")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda matcher: matcher.advance(97),
+        mask,
+        lambda matcher: BatchMatcher([matcher]).fill_bitmask(),
+        lambda matcher: matcher.rollback(0),
+        lambda matcher: matcher.reset(),
+        lambda matcher: matcher.copy(),
+        lambda matcher: matcher.forced_text(),
+        lambda matcher: matcher.state,
+    ],
+)
+def test_a_matcher_is_refused_while_a_call_is_under_way(use, monkeypatch):
+    """Python runs in `advance` here, and other threads may with it: that is where they would come in between."""
+    compiled = compile_grammar(GRAMMARS["bounded text"], VOCABULARY)
+    matcher = compiled.matcher()
+    matcher.set_budget(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled.budget, "fits", lambda state, left: use(matcher))
+        with pytest.raises(RuntimeError, match="another thread is using"):
+            matcher.advance(ord("a"))
+    assert matcher.advance(ord("a")) and ord("c") in matcher.allowed_token_ids()

@@ -53,6 +53,24 @@ int core_begun(Core *c) {
     return 0;
 }
 
+/* Begin a call in which Python may run, and other threads with it; -1, an error, if one is under way. */
+static int take(Core *c) {
+    if (c->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "a matcher that another thread is using: give each thread its own copy()");
+        return -1;
+    }
+    return c->busy = 1, 0;
+}
+
+#define ALONE(name, parameters, arguments) \
+    static PyObject *name##_alone parameters { \
+        if (take(c) < 0) return NULL; \
+        PyObject *result = name arguments; \
+        c->busy = 0; \
+        return result; \
+    } \
+    GUARDED(name##_alone, parameters, arguments)
+
 static int remember(Core *c) {
     if (c->snapshot_count == c->snapshot_room) {
         int32_t room = c->snapshot_room ? 2 * c->snapshot_room : 16;
@@ -184,8 +202,7 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
     return (PyObject *)other;
 }
 
-/* The mask into `target`: 1 written, 0 the budget has a say (Python's turn), -1 error. */
-int core_fill(const Core *c, Engine *e, Target *target) {
+static int fill(const Core *c, Engine *e, Target *target) {
     int check = c->ended ? 0 : filtered(c, e);
     if (check) return check < 0 ? -1 : 0;
     if (c->ended) {
@@ -204,6 +221,15 @@ int core_fill(const Core *c, Engine *e, Target *target) {
         }
     }
     return 1;
+}
+
+/* The mask into `target`: 1 written, 0 the budget has a say (Python's turn), -1 error. */
+int core_fill(Core *c, Engine *e, Target *target) {
+    if (read_only) return fill(c, e, target);
+    if (take(c) < 0) return -1;
+    int done = fill(c, e, target);
+    c->busy = 0;
+    return done;
 }
 
 /* fill_bitmask(mask, row=0): what is out of the ordinary, or wrong, is Python's. */
@@ -303,24 +329,24 @@ static int core_set_left(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
 }
 
 GUARDED(core_begin, (Core *c, PyObject *args), (c, args))
-GUARDED(core_advance, (Core *c, PyObject *token), (c, token))
-GUARDED(core_rollback, (Core *c, PyObject *const *args, Py_ssize_t nargs), (c, args, nargs))
-GUARDED(core_reset, (Core *c, PyObject *none), (c, none))
-GUARDED(core_copy, (Core *c, PyObject *none), (c, none))
+ALONE(core_advance, (Core *c, PyObject *token), (c, token))
+ALONE(core_rollback, (Core *c, PyObject *const *args, Py_ssize_t nargs), (c, args, nargs))
+ALONE(core_reset, (Core *c, PyObject *none), (c, none))
+ALONE(core_copy, (Core *c, PyObject *none), (c, none))
 GUARDED(core_fill_bitmask, (Core *c, PyObject *const *args, Py_ssize_t nargs, PyObject *names), (c, args, nargs, names))
-GUARDED(core_forced, (Core *c, PyObject *limit), (c, limit))
-GUARDED(core_positions, (Core *c, PyObject *none), (c, none))
+ALONE(core_forced, (Core *c, PyObject *limit), (c, limit))
+ALONE(core_positions, (Core *c, PyObject *none), (c, none))
 
 static PyMethodDef core_methods[] = {
     {"_begin", (PyCFunction)core_begin_guarded, METH_VARARGS, NULL},
-    {"advance", (PyCFunction)core_advance_guarded, METH_O, "Read a token; False, and nothing changed, if it is not allowed."},
-    {"rollback", (PyCFunction)(void (*)(void))core_rollback_guarded, METH_FASTCALL, "Take back the last tokens, by default one."},
-    {"reset", (PyCFunction)core_reset_guarded, METH_NOARGS, "Back to the beginning, without a budget."},
-    {"copy", (PyCFunction)core_copy_guarded, METH_NOARGS, "An independent matcher at the same place."},
+    {"advance", (PyCFunction)core_advance_alone_guarded, METH_O, "Read a token; False, and nothing changed, if it is not allowed."},
+    {"rollback", (PyCFunction)(void (*)(void))core_rollback_alone_guarded, METH_FASTCALL, "Take back the last tokens, by default one."},
+    {"reset", (PyCFunction)core_reset_alone_guarded, METH_NOARGS, "Back to the beginning, without a budget."},
+    {"copy", (PyCFunction)core_copy_alone_guarded, METH_NOARGS, "An independent matcher at the same place."},
     {"fill_bitmask", (PyCFunction)(void (*)(void))core_fill_bitmask_guarded, METH_FASTCALL | METH_KEYWORDS,
      "Write the allowed tokens into ``mask[row]``, int32 [rows, words]; row 0 by default."},
-    {"_forced", (PyCFunction)core_forced_guarded, METH_O, NULL},
-    {"_positions", (PyCFunction)core_positions_guarded, METH_NOARGS, NULL},
+    {"_forced", (PyCFunction)core_forced_alone_guarded, METH_O, NULL},
+    {"_positions", (PyCFunction)core_positions_alone_guarded, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef core_getset[] = {

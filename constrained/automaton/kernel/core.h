@@ -24,9 +24,10 @@ typedef struct {
     int checked;       /* every step must be checked: the vocabulary lacks bytes */
     uint32_t eos[MAX_EOS];
     int eos_count;
+    int busy;          /* a call is under way, in which Python may run */
 } Core;
 
 int core_begun(Core *core);                 /* else an error is set */
-int core_fill(const Core *core, Engine *engine, Target *target);  /* 1 written, 0 the budget has a say (Python's turn), -1 error */
+int core_fill(Core *core, Engine *engine, Target *target);  /* 1 written, 0 the budget has a say (Python's turn), -1 error */
 
 #endif

@@ -63,7 +63,7 @@ static int rows_buffer(Rows *r, Py_buffer *view, int flags) {
 }
 
 /* Write row `i` as `c` has it now, its engine's counters at `e`: as core_fill, and -1 with nothing known of the row. */
-static int write_row(Rows *r, int32_t i, const Core *c, Engine *e) {
+static int write_row(Rows *r, int32_t i, Core *c, Engine *e) {
     uint32_t *row = r->mask + (size_t)i * r->words;
     Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
     if (r->touched_count[i] < 0 && has_text(&c->now)) {
@@ -108,7 +108,7 @@ static void write_rows(void *argument) {
     read_only = 1;
     for (int32_t at; (at = take_next(s->next)) < s->count;) {
         for (int32_t i = at; i < at + SHARE && i < s->count; i++) {
-            const Core *c = s->cores[i];
+            Core *c = s->cores[i];
             if (is_written(s->rows, i, c)) {
                 s->states[i] = KNOWN;
                 continue;
