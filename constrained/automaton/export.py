@@ -20,7 +20,7 @@ from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.json_text import JsonText
 from constrained.grammar.left_recursion import self_embedding_rules
 from constrained.grammar.members import Members
-from constrained.grammar.nonempty import nonempty_rules, without_empty
+from constrained.grammar.nonempty import nonempty_name, nonempty_rules, without_empty
 from constrained.grammar.traverse import fold, reachable, rebuild, size
 from constrained.limits import Limits
 
@@ -73,7 +73,8 @@ def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 def _without_empty_rounds(rules: Rules) -> Rules:
     """Return equivalent rules without repeats of the empty text, which GBNF can't express."""
-    nullable = Nullable(rules)
+    # of repeats in repeats, the inner ones call `rule$text` already, which is not empty
+    nullable = Nullable(rules | {text: n.Rule(text, n.NEVER) for text in map(nonempty_name, rules)})
 
     def rounds(old: n.Repeat, item: n.Node) -> n.Node:
         if nullable.always(item, ""):
@@ -82,7 +83,9 @@ def _without_empty_rounds(rules: Rules) -> Rules:
 
     bodies = {name: fold(rule.body, lambda leaf: leaf, n.seq, n.alt, rounds) for name, rule in rules.items()}
     found = {name: n.Rule(name, body) for name, body in bodies.items()}
-    return found | nonempty_rules(found, nullable, n.Seq(tuple(bodies.values())))
+    found |= nonempty_rules(found, nullable, n.Seq(tuple(bodies.values())))
+    productive = productive_rules(found)  # where a rule has only the empty text, its `rule$text` has none
+    return {name: rule for name, rule in trim(found, productive).items() if name in productive}
 
 
 # Writing out

@@ -214,6 +214,8 @@ LONG = {
     **{name: (grammar, 40) for name, grammar in GRAMMARS.items() if name != "inside characters"},
     "calculation": (Grammar.from_lark(CALCULATION), 4),
     "empty rounds": (Grammar.from_lark('start: ("a"? b)~2..3 "c"\nb: ("d"? | "e"*)+ | ["f" start]\n'), 4),
+    "empty rounds in rounds": (Grammar.from_lark('start: (("a" | b~2) ["!"])~0..2 "."\nb: "b"? | c~2\nc: "c"?\n'), 6),
+    "rounds of nothing": (Grammar.from_lark('start: "a" (b~2 "c"?)~2 "."\nb:\n'), 6),
     "loop": (Grammar.from_lark(LOOP), 6),
     "prefixes": (Grammar.from_lark('start: ("a" | "ab" | "b" n)+\nn: "(" start ")" |\n'), 6),
 }
