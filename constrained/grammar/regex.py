@@ -200,7 +200,8 @@ class _Reader:
         self.taken: dict[int, str | bool] = {}  # group -> its text, or whether it took part
 
     def refusal(self, what: str, hint: str) -> GrammarError:
-        shown = self.pattern if len(self.pattern) <= 200 else f"{self.pattern[:200]}..."
+        shown = self.pattern.replace("\n", "\\n")  # a message is one line
+        shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
         return GrammarError(f"{what} is not supported in /{shown}/", hint=hint)
 
     def sequence(self, items, flags: int, first: bool = False, last: bool = False) -> Node:

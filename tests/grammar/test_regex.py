@@ -227,6 +227,11 @@ def test_what_is_not_regular_is_refused(pattern, what, hint):
     assert (caught.value.message, caught.value.hint) == (f"{what} is not supported in /{pattern}/", hint)
 
 
+def test_a_refusal_is_one_line():
+    with pytest.raises(GrammarError, match=r"not supported in /<\(\.\)\\n\\1/"):
+        Grammar.from_regex("<(.)\n\\1")
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10's `re` doesn't know them")
 def test_a_reference_within_an_atomic_group_is_refused_but_not_one_into_it():
     """By cases, the group's ways would be tried in another order."""
