@@ -149,7 +149,8 @@ class Grounding:
         literals = [lit for c in conditions for lit in literals_in(c) if lit.predicate != "="]
         self._asked = {lit.predicate for lit in literals}
         self._denied = {lit.predicate for lit in literals if not lit.positive}
-        self._static = set(task.static)  # shrinks if a state has other facts of such a predicate than the initial one
+        # shrinks if a state has other facts of such a predicate than the initial one
+        self._static = self._asked & task.static
         self._build()
 
     def _build(self) -> None:
@@ -333,8 +334,9 @@ class Grounding:
                         continue
                     cached = self._tables[predicate] = table, np.array(numbers, dtype=np.intp)
                 parts.append(cached[1])
-        if new:
-            changed = self._static.intersection(fact[0] for fact in new)
+        changed = {p for p in self._static if state.table(p) != self.task.initial.table(p)}
+        changed |= self._static.intersection(fact[0] for fact in new)
+        if new or changed:
             self._static -= changed
             if changed:
                 self._build()

@@ -22,7 +22,7 @@ GRAMMARS = {
     "ambiguous": Grammar.from_regex("(a|ab|abc){1,3}(bc|c)?"),
     "may be empty": Grammar.from_regex("(a?b?){0,2}"),
     "characters, or something else": Grammar.from_regex("([ab]|-c|-d){1,3}e?"),
-    "as many as there must be": Grammar.from_regex("([ab]|-[ab]){3}([ab]|-){0,2}"),
+    "as many as there must be": Grammar.from_regex("([ab]|-[ab]){2}([ab]|-){0,2}"),
     "counted groups": Grammar.from_regex("(ab?c){2,3}"),
     "rules": Grammar.from_lark('start: "(" item ("," item)~0..2 ")"\nitem: "a" | "bb" | "a" "bb"\n'),
     "tied slot": Grammar.from_lark('%declare S\nstart: t{S}\nt{x}: x "-" x\n').bind(S=["a", "ab", "b"]),

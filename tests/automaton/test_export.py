@@ -38,7 +38,7 @@ def written_out(grammar: Grammar) -> Grammar:
     return Grammar(write_out(grammar, grammar.automaton.templates), Call(START))
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(knowledge())
 def test_writing_out_templates_keeps_the_language(case):
     text, bindings = case

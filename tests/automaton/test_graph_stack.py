@@ -61,7 +61,7 @@ def test_joined_stacks_remember_what_is_open(name):
         assert grammar.matches(whole[:13] + tail) == accepts(whole[:13] + tail)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.one_of(tangled(), templated()))
 def test_joining_every_stack_changes_no_language(text):
     try:

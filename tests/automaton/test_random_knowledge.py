@@ -12,7 +12,7 @@ from tests.grammar.oracles import completion
 LONGEST = 13
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(knowledge())
 def test_a_text_begins_so_exactly_if_it_can_be_finished(case):
     text, bindings = case

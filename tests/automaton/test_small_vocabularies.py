@@ -116,7 +116,7 @@ def test_every_cut_of_a_text_is_allowed(name):
 # random grammars and vocabularies
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(patterns, tokens, st.booleans(), st.integers(0, 6))
 def test_random_grammars_and_vocabularies(pattern, words, with_bytes, left):
     grammar = Grammar.from_regex(pattern.replace("[^c]", "[^\0-`c-è\xea-\U0010ffff]"))  # a, b, é
@@ -136,7 +136,7 @@ def test_random_grammars_and_vocabularies(pattern, words, with_bytes, left):
             assert matcher.allowed_token_ids().tolist() == expected_mask(begun, texts, fewest, vocabulary, left), begun
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     patterns.map(lambda p: f"({p})*x"),
     tokens,
@@ -172,7 +172,7 @@ def test_a_bound_instead_of_a_search_still_keeps_every_budget(pattern, words, rn
         assert matcher.is_complete and grammar.matches(text) and written <= least + extra
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(patterns.map(lambda p: f"({p})*x"), tokens, st.randoms(use_true_random=False), st.integers(1, 9))
 def test_a_budget_is_exact_and_always_kept_in_endless_languages(pattern, words, rnd, extra):
     """Exact for the texts within reach of the budget; a random walk always ends whole within it."""

@@ -163,7 +163,7 @@ patterns = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(patterns, st.sampled_from([0, I, S, A, I | S, I | A]), st.randoms(use_true_random=False))
 def test_random_patterns(pattern, flags, rnd):
     try:

@@ -146,7 +146,17 @@ def naive(task: Task, state: State) -> int | None:
     return layer
 
 
-@settings(max_examples=80, deadline=None)
+def test_a_fact_that_no_action_changes_can_be_missing():
+    """An observation can rule it out."""
+    goal = Literal("p", ("a",), True)
+    action = Action("act", (), Literal("r", (), False), (Effect(goal, (), ALWAYS),))
+    domain = Domain("any", {}, {}, {"p": (Parameter("?x", "object"),), "r": ()}, [action])
+    task = Task(domain, Problem({"a": "object"}, (("r",),), condition=goal))
+    relaxed = Relaxed(task)
+    assert relaxed.dead_end(task.initial) and relaxed.distance(State()) == 1
+
+
+@settings(max_examples=40, deadline=None)
 @given(task=tasks(), others=st.lists(st.lists(st.sampled_from(FACTS), unique=True), max_size=3))
 def test_nothing_but_deletes_is_left_out(task, others):
     relaxed = Relaxed(task)

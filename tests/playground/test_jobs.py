@@ -14,7 +14,7 @@ from tests.data import shared
 from tests.playground.serving import LONG, RUN
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def jobs():
     made = Jobs()
     yield made

@@ -60,7 +60,7 @@ class Alternatives:
         self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
         self.listed: dict[str, frozenset | None] = {}  # values by pointer, for `settled.Known`
         self._steps = 0
-        self.checked: set[str] = set()
+        self._checked: set[str] = set()
         self._places: dict[str, int] = {}
         self._unevaluated: set[str] = set()
         self._found: dict[tuple, list[Conjunction]] = {}
@@ -142,8 +142,8 @@ class Alternatives:
         """Check a schema's keywords, once."""
         if part.pointer in part.within:
             raise error(part, "", "the schema refers to itself for the same value", "let it describe something first")
-        if part.pointer not in self.checked:
-            self.checked.add(part.pointer)
+        if part.pointer not in self._checked:
+            self._checked.add(part.pointer)
             if "unevaluatedProperties" in part or "unevaluatedItems" in part:
                 self._unevaluated.add(part.pointer)
             check(part, self.options)

@@ -40,8 +40,7 @@ _ABSENT = {
 } | {UNSTATED: frozenset()}
 """Draft -> keywords of other drafts, which are annotations in it."""
 _BOOLEAN = frozenset(("exclusiveMinimum", "exclusiveMaximum"))
-DIFFERENT = {draft: absent | _BOOLEAN if draft <= 4 else absent for draft, absent in _ABSENT.items()}
-"""Draft -> keywords that mean something else in it, or nothing."""
+_DIFFERENT = {draft: absent | _BOOLEAN if draft <= 4 else absent for draft, absent in _ABSENT.items()}
 
 _ONE, _SEVERAL, _NAMED = 1, 2, 3
 _SCHEMAS = {
@@ -327,7 +326,7 @@ def _known(schema: dict, draft: int) -> dict:
     """Return the keywords of a schema that its draft knows, with numbers as exclusive bounds."""
     if draft in (4, 6, 7) and "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    if DIFFERENT[draft].isdisjoint(schema):
+    if _DIFFERENT[draft].isdisjoint(schema):
         return schema
     absent = _ABSENT[draft]
     old = [k for k in _BOOLEAN if isinstance(schema.get(k), bool) and draft <= 4]

@@ -100,20 +100,12 @@ def _is_json(value, depth: int = 0) -> bool:
     if isinstance(value, (list, dict)):
         inner = value if isinstance(value, list) else value.values()
         keys = all(isinstance(k, str) and _is_text(k) for k in value) if isinstance(value, dict) else True
-        return depth < 100 and keys and (_are_ascii(inner) or all(_is_json(v, depth + 1) for v in inner))
+        return depth < 100 and keys and all(_is_json(v, depth + 1) for v in inner)
     return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
 
 
 def _is_text(value) -> bool:
     return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
-
-
-def _are_ascii(values) -> bool:
-    """Whether values are all plain texts: most are."""
-    try:
-        return all(map(str.isascii, values))
-    except TypeError:
-        return False
 
 
 def _is_number(value) -> bool:
@@ -129,15 +121,11 @@ def _is_schemas(value) -> bool:
 
 
 def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and _are_texts(value) and all(map(_is_schema, value.values()))
+    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_schema, value.values()))
 
 
 def _is_names(value) -> bool:
-    return isinstance(value, list) and _are_texts(value)
-
-
-def _are_texts(values) -> bool:
-    return _are_ascii(values) or all(map(_is_text, values))
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def _is_type(value) -> bool:
@@ -226,8 +214,7 @@ def check(part: Subschema, options: Options) -> None:
 
 
 _EVERY = frozenset(TYPES)
-TYPING = NOTING | {"type"}
-"""Keywords of schemas that name no more than a type."""
+_TYPING = NOTING | {"type"}
 _FREEING = ("additionalProperties", "additionalItems")
 
 
@@ -235,7 +222,7 @@ def is_type(schema) -> bool:
     """Whether a schema names no more than a type, and so needs no check."""
     if schema is True:
         return True
-    return isinstance(schema, dict) and schema.keys() <= TYPING and schema.get("type", "null") in TYPES
+    return isinstance(schema, dict) and schema.keys() <= _TYPING and schema.get("type", "null") in TYPES
 
 
 def types_of(part: Subschema) -> frozenset[str]:

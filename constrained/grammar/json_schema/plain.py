@@ -7,7 +7,6 @@ other schemas are written while the document is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from constrained.grammar import nodes
@@ -32,7 +31,7 @@ BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
 _BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
 _SCALAR = _BOUNDS | {"type"}
-MODEST = 10**15
+_MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
 
 
@@ -43,18 +42,18 @@ class Plain(NamedTuple):
     ----------
     parts : list of Subschema
         The schemas that it is made of.
+    same : bool
+        They are about the same value: alternatives, or what `$ref` refers to.
     needs : list of list of str
         Some value fits it if, in one of these lists, all schemas (by their pointers) have a value.
-    same : list of str
-        The schemas that are about the same value, by their pointers: alternatives, or what `$ref` refers to.
     """
 
     parts: list[Subschema]
     needs: list[list[str]]
-    same: Sequence[str] = ()
+    same: bool = False
 
 
-CERTAIN: list[list[str]] = [[]]
+_CERTAIN: list[list[str]] = [[]]
 
 
 def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
@@ -62,19 +61,19 @@ def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
     options = alternatives.options
     said = _RESTRICTING.intersection(part.keywords)
     if options.enforces(part["format"]):
-        return Plain([], CERTAIN) if not said or said == {"type"} and part["type"] == "string" else None
+        return Plain([], _CERTAIN) if not said or said == {"type"} and part["type"] == "string" else None
     if not said or said == {"type"}:
-        return Plain([], CERTAIN) if part.schema is not False else None
+        return Plain([], _CERTAIN) if part.schema is not False else None
     if len(joined := said - {"type"}) == 1 and joined <= {"$ref", "allOf", "anyOf", "oneOf"}:
         return _branches(part, next(iter(joined)), alternatives)
     if said == {"enum"} or said == {"const"} or said == {"enum", "type"} or said == {"const", "type"}:
         values = part["enum"] if "enum" in said else [part["const"]]
         types = types_of(part)
-        return Plain([], CERTAIN) if any(type_of(value) in types for value in values) else None
+        return Plain([], _CERTAIN) if any(type_of(value) in types for value in values) else None
     if said == {"pattern"} or said == {"pattern", "type"} and part["type"] == "string":
-        return Plain([], CERTAIN) if is_certain(part, "pattern", part["pattern"], options) else None
+        return Plain([], _CERTAIN) if _is_certain(part, "pattern", part["pattern"], options) else None
     if said <= _SCALAR:
-        return Plain([], CERTAIN) if _are_in_order(Constraints((part,), options)) else None
+        return Plain([], _CERTAIN) if _are_in_order(Constraints((part,), options)) else None
     return _simple(part, said - _SIMPLE, alternatives)
 
 
@@ -89,15 +88,14 @@ def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plai
         return None
     if keyword == "oneOf" and not alternatives.are_disjoint(part):
         return None
-    same = [branch.pointer for branch in branches]
     if "type" not in part:
-        return Plain(branches, [[pointer] for pointer in same], same)
+        return Plain(branches, [[branch.pointer] for branch in branches], same=True)
     # each branch and the types are an alternative of their own, of which some value is certain only if the types change
     # nothing, and the branch is one alternative
     targets = (document.refer(one) if "$ref" in one else one for one in branches)
     if any(types_of(one) - types_of(part) or not _JOINING.isdisjoint(one.keywords) for one in targets):
         return None
-    return Plain(branches, [same], same)
+    return Plain(branches, [[branch.pointer for branch in branches]], same=True)
 
 
 class Members(NamedTuple):
@@ -152,7 +150,7 @@ def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
 
 def tangled(known: dict[str, Plain]) -> set[str]:
     """Return the schemas that refer to themselves for the same value, or have too many alternatives."""
-    same = {pointer: found.same for pointer, found in known.items() if found.same}
+    same = {pointer: [part.pointer for part in found.parts] for pointer, found in known.items() if found.same}
     ways: dict[str, int] = {}
     out: set[str] = set()
     for group in components(same):
@@ -163,7 +161,7 @@ def tangled(known: dict[str, Plain]) -> set[str]:
     return out
 
 
-def is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:
+def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:
     """Whether some text has the pattern, as far as its tree shows it."""
     tree = pattern_of(part, keyword, pattern, options.limits)
     return not looks(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
@@ -183,7 +181,7 @@ def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) 
         return None
     parts = items + [one for (one,) in found.parts if one.schema is not False]
     if own.types - {"object", "array"}:
-        return Plain(parts, CERTAIN)
+        return Plain(parts, _CERTAIN)
     needs = {"array": items if own.counts("Items")[0] else [], "object": [one for (one,) in found.needed]}
     return Plain(parts, [[one.pointer for one in needs[kind]] for kind in sorted(own.types)])
 
@@ -194,7 +192,7 @@ def _are_in_order(own: Constraints) -> bool:
         if max(least, most or 0) > own.limits.repeat or most is not None and most < least:
             return False
     low, high = own.bound(-1), own.bound(1)
-    if any(bound is not None and abs(bound[0]) > MODEST for bound in (low, high)):
+    if any(bound is not None and abs(bound[0]) > _MODEST for bound in (low, high)):
         return False
     if low is None or high is None:
         return True

@@ -18,7 +18,6 @@ from constrained.grammar.json_schema.containers import DISTINCT, array, properti
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
-from constrained.grammar.json_schema.outline import Outlines
 from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.plain import Plain, members, plain, tangled
 from constrained.grammar.json_schema.validity import type_of
@@ -43,8 +42,6 @@ class Writer:
         self._scalars: dict[tuple, Node] = {}
         self._names: dict[str, int] = {}
         self._containers: list[tuple[str, Constraints | None]] = []
-        self._outlines = Outlines(self.alternatives)
-        self._others = 0  # schemas of which no outline tells all
         self._unsure: dict[str, Node] = {}  # what waits, and what it needs to have a value
         self._parts: list[Subschema] = []  # single schemas that may be written later
         self._seen: set[str] = set()
@@ -71,9 +68,11 @@ class Writer:
         at = 0
         while True:
             for part in self._parts[at:]:
-                found = self._outlines(part) or self._looked_into(part)
+                self.alternatives.check(part)
+                found = plain(part, self.alternatives)
                 if found is not None:
                     known[part.pointer] = found
+                    self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
                     self._note(found.parts)
                 else:
                     bodies[self._value(part.pointer)] = self._together([part])
@@ -104,16 +103,6 @@ class Writer:
             if name not in empty:
                 self.rules[name] = Rule(name, self._pruned(rule.body))
         return empty
-
-    def _looked_into(self, part: Subschema) -> Plain | None:
-        """Return what is known of a schema, checked keyword by keyword, if it is plain."""
-        self._others += 1
-        self.limits.check("schema", self._others, "a JSON Schema of too many schemas")
-        first = self.document.meant(part)
-        if first.pointer != part.pointer:
-            return Plain([first], [[first.pointer]], [first.pointer])
-        self.alternatives.check(part)
-        return plain(part, self.alternatives)
 
     def note_repeats(self) -> None:
         """Note what is left out, or unknown, wherever the document repeats a schema, which is written once."""

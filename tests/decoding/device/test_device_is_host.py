@@ -57,7 +57,7 @@ def test_budgets_are_the_hosts(name, kind, narrow):
         assert caught.value.hint == "raise max_new_tokens"
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(patterns, min_size=1, max_size=3), tokens, st.booleans(), st.integers(0, 4), st.integers(0, 5))
 def test_random_grammars_in_one_table(found, words, with_bytes, extra, narrow):
     words = [w.encode() if isinstance(w, str) else w for w in words]

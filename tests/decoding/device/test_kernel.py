@@ -70,7 +70,7 @@ def side_by_side(tables, states, left, logits, block, seed=0, **options):
         return [(matcher.step(logits, **options).tolist(), matcher) for matcher in matchers]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(batches(), st.sampled_from([0.0, 0.7, 1.0, 30.0, "rows"]), st.booleans(), st.booleans(), BLOCKS)
 def test_both_backends_choose_alike(batch, temperature, measured, sliced, block):
     tables, states, left, logits, seed = batch
@@ -93,7 +93,7 @@ def test_both_backends_choose_alike(batch, temperature, measured, sliced, block)
         assert ((reference.pruned_mass >= 0) & (reference.pruned_mass <= 1)).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     batches(),
     st.sampled_from([0.5, 1.0, "rows"]),

@@ -47,6 +47,7 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
 
 def test_java_that_does_not_start_is_quoted(installed, monkeypatch):
     close_idle()
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx1")
     with pytest.raises(GameError, match="died .* over 'start'; its last words: .*"):
         ScienceWorldEnv("boil")

@@ -116,10 +116,10 @@ def test_a_schema_that_contains_itself_is_refused(keywords):
 
 
 def test_a_limit_can_be_raised():
-    schema = {"properties": {f"p{i}": {"multipleOf": i + 1} for i in range(9)}}
+    schema = {"properties": {f"p{i}": {"const": i} for i in range(9)}}
     with pytest.raises(LimitError):
         Grammar.from_json_schema(schema, limits=Limits(schema=9))
-    assert Grammar.from_json_schema(schema, limits=Limits(schema=100)).matches('{"p1": 2}')
+    assert Grammar.from_json_schema(schema, limits=Limits(schema=100)).matches('{"p1": 1}')
 
 
 def test_what_looks_hostile_and_is_not():
