@@ -15,8 +15,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
 
-# So many processes share the tests, of a file all to one, which keeps what they share. Each takes about a gigabyte.
-JOBS ?= 2
+# So many processes share the tests, of a file all to one, which keeps what they share. Each takes about 1.5 GB. Three keep
+# two cores busy, as many tests wait for other processes.
+JOBS ?= 3
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile

@@ -188,7 +188,7 @@ def decode(
     `choose` gets the texts asked, their logits and columns, as `NextLogits` returns them, and returns one token each.
     `after` is called after each round with the texts that have grown, and may set their ``done``. `join` is called
     before each round with the unfinished texts, and returns texts to add to them. With it, an error in one text is
-    kept as its ``error``, and ends only that text.
+    kept as its ``error``, and ends only that text; an error of the model or of `choose` ends all.
     """
     waiting, asked, ahead = list(texts), list(texts), forward.asynchronous
 
