@@ -180,7 +180,7 @@ class _Reader:
         shipped = [d for d in definitions.values() if d.params and d.scope.source.path == SHIPPED / "relations.lark"]
         self.relations = {d.name: _RELATIONS[tuple(d.params)] for d in shipped}
         self.templates = TemplateArguments(definitions, self.relations)
-        self.calls: dict[Scope, dict[str, Call]] = {}  # the rules that names in a file stand for, once read
+        self.calls: dict[Scope, dict[str, str]] = {}  # the rules that names in a file stand for, once read
         self.gap: Node | None = None  # what %ignore admits between tokens
         with faults:
             if ignored:
@@ -274,7 +274,11 @@ class _BodyReader:
     def node(self, item: Item) -> Node:
         """Return what an item reads."""
         if isinstance(item, Name):
-            return self.calls.get(item.text) or self.name(item) if item.args is None else self.template(item)
+            if item.args is not None:
+                return self.template(item)
+            called = self.calls.get(item.text)
+            # Each call is a node of its own: `nesting_calls` tells them apart.
+            return Call(called) if called else self.name(item)
         if isinstance(item, (Quoted, Range)):
             self.reader.count(1, self.body, item.at)
             return self.token(self.reader.terminals.literal(item, self.definition, self.body))
@@ -301,8 +305,8 @@ class _BodyReader:
         if found.params:
             hint = f"`{item.text}{{...}}` with {len(found.params)}: {', '.join(found.params)}"
             raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint, _ARGUMENTS)
-        call = self.calls[item.text] = Call(found.name)
-        return call
+        self.calls[item.text] = found.name
+        return Call(found.name)
 
     def template(self, item: Name) -> Node:
         args = item.args
