@@ -20,16 +20,9 @@ int32_t know_literal(Engine *e, PyObject *data) {
     PyObject *found = PyDict_GetItemWithError(e->numbers, data);
     if (found) return (int32_t)PyLong_AsLong(found);
     if (PyErr_Occurred()) return -1;
-    if (e->literal_count == e->literal_room) {
-        int32_t room = e->literal_room ? 2 * e->literal_room : 4;
-        Literal *literals = realloc(e->literals, room * sizeof *literals);
-        if (!literals) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        e->literals = literals;
-        e->literal_room = room;
-    }
+    Literal *literals = with_room(e->literals, e->literal_count + 1, &e->literal_room, 4, sizeof *literals);
+    if (!literals) return -1;
+    e->literals = literals;
     PyObject *number = PyLong_FromLong(e->literal_count);
     if (!number || PyDict_SetItem(e->numbers, data, number) < 0) {
         Py_XDECREF(number);
@@ -70,16 +63,9 @@ static int is_above(PyObject *value, PyObject *before) {
 }
 
 static int choices_room(Engine *e) {
-    if (e->choices_count < e->choices_room) return 0;
-    int32_t room = e->choices_room ? 2 * e->choices_room : 8;
-    Choices *choices = realloc(e->choices, room * sizeof *choices);
-    if (!choices) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    e->choices = choices;
-    e->choices_room = room;
-    return 0;
+    Choices *choices = with_room(e->choices, e->choices_count + 1, &e->choices_room, 8, sizeof *choices);
+    if (choices) e->choices = choices;
+    return choices ? 0 : -1;
 }
 
 int32_t know_choices(Engine *e, PyObject *values, PyObject *bind, int32_t set) {

@@ -203,7 +203,7 @@ static int finish(Engine *e, Closure *closure) {
     return 0;
 }
 
-/* The closure of one position, which is known: of no frame, and of the bottom. */
+/* Give a frame the closure of a single position: the frame of the end, and the bottom. */
 int know_closure(Engine *e, int32_t frame, const Config *config) {
     Closure *closure = calloc(1, sizeof *closure);
     Vec one = {NULL, 0, 0};

@@ -72,16 +72,9 @@ static int take(Core *c) {
     GUARDED(name##_alone, parameters, arguments)
 
 static int remember(Core *c) {
-    if (c->snapshot_count == c->snapshot_room) {
-        int32_t room = c->snapshot_room ? 2 * c->snapshot_room : 16;
-        Snapshot *snapshots = realloc(c->snapshots, room * sizeof(Snapshot));
-        if (!snapshots) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        c->snapshots = snapshots;
-        c->snapshot_room = room;
-    }
+    Snapshot *snapshots = with_room(c->snapshots, c->snapshot_count + 1, &c->snapshot_room, 16, sizeof *snapshots);
+    if (!snapshots) return -1;
+    c->snapshots = snapshots;
     c->snapshots[c->snapshot_count] = (Snapshot){c->past.n, c->now.n, c->left, c->ended};
     if (vec_append(&c->past, c->now.at, c->now.n) < 0) return -1;
     c->snapshot_count++;
@@ -232,7 +225,7 @@ int core_fill(Core *c, Engine *e, Target *target) {
     return done;
 }
 
-/* fill_bitmask(mask, row=0): what is out of the ordinary, or wrong, is Python's. */
+/* fill_bitmask(mask, row=0): unusual or wrong arguments are left to Python. */
 static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
     Py_buffer view;
     if (!core_begun(c)) return NULL;

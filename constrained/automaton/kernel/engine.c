@@ -89,7 +89,7 @@ int engine_ready(const Engine *e) {
     return 0;
 }
 
-/* Engine -> bridge -> masks -> engine is a circle that only Python's collector can undo. */
+/* Engine -> bridge -> masks -> engine is a reference cycle: only Python's garbage collector frees it. */
 static int engine_traverse(Engine *e, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(e));
     Py_VISIT(e->bridge);

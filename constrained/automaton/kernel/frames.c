@@ -1,4 +1,4 @@
-/* Stacks: frames, which pile up constructs. They are made here, and Python's own only where it is asked about one. */
+/* Stacks of constructs, as linked frames. A frame of Python's is made only where Python is asked about it. */
 #include "kernel.h"
 
 #define APART -1 /* the construct of frames without a construct: the end, forks, and the bottom */

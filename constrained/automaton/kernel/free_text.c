@@ -7,7 +7,7 @@
 #include "kernel.h"
 
 #define ROW_COST 128 /* ids that take as long to emit as a row */
-#define SMALL 1024    /* a subtree of so many tokens isn't promote a row */
+#define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
 #define MOST_BASES 512
 
 /* The set's outliers of one byte among the tokens low … high - 1: outliers[*first … end - 1]; `end` is returned. */

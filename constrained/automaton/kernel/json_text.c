@@ -266,13 +266,9 @@ typedef struct {
 } Children;
 
 static int32_t add_node(JsonText *t, int32_t parent, int32_t of) {
-    if (t->nodes == t->node_room) {
-        int32_t room = t->node_room ? 2 * t->node_room : 1024;
-        void *node = realloc(t->node, room * sizeof *t->node);
-        if (!node) return -1;
-        t->node = node;
-        t->node_room = room;
-    }
+    void *node = with_room(t->node, t->nodes + 1, &t->node_room, 1024, sizeof *t->node);
+    if (!node) return -1;
+    t->node = node;
     t->node[t->nodes].parent = parent, t->node[t->nodes].of = of;
     t->node[t->nodes].depth = parent < 0 ? 0 : t->node[parent].depth + 1;
     t->node[t->nodes].whole = t->node[t->nodes].part = 0;

@@ -1,8 +1,8 @@
 /* The engine's hot loops in C: stepping through a grammar byte by byte, and masks over a vocabulary.
  *
- * What a grammar means stays in Python: the kernel reads plain nodes by itself, asks the bridge (bridge.py) once for each
- * other construct, what it is made of, and keeps the answer. It mirrors closure.py, the `_step` methods of positions.py and the walk of masks.py; with
- * and without it, masks are the same (tests/automaton/test_kernel.py).
+ * What a grammar means stays in Python. The kernel reads plain nodes by itself; of each other construct it asks the bridge
+ * (bridge.py) once what it is made of, and keeps the answer. It mirrors closure.py, the `_step` methods of positions.py and
+ * the walk of masks.py: with and without it, masks are the same (tests/automaton/test_kernel.py).
  *
  *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
@@ -225,7 +225,8 @@ typedef struct {
     PyObject *node, *env;      /* its key */
     int32_t kind;
     int32_t object, low, high; /* as in Config */
-    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one; MEMBERS: others */
+    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one;
+                                * MEMBERS: others */
     int8_t empty;              /* LITERAL … JSON_TEXT: it may read nothing, too */
     int8_t tied;               /* its environment has values */
 } Construct;
@@ -319,8 +320,8 @@ typedef struct {
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
-    Map promote;           /* configs of walks that allowed many tokens: next time, these are kept */
-    Map stack_sensitive;            /* configs, what is far below left open, whose walk reaches it */
+    Map promote;         /* configs whose walks allowed many tokens: next time, these are kept */
+    Map stack_sensitive; /* configs, what is far below left open, whose walk reaches it */
     size_t row_bytes, max_row_bytes, rows_made;
     int64_t max_positions; /* of one state */
     Vec start;
@@ -341,6 +342,7 @@ static inline int begins_aside(const Engine *e, const Config *c, int byte) {
 }
 
 int vec_push(Vec *vec, const Config *config);
+void *with_room(void *array, int32_t count, int32_t *room, int32_t least, size_t size);
 int vec_append(Vec *vec, const Config *configs, int n);
 int vec_copy(Vec *to, const Vec *from);
 void vec_distinct(Vec *vec);

@@ -5,7 +5,7 @@
 #define HEAVY 512 /* or, above this, as a row */
 #define CROWD 8   /* texts in one state, each of which would keep a row of its own */
 #define FEW 16    /* positions that need no memory of their own */
-#define LISTED 32 /* so many ids are quicker set than a row of one's own is read */
+#define LISTED 32 /* to set so many ids is quicker than to read a row */
 
 static char wanted, tried; /* positions to keep when they come again; those that were tried, whether kept or not */
 
@@ -34,7 +34,7 @@ void forget_masks(Engine *e) {
     map_clear(&e->rows, 0);
 }
 
-/* Take `kept` for known; what is known already, if another was quicker; NULL on error. */
+/* Store what is kept under `key`. Returns what is stored: another thread may have been first. NULL on error. */
 static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t bytes) {
     assert(!read_only);
     if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
@@ -139,7 +139,7 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
     return kept;
 }
 
-/* Keep what a position allows, if its walk is promote it. Free text inside needs a row to write to. */
+/* Keep what a position allows, if its walk is worth it. Free text inside needs a row to write to. */
 static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, count = 0;

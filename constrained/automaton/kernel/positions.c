@@ -1,19 +1,22 @@
 /* Vectors and maps of positions, and blocks of memory that are used again. */
 #include "kernel.h"
 
+/* The array with room for `count` items of `size` bytes: itself, or moved to twice as much, or more. NULL: an error is set. */
+void *with_room(void *array, int32_t count, int32_t *room, int32_t least, size_t size) {
+    if (count <= *room) return array;
+    int32_t more = *room ? *room : least;
+    while (more < count) more *= 2;
+    void *moved = realloc(array, more * size);
+    if (!moved) return no_memory();
+    *room = more;
+    return moved;
+}
+
 int vec_append(Vec *vec, const Config *configs, int n) {
     if (!n) return 0;
-    if (vec->n + n > vec->room) {
-        int room = vec->room ? vec->room : 4;
-        while (room < vec->n + n) room *= 2;
-        Config *at = realloc(vec->at, room * sizeof(Config));
-        if (!at) {
-            no_memory();
-            return -1;
-        }
-        vec->at = at;
-        vec->room = room;
-    }
+    Config *at = with_room(vec->at, vec->n + n, &vec->room, 4, sizeof *at);
+    if (!at) return -1;
+    vec->at = at;
     memcpy(vec->at + vec->n, configs, n * sizeof(Config));
     vec->n += n;
     return 0;

@@ -5,7 +5,7 @@
 #define SHARE 8 /* rows that a thread takes at a time */
 #define MOST_THREADS 64
 
-/* A mask buffer that knows what it holds: a row of a few tokens is cleared by those, not whole. */
+/* A mask buffer that knows what its rows hold: a row of few tokens is cleared token by token, not as a whole. */
 typedef struct {
     PyObject_HEAD
     int32_t rows, words;

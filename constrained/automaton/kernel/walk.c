@@ -1,7 +1,7 @@
 /* The trie of tokens walked beside the grammar: only beginnings that both know are visited. */
 #include "kernel.h"
 
-#define WIDE 16 /* a subtree of more tokens than this is promote a look at what is common to them */
+#define WIDE 16 /* tokens below a node, beyond which it pays to look at what they share first */
 #define FEW 16  /* up to so many children, or bytes, are gone through one by one */
 #define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 
@@ -38,16 +38,9 @@ void walk_leave(Walk *w) {
 }
 
 int list_id(Target *t, int32_t id) {
-    if (t->listed == t->list_room) {
-        int32_t room = t->list_room ? 2 * t->list_room : 64;
-        int32_t *list = realloc(t->list, room * sizeof *list);
-        if (!list) {
-            no_memory();
-            return -1;
-        }
-        t->list = list;
-        t->list_room = room;
-    }
+    int32_t *list = with_room(t->list, t->listed + 1, &t->list_room, 64, sizeof *list);
+    if (!list) return -1;
+    t->list = list;
     t->list[t->listed++] = id;
     return 0;
 }
@@ -241,16 +234,9 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
 
 /* Add a branch, and begin to load it: others are visited while its memory arrives. */
 static int push_branch(Walk *w, Branch branch) {
-    if (w->branch_count == w->branch_room) {
-        int32_t room = w->branch_room ? 2 * w->branch_room : 128;
-        Branch *branches = realloc(w->branches, room * sizeof *branches);
-        if (!branches) {
-            no_memory();
-            return -1;
-        }
-        w->branches = branches;
-        w->branch_room = room;
-    }
+    Branch *branches = with_room(w->branches, w->branch_count + 1, &w->branch_room, 128, sizeof *branches);
+    if (!branches) return -1;
+    w->branches = branches;
     w->branches[w->branch_count++] = branch;
     return 0;
 }
