@@ -112,7 +112,7 @@ static int try_aside(Walk *w, const Config *c, int32_t token, int32_t offset, in
     Closure *other = closure_aside(w->engine, &at);
     Vec from = {other ? other->configs : NULL, other ? other->n : 0, 0};
     int32_t state = other ? table_state(w->engine, &from, 1) : FAILED;
-    return state < 0 ? -1 : try_from(w, token, offset, state);
+    return state < 0 ? -1 : try_sorted(w, token, offset, state);
 }
 
 /* Try the tokens below the node in which something else than characters stands, that a loop reads. */
@@ -123,8 +123,7 @@ static int loop_others(Walk *w, const Node *node, const Config *c, int32_t befor
         if (!begins_aside(w->engine, c, byte)) continue;
         uint32_t child;
         if (find_child(node, (uint8_t)byte, &child)) {
-            const Node *below = CHILD_IS_TOKEN(child) ? NULL : node_at(t, CHILD_INDEX(child));
-            int32_t token = below ? below->low : CHILD_INDEX(child), end = below ? below->high : token + 1;
+            int32_t end, token = tokens_below(t, child, &end);
             for (; token < end; token++)
                 if (try_aside(w, c, token, node->depth, 0) < 0) return -1;
         }
@@ -138,7 +137,7 @@ static int loop_others(Walk *w, const Node *node, const Config *c, int32_t befor
     return 0;
 }
 
-/* As try_from, for a token from where it leaves its set: nearly always the bytes beside it tell. */
+/* As try_sorted, for a token from where it leaves its set: nearly always the bytes beside it tell. */
 static int try_outlier(Walk *w, const Outlier *outlier, int32_t state) {
     for (int i = 0; i <= OUTLIER_BYTES; i++) {
         uint8_t byte = i ? outlier->after[i - 1] : outlier->byte;
@@ -147,11 +146,11 @@ static int try_outlier(Walk *w, const Outlier *outlier, int32_t state) {
             return !next ? -1 : next[byte >> 6] >> (byte & 63) & 1 ? emit(w, outlier->id) : 0;
         }
         int32_t after = table_step(w->engine, state, byte);
-        if (after == NO_ROOM) return try_from(w, outlier->token, outlier->offset + i, state);
+        if (after == NO_ROOM) return try_sorted(w, outlier->token, outlier->offset + i, state);
         if (after < 0 || after == DEAD) return after < 0 ? -1 : 0;
         state = after;
     }
-    return try_from(w, outlier->token, outlier->offset + OUTLIER_BYTES + 1, state);
+    return try_sorted(w, outlier->token, outlier->offset + OUTLIER_BYTES + 1, state);
 }
 
 /* Try the tokens below the node that leave the text, or may: its set isn't all they take. */
@@ -171,7 +170,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
         int32_t longer = node->depth || most < 0 ? 0 : t->chars_end[t->longest] - t->chars_end[most];
         if (longer + set->outlier_count > t->n / 8) return visit_from(w, node, state);
         for (int32_t token = low; most >= 0 && token < node->high; token++)
-            if (set->free[token] && t->chars[token] > most && try_from(w, token, node->depth, state) < 0) return -1;
+            if (set->free[token] && t->chars[token] > most && try_sorted(w, token, node->depth, state) < 0) return -1;
     }
     if (!open && c->kind == LOOP && loop_others(w, node, c, before) < 0) return -1;
     for (int byte = 0; byte < 256; byte++) {
@@ -181,7 +180,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
             const Outlier *outlier = &set->outliers[i];
             int32_t taken = outlier->before - before;
             if (open) {
-                if (try_from(w, outlier->token, node->depth, state) < 0) return -1;
+                if (try_sorted(w, outlier->token, node->depth, state) < 0) return -1;
             } else if (outlier->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high)) {
                 if (try_outlier(w, outlier, state) < 0) return -1;
             }

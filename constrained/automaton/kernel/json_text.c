@@ -376,7 +376,7 @@ static int try_part(Walk *w, const JsonText *t, Config c, int32_t token, int32_t
     if (!first) return -1;
     for (; at < tokens->lengths[token]; at++, begun = 1) {
         if (begun && !c.depth && t->ends[c.low] && first[data[at] >> 6] >> (data[at] & 63) & 1)
-            return try_from(w, token, at, after);
+            return try_sorted(w, token, at, after);
         if (!take_byte(t, &c, data[at])) return 0;
     }
     return emit(w, tokens->ids[token]);
@@ -393,9 +393,10 @@ static int walk_below(Walk *w, const JsonText *t, const Config *c, const Node *n
         if (first && first[byte >> 6] >> (byte & 63) & 1) {
             if (descend_from(w, node, after, child) < 0) return -1;
         } else if (CHILD_IS_TOKEN(child)) {
-            if (try_part(w, t, next, CHILD_INDEX(child), node->depth, node->depth > 0, after) < 0) return -1;
+            int32_t token = tokens->ranks[leaf_at(tokens, child)->id];
+            if (try_part(w, t, next, token, node->depth, node->depth > 0, after) < 0) return -1;
         } else if (take_byte(t, &next, byte)) {
-            const Node *below = node_at(tokens, CHILD_INDEX(child));
+            const Node *below = node_at(tokens, CHILD_AT(child));
             if (emit_ends(w, below) < 0 || walk_below(w, t, &next, below, after) < 0) return -1;
         }
     }

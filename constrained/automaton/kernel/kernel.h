@@ -30,6 +30,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +116,15 @@ typedef struct {
     int32_t low, high;     /* the tokens that begin so: low … high - 1 of the sorted ones */
     int32_t ends, end_id;  /* how many of them end here (they come first), and the id of one; -1: none */
     uint16_t count, depth; /* children; bytes read so far */
-    uint32_t child[];      /* byte, bit 8: a single token is left, and from bit 9 its sorted index, else the node */
+    uint32_t child[];      /* byte, bit 8: a single token is left, and from bit 9 where that Leaf, or the node, begins */
 } Node;
+
+/* The only token that begins as a child of a node does: all that a walk reads of it stands behind that node. */
+typedef struct {
+    int32_t id;
+    uint16_t length;  /* of its bytes after those of the node */
+    uint8_t bytes[];
+} Leaf;
 
 #define OUTLIER_BYTES 6
 
@@ -199,6 +207,7 @@ static inline int32_t node_number(const Tokens *tokens, const Node *node) {
 }
 
 int find_child(const Node *node, uint8_t byte, uint32_t *child);
+int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 
 #define MOST_NODES (1 << 23)
 #define MOST_WORDS (1 << 23) /* of the trie: what a child has room for */
@@ -206,7 +215,11 @@ int find_child(const Node *node, uint8_t byte, uint32_t *child);
 #define MOST_NEAR 16
 #define CHILD_BYTE(child) ((uint8_t)(child))
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
-#define CHILD_INDEX(child) ((int32_t)((child) >> 9))
+#define CHILD_AT(child) ((int32_t)((child) >> 9))
+
+static inline const Leaf *leaf_at(const Tokens *tokens, uint32_t child) {
+    return (const Leaf *)(tokens->trie + CHILD_AT(child));
+}
 
 /* grammar --------------------------------------------------------------------------------------- */
 
@@ -422,8 +435,7 @@ typedef struct {
 typedef struct {
     int32_t low, high;
     uint32_t child;
-    int32_t depth;  /* of the node */
-    int32_t loaded; /* a single token, whose bytes are on their way */
+    int32_t depth; /* of the node */
 } Branch;
 
 /* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. Of values: their ids, how
@@ -451,7 +463,8 @@ int emit(Walk *walk, int32_t id);
 int emit_ends(Walk *walk, const Node *node);
 int list_id(Target *target, int32_t id);
 int descend_from(Walk *walk, const Node *node, int32_t state, uint32_t child);
-int try_from(Walk *walk, int32_t token, int32_t depth, int32_t state);
+int try_from(Walk *walk, int32_t id, const uint8_t *data, int32_t length, int32_t state);
+int try_sorted(Walk *walk, int32_t token, int32_t depth, int32_t state);
 int visit(Walk *walk, int32_t node);
 int visit_from(Walk *walk, const Node *node, int32_t state);
 

@@ -191,10 +191,10 @@ static int list_left_out(Engine *e, const Config *c, Target *found) {
         int32_t at = 0;
         for (; at < length && node; at++) {
             if (!find_child(node, value[at], &child)) break;
-            node = CHILD_IS_TOKEN(child) ? NULL : node_at(t, CHILD_INDEX(child));
+            node = CHILD_IS_TOKEN(child) ? NULL : node_at(t, CHILD_AT(child));
         }
         if (at < length && node) continue;
-        int32_t low = node ? node->low + node->ends : CHILD_INDEX(child), high = node ? node->high : low + 1;
+        int32_t high, low = tokens_below(t, child, &high) + (node ? node->ends : 0);
         for (; low < high; low++) {
             const uint8_t *token = t->flat + t->offsets[low];
             if (t->lengths[low] <= length || memcmp(token, value, length)) continue;

@@ -20,7 +20,25 @@ static int32_t same_byte(const Tokens *t, int32_t at, int32_t high, int32_t dept
     return end;
 }
 
-/* Lay out the trie, what is below a node right after it. -1: no memory; -2: tokens out of order; -3: too many. */
+/* Write the leaf of a token whose first `depth` bytes a node has read, and what tells the node of it. */
+static int add_leaf(Tokens *t, int32_t *room, int32_t token, int32_t depth, int32_t word) {
+    int32_t length = t->lengths[token] - depth, at = t->trie_words;
+    int32_t words = (int32_t)((offsetof(Leaf, bytes) + length + 3) / sizeof(uint32_t));
+    if (at + words > *room) {
+        uint32_t *trie = realloc(t->trie, (*room + *room / 2 + words) * sizeof *trie);
+        if (!trie) return -1;
+        *room += *room / 2 + words;
+        t->trie = trie;
+    }
+    Leaf *leaf = (Leaf *)(t->trie + at);
+    leaf->id = t->ids[token], leaf->length = (uint16_t)length;
+    memcpy(leaf->bytes, t->flat + t->offsets[token] + depth, length);
+    t->trie[word] = leaf->bytes[0] | 1u << 8 | (uint32_t)at << 9;
+    t->trie_words = at + words;
+    return 0;
+}
+
+/* Lay out the trie: after a node its leaves, then what is below. -1: no memory; -2: tokens out of order; -3: too many. */
 static int build_trie(Tokens *t) {
     const int32_t head = sizeof(Node) / sizeof(uint32_t);
     int32_t room = 1 << 14, waiting_room = 1 << 10, waiting = 1, result = -1;
@@ -60,7 +78,11 @@ static int build_trie(Tokens *t) {
             Waiting swap = stack[i];
             stack[i] = stack[last], stack[last] = swap;
         }
-        if ((t->trie_words = number + head + node->count) >= MOST_WORDS) {
+        int32_t word = number + head, last = word + node->count;
+        t->trie_words = last;
+        for (; word < last; word++)
+            if (CHILD_IS_TOKEN(t->trie[word]) && add_leaf(t, &room, CHILD_AT(t->trie[word]), next.depth, word) < 0) goto done;
+        if (t->trie_words >= MOST_WORDS) {
             result = -3;
             goto done;
         }
@@ -73,18 +95,26 @@ done:
 
 int find_child(const Node *node, uint8_t byte, uint32_t *child) {
     const uint32_t *at = node->child;
-    int32_t n = node->count;
-    while (n > 8) {
+    if (!node->count) return 0;
+    for (int32_t n = node->count; n > 1;) { /* without branches: none of them could be foreseen */
         int32_t half = n / 2;
-        if ((at[half] & 0xFF) <= byte) at += half, n -= half;
-        else n = half;
+        at += CHILD_BYTE(at[half]) <= byte ? half : 0;
+        n -= half;
     }
-    for (; n > 0; n--, at++) {
-        if ((*at & 0xFF) != byte) continue;
-        *child = *at;
-        return 1;
+    *child = *at;
+    return CHILD_BYTE(*at) == byte;
+}
+
+/* The tokens of a child: from the sorted one that is returned to `*end` - 1. */
+int32_t tokens_below(const Tokens *t, uint32_t child, int32_t *end) {
+    if (CHILD_IS_TOKEN(child)) {
+        int32_t token = t->ranks[leaf_at(t, child)->id];
+        *end = token + 1;
+        return token;
     }
-    return 0;
+    const Node *below = node_at(t, CHILD_AT(child));
+    *end = below->high;
+    return below->low;
 }
 
 /* Memory in huge pages, where there are any: to look up a small page's address takes longer than what is read there. */

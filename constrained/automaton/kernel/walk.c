@@ -95,71 +95,68 @@ static int can_read(Engine *e, const Vec *vec, uint8_t byte) {
     return next_bytes(e, vec, next) < 0 ? -1 : (int)(next[byte >> 6] >> (byte & 63) & 1);
 }
 
-/* Emit the token if what follows its first `depth` bytes can be read from `vec`. */
-static int try_token(Walk *w, int32_t token, int32_t depth, const Vec *vec) {
-    const Tokens *t = w->engine->tokens;
-    assert(token >= 0 && token < t->n && depth <= t->lengths[token]);
-    const uint8_t *data = t->flat + t->offsets[token] + depth;
-    int32_t length = t->offsets[token + 1] - t->offsets[token] - depth;
-    if (length == 0) return emit(w, t->ids[token]);
+/* Emit the token if `data`, the rest of its bytes, can be read from `vec`. */
+static int try_token(Walk *w, int32_t id, const uint8_t *data, int32_t length, const Vec *vec) {
+    assert(length > 0);
     if (length > 1) {
         if (read_bytes(w->engine, vec, data, length - 1, &w->one, &w->two) < 0) return -1;
         vec = &w->one;
     }
     int read = vec->n ? can_read(w->engine, vec, data[length - 1]) : 0;
-    return read > 0 ? emit(w, t->ids[token]) : read;
+    return read > 0 ? emit(w, id) : read;
 }
 
-/* Emit the token if what follows its first `depth` bytes can be read from a state of the table. */
-int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
-    const Tokens *t = w->engine->tokens;
-    const uint8_t *data = t->flat + t->offsets[token];
-    int32_t last = t->offsets[token + 1] - t->offsets[token] - 1;
-    for (int32_t i = depth; i < last; i++) {
-        int32_t after = table_step(w->engine, state, data[i]);
+static int try_leaf(Walk *w, uint32_t child, const Vec *vec) {
+    const Leaf *leaf = leaf_at(w->engine->tokens, child);
+    return try_token(w, leaf->id, leaf->bytes, leaf->length, vec);
+}
+
+/* Emit the token if `data`, the rest of its bytes, can be read from a state of the table. */
+int try_from(Walk *w, int32_t id, const uint8_t *data, int32_t length, int32_t state) {
+    for (; length > 1; data++, length--) {
+        int32_t after = table_step(w->engine, state, *data);
         if (after == DEAD) return 0;
         if (after == FAILED) return -1;
         if (after == NO_ROOM) {
             Vec here = *table_vec(&w->engine->table, state);
-            return try_token(w, token, i, &here);
+            return try_token(w, id, data, length, &here);
         }
         state = after;
     }
-    const uint64_t *next = depth <= last ? table_first(w->engine, state) : NULL;
-    if (depth <= last && !next) return -1;
-    return !next || next[data[last] >> 6] >> (data[last] & 63) & 1 ? emit(w, t->ids[token]) : 0;
+    const uint64_t *next = length ? table_first(w->engine, state) : NULL;
+    if (length && !next) return -1;
+    return !length || next[*data >> 6] >> (*data & 63) & 1 ? emit(w, id) : 0;
+}
+
+/* The same for a token by its place among the sorted ones, whose first `depth` bytes are read. */
+int try_sorted(Walk *w, int32_t token, int32_t depth, int32_t state) {
+    const Tokens *t = w->engine->tokens;
+    const int32_t *at = t->offsets + token;
+    return try_from(w, t->ids[token], t->flat + at[0] + depth, at[1] - at[0] - depth, state);
 }
 
 /* Emit a child's tokens that can be read from a state of the table, whose own byte can. */
 int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
-    if (CHILD_IS_TOKEN(child)) return try_from(w, CHILD_INDEX(child), node->depth, state);
+    if (CHILD_IS_TOKEN(child)) {
+        const Leaf *leaf = leaf_at(w->engine->tokens, child);
+        return try_from(w, leaf->id, leaf->bytes, leaf->length, state);
+    }
     int32_t after = table_step(w->engine, state, CHILD_BYTE(child));
     if (after == DEAD || after == FAILED) return after == DEAD ? 0 : -1;
-    const Node *below = node_at(w->engine->tokens, CHILD_INDEX(child));
+    const Node *below = node_at(w->engine->tokens, CHILD_AT(child));
     if (after == NO_ROOM) { /* one by one, without the table */
         for (int32_t token = below->low; token < below->high; token++)
-            if (try_from(w, token, node->depth, state) < 0) return -1;
+            if (try_sorted(w, token, node->depth, state) < 0) return -1;
         return 0;
     }
     return emit_ends(w, below) < 0 ? -1 : visit_from(w, below, after);
 }
 
-/* Begin to load a child, so that its memory arrives while others are visited. */
-static void expect_child(const Tokens *t, uint32_t child) {
-    int32_t number = CHILD_INDEX(child);
-    if (!CHILD_IS_TOKEN(child)) {
-        prefetch_read(node_at(t, number));
-        return;
-    }
-    prefetch_read(&t->offsets[number]);
-    prefetch_read(&t->ids[number]);
-}
-
-/* The same for all children of a node whose bytes are wanted. */
+/* Begin to load the children of a node whose bytes are wanted: the memory of some arrives while others are visited. */
 static void expect_children(const Tokens *t, const Node *node, const uint64_t wanted[4]) {
     for (int i = 0; i < node->count; i++) {
         uint8_t byte = CHILD_BYTE(node->child[i]);
-        if (wanted[byte >> 6] >> (byte & 63) & 1) expect_child(t, node->child[i]);
+        if (wanted[byte >> 6] >> (byte & 63) & 1) prefetch_read(t->trie + CHILD_AT(node->child[i]));
     }
 }
 
@@ -201,11 +198,11 @@ static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
 
 /* Emit the tokens of a child that can be read from level[depth]. */
 static int descend(Walk *w, int32_t depth, uint32_t child) {
-    if (CHILD_IS_TOKEN(child)) return try_token(w, CHILD_INDEX(child), depth, &w->level[depth]);
+    if (CHILD_IS_TOKEN(child)) return try_leaf(w, child, &w->level[depth]);
     Vec *next = &w->level[depth + 1];
     if (step_vec(w->engine, &w->level[depth], CHILD_BYTE(child), next) < 0) return -1;
     if (!next->n) return 0;
-    return visit(w, CHILD_INDEX(child));
+    return visit(w, CHILD_AT(child));
 }
 
 /* Follow a literal down the trie, short of its last byte. The node it leads to; NULL where it ends, or -1 in `failed`. */
@@ -221,10 +218,10 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
         if (!find_child(node, *data, &child)) return NULL;
         if (CHILD_IS_TOKEN(child)) {
             Vec one = {&here, 1, 1};
-            *failed = try_token(w, CHILD_INDEX(child), node->depth, &one);
+            *failed = try_leaf(w, child, &one);
             return NULL;
         }
-        node = node_at(t, CHILD_INDEX(child));
+        node = node_at(t, CHILD_AT(child));
         if ((*failed = emit_ends(w, node)) < 0) return NULL;
     }
     w->level[node->depth].n = 0;
@@ -246,11 +243,11 @@ static int push_branches(Walk *w, const Node *node, const Config *c, int32_t low
     const Choices *choices = &w->engine->choices[c->object];
     int32_t length;
     while (low < high) {
-        Branch next = {low, high, 0, node->depth, 0};
+        Branch next = {low, high, 0, node->depth};
         uint8_t byte = choice(choices, low, &length)[c->depth];
         low = next.high = choices_from(choices, low, high, c->depth, byte + 1);
         if (!find_child(node, byte, &next.child)) continue;
-        expect_child(w->engine->tokens, next.child);
+        prefetch_read(w->engine->tokens->trie + CHILD_AT(next.child));
         if (push_branch(w, next) < 0) return -1;
     }
     return 0;
@@ -263,28 +260,22 @@ static int visit_inside(Walk *w, const Config *c, int32_t read, Branch branch) {
     const uint8_t *value = choice(&w->engine->choices[c->object], branch.low, &length) + read;
     length -= read;
     if (!CHILD_IS_TOKEN(branch.child)) {
-        const Node *below = node_at(t, CHILD_INDEX(branch.child));
+        const Node *below = node_at(t, CHILD_AT(branch.child));
         Config after = {CHOICES, c->object, 0, 0, 0, read + 1};
         if (length == 1) return 1; /* one of the values ends here */
         return emit_ends(w, below) < 0 ? -1 : push_branches(w, below, &after, branch.low, branch.high);
     }
-    int32_t token = CHILD_INDEX(branch.child), start = t->offsets[token] + branch.depth;
-    int32_t left = t->offsets[token + 1] - start;
-    if (left == 1) return emit(w, t->ids[token]);
-    if (!branch.loaded) {
-        prefetch_read(t->flat + start);
-        branch.loaded = 1;
-        return push_branch(w, branch);
-    }
-    if (branch.high - branch.low > 1 || left > length || memcmp(t->flat + start, value, left)) return 1;
-    return emit(w, t->ids[token]);
+    const Leaf *leaf = leaf_at(t, branch.child);
+    if (leaf->length == 1) return emit(w, leaf->id);
+    if (branch.high - branch.low > 1 || leaf->length > length || memcmp(leaf->bytes, value, leaf->length)) return 1;
+    return emit(w, leaf->id);
 }
 
 /* Emit what a branch allows, whatever it comes to. */
 static int visit_branch(Walk *w, const Config *c, int32_t read, Branch branch) {
     Config group = {CHOICES, c->object, c->rest, branch.low, branch.high, read};
     Vec one = {&group, 1, 1};
-    if (CHILD_IS_TOKEN(branch.child)) return try_token(w, CHILD_INDEX(branch.child), branch.depth, &one);
+    if (CHILD_IS_TOKEN(branch.child)) return try_leaf(w, branch.child, &one);
     return vec_copy(&w->level[branch.depth], &one) < 0 ? -1 : descend(w, branch.depth, branch.child);
 }
 
