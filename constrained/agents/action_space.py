@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from constrained.agents.world import World
-from constrained.environments.base import Facts
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world_state import WorldState
 
 
 class ActionSpace:
@@ -49,7 +49,7 @@ class ActionSpace:
         self._judge = self._judge and _after(self._judge, action)
 
 
-def _bound(knowledge: ActionKnowledge, world: World, facts: Facts | None) -> ActionKnowledge:
+def _bound(knowledge: ActionKnowledge, world: World, facts: WorldState | None) -> ActionKnowledge:
     bound = knowledge.bind_view(world.slots(knowledge))
     return bound if facts is None else bound.told(facts)
 

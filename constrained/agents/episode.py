@@ -22,10 +22,11 @@ from constrained.agents.world import World
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Chooser
 from constrained.decoding.request import Generation, Request
-from constrained.environments.base import Environment, Facts, WithCommands, WithForm, WithView
+from constrained.environments.base import Environment, WithCommands, WithForm, WithView
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.models import LoadedModel, RemoteModel
@@ -206,7 +207,7 @@ class Episode:
         same = listed is None and texts is not None and len(left) == len(texts)
         return action if same else Grammar.from_choices(left)  # masks of a list are quicker than those of rules
 
-    def facts(self) -> Facts | None:
+    def facts(self) -> WorldState | None:
         """Return the facts known now; in a plan written ahead, those that will hold at this point."""
         return self.world.known_facts() or self.space.knowledge.facts
 

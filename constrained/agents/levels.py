@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Sequence
 
-from constrained.environments.base import Facts
+from constrained.knowledge.world_state import WorldState
 from constrained.planning import GroundAction, State, Task
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import find_plan
@@ -53,7 +53,7 @@ class History:
         """Return the actions already done in a situation."""
         return set(self.tried.get(here, ()))
 
-    def without_dead_ends(self, actions: Sequence[str], facts: Facts | None, here: Hashable) -> list[str]:
+    def without_dead_ends(self, actions: Sequence[str], facts: WorldState | None, here: Hashable) -> list[str]:
         """Return the actions that can still lead to the goal; all, if none can.
 
         Sound if the environment is deterministic and a situation holds all that matters: if the goal can be reached
@@ -82,7 +82,7 @@ class History:
             work += done.values()
         return True
 
-    def helpful(self, actions: Sequence[str], facts: Facts | None, here: Hashable) -> list[str]:
+    def helpful(self, actions: Sequence[str], facts: WorldState | None, here: Hashable) -> list[str]:
         """Return the actions that look useful, by a heuristic.
 
         Left out are actions done here before, actions known to lead back to an earlier situation, and actions that
@@ -100,13 +100,13 @@ class History:
             new = [action for action in actions if way in facts.actions.get(action, ())]
         return new or self._new(actions, facts, here) or useful
 
-    def _new(self, actions: Iterable[str], facts: Facts | None, here: Hashable) -> list[str]:
+    def _new(self, actions: Iterable[str], facts: WorldState | None, here: Hashable) -> list[str]:
         """Return the actions not done here before and not known to lead back to an earlier situation."""
         done = self.done(here)
         return [a for a in actions if a not in done and not (facts and leads_back(facts, a, self.tried))]
 
 
-def leading_on(facts: Facts, actions: Sequence[str]) -> list[str]:
+def leading_on(facts: WorldState, actions: Sequence[str]) -> list[str]:
     """Return the actions after which the goal can still be reached if nothing is undone; the others are dead ends.
 
     Actions that the facts don't describe stay. Empty if the goal is already out of reach.
@@ -119,7 +119,7 @@ def leading_on(facts: Facts, actions: Sequence[str]) -> list[str]:
     return [text for text in actions if text not in meant or not kept.isdisjoint(meant[text])]
 
 
-def looking_useful(facts: Facts, actions: Sequence[str]) -> list[str]:
+def looking_useful(facts: WorldState, actions: Sequence[str]) -> list[str]:
     """Return the helpful actions; all, if none is helpful."""
     helpful = Relaxed.of(facts.task).helpful(facts.state, facts.optimistic)
     return [text for text in actions if not helpful.isdisjoint(facts.actions.get(text, ()))] or list(actions)
@@ -150,7 +150,7 @@ class Ways:
             self.known = task.states(state, way) | self.known if found else self.known
         return state not in self._none
 
-    def safe(self, facts: Facts, action: str) -> bool:
+    def safe(self, facts: WorldState, action: str) -> bool:
         """Whether the next action can undo this one, or a way leads on after it; True if facts are unknown."""
         task, state = facts.task, facts.state
         for ground in () if facts.optimistic else facts.actions.get(action, ()):
@@ -161,7 +161,7 @@ class Ways:
         return True
 
 
-def leads_back(facts: Facts, action: str, states: Container[object]) -> bool:
+def leads_back(facts: WorldState, action: str, states: Container[object]) -> bool:
     """Whether every ground action that an action's text may stand for leads to one of these states."""
     after = [facts.task.apply(facts.state, ground) for ground in facts.actions.get(action, ())]
     return bool(after) and all(state in states for state in after)

@@ -10,7 +10,6 @@ from constrained.agents.levels import History
 from constrained.environments.base import (
     Binding,
     Environment,
-    Facts,
     Memory,
     MemoryWithSlots,
     WithCommands,
@@ -23,6 +22,7 @@ from constrained.environments.base import (
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.commands import slot_values
+from constrained.knowledge.world_state import WorldState
 
 MAX_NAMED = 30
 """Most values (or keys) of a slot that a prompt names."""
@@ -51,7 +51,7 @@ class World:
     ----------
     history : History
         The actions done in each situation.
-    supposed : Facts or None
+    supposed : WorldState or None
         In a plan written ahead, the facts after the planned actions.
     commands : frozenset of str or None
         The commands that are possible now, if the environment lists them.
@@ -60,7 +60,7 @@ class World:
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
         self.environment, self.memory = environment, memory
         self.history = History()
-        self.supposed: Facts | None = None
+        self.supposed: WorldState | None = None
         self.first_observation = ""
         self.shown: Mapping[str, Binding] = {}
         self.commands: frozenset[str] | None = None
@@ -102,11 +102,11 @@ class World:
         self.shown = found
         return found
 
-    def told(self) -> Facts | None:
+    def told(self) -> WorldState | None:
         """Return the environment's facts, if it has any; these are all that hold, unlike those of a memory."""
         return self.environment.facts_now() if isinstance(self.environment, WithFacts) else None
 
-    def suppose(self, facts: Facts | None, action: str | None = None) -> None:
+    def suppose(self, facts: WorldState | None, action: str | None = None) -> None:
         """Suppose that these facts hold, in a plan written ahead; `action` led to them."""
         before, self.supposed = self.situation(), facts
         if action is not None:
@@ -127,7 +127,7 @@ class World:
         )
         return Result(observation, had_effect, dict(outcome), done)
 
-    def known_facts(self) -> Facts | None:
+    def known_facts(self) -> WorldState | None:
         """Return the facts that the memory knows, or else the environment, or else those supposed."""
         for source in (self.memory, self.environment):
             if isinstance(source, WithFacts) and (facts := source.facts_now()) is not None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world_state import WorldState
 
 MAX_SHORTEST = 200
 """Longest path that `Shortest` looks for, in steps."""
@@ -38,8 +39,8 @@ class Choice:
         The memory's text, in lines.
     knowledge : ActionKnowledge or None
         At the present position on the path.
-    facts : object or None
-        `constrained.environments.base.Facts`, where the facts are known.
+    facts : WorldState or None
+        The facts, where they are known.
     been : collection
         The situations in which actions were done; states, where the facts are known.
     temperature : float
@@ -55,7 +56,7 @@ class Choice:
     observation: str = ""
     remembered: str = ""
     knowledge: ActionKnowledge | None = None
-    facts: Any = None
+    facts: WorldState | None = None
     been: Collection[Hashable] = ()
     temperature: float = 0.0
     random: random.Random = field(default_factory=random.Random)

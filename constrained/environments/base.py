@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.world_state import KnownFacts
-from constrained.planning import GroundAction
+from constrained.knowledge.world_state import WorldState
 
 Binding: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 """The values of one slot: a list; or, for a slot that depends on another slot, a list for each value of that slot."""
@@ -169,20 +168,11 @@ class MemoryWithSlots(Protocol):
         ...
 
 
-class Facts(KnownFacts, Protocol):
-    """The known facts of a planning world at one moment."""
-
-    @property
-    def actions(self) -> Mapping[str, Sequence[GroundAction]]:
-        """Text of each possible action -> the ground actions that it may stand for."""
-        ...
-
-
 @runtime_checkable
 class WithFacts(Protocol):
     """An environment, or a memory, that knows facts."""
 
-    def facts_now(self) -> Facts | None:
+    def facts_now(self) -> WorldState | None:
         """Return the facts known now; None if this episode has none."""
         ...
 

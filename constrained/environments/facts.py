@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 
-from constrained.environments.base import Facts
+from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
 
 
@@ -27,7 +27,7 @@ class FactsEnvironment(ABC):
     done: bool
 
     @abstractmethod
-    def facts_now(self) -> Facts:
+    def facts_now(self) -> WorldState:
         """Return what the player knows, and what may be."""
 
     @abstractmethod

@@ -28,7 +28,7 @@ from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
 from constrained.knowledge.tools import call_form, joined_comments, read_tools, tool_comments, tool_rules, toolbox
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world_state import KnownFacts, WorldState
+from constrained.knowledge.world_state import WorldState
 from constrained.limits import DEFAULT, Limits
 from constrained.planning.model import ROOT, Problem
 from constrained.planning.problem import read_problem_of
@@ -426,11 +426,10 @@ class ActionKnowledge:
         task = Task(self.world.domain, problem)
         return self.told(WorldState(self.world, task, task.initial))
 
-    def told(self, facts: KnownFacts) -> ActionKnowledge:
+    def told(self, facts: WorldState) -> ActionKnowledge:
         """The knowledge at the same point of the path, with these facts about the world.
 
-        `facts`: a `task` of the knowledge's domain, a `state` of it, and the `optimistic` facts that may hold. Facts
-        about another domain are ignored.
+        Facts about another domain are ignored.
         """
         if self.world is None or not set(facts.task.schemas) <= set(self.world.rules):
             return self

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice, product
-from typing import Protocol
 
 from constrained.errors import KnowledgeError, PddlError
 from constrained.knowledge.world.world import World
@@ -21,19 +20,6 @@ from constrained.planning.wording import condition_words, readings, written
 
 MAX_READINGS = 2_000
 """How many ground actions a text is tried as to explain why it is not possible."""
-
-
-class KnownFacts(Protocol):
-    """The facts that an environment or a memory knows."""
-
-    @property
-    def task(self) -> Task: ...
-
-    @property
-    def state(self) -> State: ...
-
-    @property
-    def optimistic(self) -> Collection[Fact]: ...
 
 
 class WorldState:

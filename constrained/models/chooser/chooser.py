@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
 from constrained.decoding.choosers import Choice
 from constrained.errors import ModelError
+from constrained.knowledge.world_state import WorldState
 from constrained.models.chooser.graphs import Encoder
 from constrained.models.chooser.network import Network, collate
 from constrained.models.chooser.weights import EMBEDDED, fitted, load_network, read_weights
@@ -163,7 +164,8 @@ class SearchChooser:
         if held.actions.get(state) not in meant and task.goal is not None and not held.given_up:
             ahead = self._ahead(task, state)
             held.actions |= self._search(held, task, state) if ahead is None else ahead
-        return meant.get(held.actions.get(state)) or choice.random.choice(choice.actions)
+        action = held.actions.get(state)
+        return choice.random.choice(choice.actions) if action is None or action not in meant else meant[action]
 
     def _search(self, held: _Plan, task: Task, state: State) -> dict[State, GroundAction]:
         """Return state -> action on a path to the goal, or, if there is none, towards it."""
@@ -190,7 +192,7 @@ class SearchChooser:
         return way
 
 
-def _facts(choice: Choice, name: str) -> Any:
+def _facts(choice: Choice, name: str) -> WorldState:
     if choice.facts is None:
         raise ModelError(
             f"the model {name!r} chooses by facts, and none are known here", "give a language model, or 'random'"
