@@ -17,7 +17,7 @@ import numpy as np
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.distance import Distance
 from constrained.automaton.masks import FEW, Masks
-from constrained.automaton.positions import Accept, InLiteral, InText, Position, Stack, StepEnd
+from constrained.automaton.positions import Accept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
@@ -297,7 +297,9 @@ def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) 
 
 def _continuations(q: Position) -> Iterator[bytes]:
     """Yield what `q` can read next, as far as a shortest text needs it: one character for a whole set."""
-    if isinstance(q, InLiteral):
+    if isinstance(q, InJsonText):
+        yield from q.table.completions(q.state, q.inside)
+    elif isinstance(q, InLiteral):
         yield q.data[q.at :]
     elif isinstance(q, InText):
         yield q.chars.shortest() if q.inside is None else bytes((min(q.first()),))

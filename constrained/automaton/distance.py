@@ -91,7 +91,7 @@ class Distance:
         if isinstance(q, InExcept):
             return (1 if self._lower else _beyond(q.values)) + short
         if isinstance(q, InJsonText):
-            return (1 if self._lower else q.table.bytes_left(q.state, q.inside)) + short
+            return q.table.bytes_left(q.state, q.inside, self._lower) + short
         assert isinstance(q, InText)
         each = len(q.chars.shortest())
         begun = each if q.inside is None else q.inside[0]

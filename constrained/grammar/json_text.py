@@ -7,7 +7,7 @@ come, each has every escape there is (RFC 8259, section 7). The kernel reads the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,6 +31,12 @@ _ANY_ESCAPE = -1
 """Stands for a character that is escaped without need."""
 
 _SHORT = {ord(c): code for c, code in zip('bfnrt"\\/', (8, 12, 10, 13, 9, 0x22, 0x5C, _ANY_ESCAPE))}
+
+_EVERY = ((0, MAX_CODE_POINT), (_ANY_ESCAPE, _ANY_ESCAPE))
+"""The ranges of all characters."""
+
+_ONE_BYTE = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))
+"""The characters that stand for themselves in one byte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +86,12 @@ class Table:
         if not (ordered and counts and rows and min(self.classes) >= -1 and len(self.fewest) == states):
             raise ValueError("no table of an automaton")
 
-    def bytes_left(self, state: int, inside: int) -> int:
-        """Return a bound on the fewest bytes to an end, one or more characters from here."""
+    def bytes_left(self, state: int, inside: int, least: bool = False) -> int:
+        """Return a bound on the fewest bytes to an end, one or more characters from here; a lower one if `least`."""
         nearest = min(self.fewest[to] for to in self._ahead(state, inside) if to >= 0)
         kind, count = inside >> 28, inside >> 24 & 15
+        if least:
+            return (1, count, 1, 4 - count, 6, 5, 4 - count)[kind] + nearest
         begun = (12, count, 11, 10 - count, 6, 5, 4 - count)[kind]
         return begun + LONGEST_CHARACTER * nearest
 
@@ -106,17 +114,32 @@ class Table:
     def _leads(self, to: int, left: int | None) -> bool:
         return to >= 0 and (left is None or self.fewest[to] < left)
 
+    def completions(self, state: int, inside: int) -> Iterator[bytes]:
+        """Yield the fewest bytes that complete a character, for each state that one may lead to."""
+        found: dict[int, bytes] = {}
+        for to, low, high in self._ranges(state, _characters(inside) if inside else _EVERY):
+            data = _spelling(inside, low, high)
+            if to >= 0 and (to not in found or len(data) < len(found[to])):
+                found[to] = data
+        yield from found.values()
+
     def _ahead(self, state: int, inside: int) -> Iterator[int]:
         """Yield the states after the characters that one that is begun may become."""
         if not inside:
             yield from self.after[state]
-        for low, high in _characters(inside) if inside else ():
+        else:
+            yield from (to for to, _, _ in self._ranges(state, _characters(inside)))
+
+    def _ranges(self, state: int, characters: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+        """Yield the state after each range of alike characters among `characters`, and the range."""
+        for low, high in characters:
             if low == _ANY_ESCAPE:
-                yield self.after[state][-1]
+                yield self.after[state][-1], low, high
                 continue
             for i in range(bisect_right(self.starts, low) - 1, bisect_right(self.starts, high)):
                 if self.classes[i] >= 0:
-                    yield self.after[state][self.classes[i]]
+                    last = self.starts[i + 1] - 1 if i + 1 < len(self.starts) else MAX_CODE_POINT
+                    yield self.after[state][self.classes[i]], max(low, self.starts[i]), min(high, last)
 
 
 def distances(after: Sequence[Sequence[int]], ends: Sequence[bool]) -> dict[int, int]:
@@ -218,3 +241,22 @@ def _characters(inside: int) -> Iterator[tuple[int, int]]:
             yield first + max(low - 0xDC00, 0), first + min(high - 0xDC00, 0x3FF)
     else:
         yield 0x10000 + (value << 10), 0x103FF + (value << 10)
+
+
+def _spelling(inside: int, low: int, high: int) -> bytes:
+    """Return the fewest bytes that make what is begun a character from `low` to `high`."""
+    kind, count, value = inside >> 28, inside >> 24 & 15, inside & 0xFFFFFF
+    if low == _ANY_ESCAPE and kind == _DIGITS:
+        low = max(value << 4 * (4 - count), 0x20)
+    elif kind in (0, _ESCAPE):
+        plain = () if kind else [max(low, first) for first, last in _ONE_BYTE if max(low, first) <= min(high, last)]
+        short = [byte for byte, code in _SHORT.items() if low <= code <= high]
+        if plain or short:
+            return bytes((plain[0],)) if plain else bytes((0x5C, short[0]))[kind == _ESCAPE :]
+        if not kind and high >= 0x80:
+            return chr(max(low, 0x80)).encode(errors="surrogatepass")
+    if kind == _CHARACTER:
+        return chr(low).encode(errors="surrogatepass")[-count:]
+    units = chr(low).encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+    return escaped[(0, 0, 1, 2 + count, 6, 7, 8 + count)[kind] :].encode()

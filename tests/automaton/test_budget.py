@@ -224,3 +224,10 @@ def test_after_the_last_token_of_a_budget_nothing_is_read_even_where_the_text_co
     assert matcher.advance(0) and matcher.is_complete
     assert not any(matcher.advance(token) for token in range(3))
     assert matcher.allowed_token_ids().tolist() == [3]
+
+
+def test_a_shortest_string_of_a_pattern_is_found_without_trying_every_character():
+    grammar = Grammar.from_json_schema({"type": "string", "pattern": "[一-龥]{3}", "maxLength": 9})
+    compiled = compile_grammar(grammar, LARGE)
+    for begun, fewest in (("", 11), ('"', 10), ('"一é一一', 4), ('"一一龥', 1), ('"\\u4e', 9), ('"\\', 11)):
+        assert compiled.budget.fewest(compiled.matcher(begun).state) == fewest, begun

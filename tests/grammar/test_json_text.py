@@ -73,6 +73,34 @@ def test_an_end_can_be_reached_from_every_place_in_as_many_bytes_as_is_said(name
             assert (not place[2] and made.ends[place[0]]) or made.bytes_left(place[0], place[2]) < most
 
 
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_character_that_is_begun_is_completed_in_the_fewest_bytes_to_every_state_it_may_lead_to(name):
+    made, _, _, _ = table(name)
+    letters = {*map(chr, range(128)), *LETTERS, *"é\u0800\uffff\U00010000\U0010ffff"}
+    spellings = {chosen for c in letters for chosen in (c, json.dumps(c)[1:-1], json.dumps("é" + c)[7:-1])}
+    spellings |= {"\\/", *(f"\\u{ord(c):04x}" for c in letters if c < "\U00010000")}
+    shortest: dict[tuple[int, int], dict[int, int]] = {}
+    for state, text in itertools.product(range(len(made.after)), spellings):
+        data = text.encode()
+        places = [(state, None, 0)]
+        while places[-1] and len(places) <= len(data):
+            places.append(made.step(*places[-1], data[len(places) - 1]))
+        if places[-1] and not places[-1][2]:
+            for at, (_, _, inside) in enumerate(places[:-1]):
+                best = shortest.setdefault((state, inside), {})
+                best[places[-1][0]] = min(best.get(places[-1][0], 99), len(data) - at)
+    for (state, inside), best in shortest.items():
+        found = {}
+        for data in made.completions(state, inside):
+            place = (state, None, inside)
+            for byte in data:
+                place = made.step(*place, byte)
+            assert place and not place[2], (state, hex(inside), data)
+            found[place[0]] = len(data)
+        assert all(found[to] <= count for to, count in best.items()), (state, hex(inside))
+        assert made.bytes_left(state, inside, least=True) <= min(count + made.fewest[to] for to, count in best.items())
+
+
 def test_escapes_without_need_stand_where_any_character_may():
     made, _, _, high = table("anything")
     for text in (r"\/\u0041", r"a\u00e9\u0020", r"\ud83d\ude00\b"):
