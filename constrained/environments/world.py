@@ -10,10 +10,10 @@ from constrained.errors import DataError
 from constrained.knowledge.world import World
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
-from constrained.knowledge.world.world import Tells, every_part, join
+from constrained.knowledge.world.world import Tells
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
-from constrained.planning.model import ROOT, Condition, Parameter, free_variables
+from constrained.planning.model import ROOT, Condition, Parameter, conjunction, conjuncts, free_variables
 from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import condition_words, squeezed
@@ -118,8 +118,7 @@ class Answers:
 
     def to(self, action: GroundAction, state: State) -> str:
         """Return the answer to an action that has led to a state; empty if no line gives one."""
-        parameters = self.task.schemas[action.action].action.parameters
-        values = {p.name: value for p, value in zip(parameters, action.arguments)}
+        values = self.task.values(action)
         lines = (tells for tells in self.world.tells if tells.rule == action.action)
         texts = (text for tells in lines for text in self._texts(tells, values, state))
         # The action succeeded, so texts that announce a failure are left out.
@@ -130,12 +129,12 @@ class Answers:
         pattern = tells.patterns[0]
         lists = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
         literals = (told.literal for told in tells.facts if told.literal.predicate in self.world.domain.predicates)
-        parts = [*literals, *every_part(tells.condition)]
-        plain = join(tuple(part for part in parts if lists.isdisjoint(free_variables(part))))
+        parts = [*literals, *conjuncts(tells.condition)]
+        plain = conjunction(part for part in parts if lists.isdisjoint(free_variables(part)))
         for assignment in self._assignments(tells, plain, values, state):
             names = {v: [self.task.spell(value)] for v, value in assignment.items()}
             for variable in lists:
-                about = join(tuple(part for part in parts if variable in free_variables(part)))
+                about = conjunction(part for part in parts if variable in free_variables(part))
                 given = {v: value for v, value in assignment.items() if v != variable}
                 listed = self._assignments(tells, about, given, state)
                 names[variable] = [self.task.spell(entry[variable]) for entry in listed]

@@ -13,7 +13,6 @@ from itertools import count
 
 from constrained.errors import PddlError
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.world.world import every_part
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -25,6 +24,7 @@ from constrained.planning.model import (
     Literal,
     Parameter,
     Quantified,
+    conjuncts,
     parts_in,
 )
 from constrained.planning.parser import read_domain
@@ -163,7 +163,7 @@ class _Writer:
     def _action(self, action: Action) -> list[str]:
         domain, rule = self.domain, self.rules[action.name]
         names = self._variables(action)
-        needs = ", ".join(self._condition(part, names) for part in every_part(action.precondition))
+        needs = ", ".join(self._condition(part, names) for part in conjuncts(action.precondition))
         makes = ", ".join(self._effects(action.effects, names))
         said = condition_words(action.precondition, domain)
         words = f"{effect_words(action, domain) or 'changes nothing'}" + (f"; needs {said}" if said else "")
@@ -205,7 +205,7 @@ class _Writer:
                 join = ", " if operator == "and" else " or "
                 return f"({join.join(self._condition(part, names) for part in parts)})"
             case Quantified(quantifier, variables, part) if part != ALWAYS:
-                inner = ", ".join(self._condition(p, names) for p in every_part(part))
+                inner = ", ".join(self._condition(p, names) for p in conjuncts(part))
                 return f"{quantifier} {self._listed(variables, names)} ({inner})"
         raise PddlError("an empty (and) or (or) within a condition can't be written", "leave it out")
 

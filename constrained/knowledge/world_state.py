@@ -54,8 +54,7 @@ class WorldState:
         """An action's text, cached for later states, too."""
         text = self._texts.get(action)
         if text is None:
-            parameters = self.task.schemas[action.action].action.parameters
-            values = {p.name: self.task.spell(value) for p, value in zip(parameters, action.arguments)}
+            values = {name: self.task.spell(value) for name, value in self.task.values(action).items()}
             text = self._texts[action] = written(self.world.commands[action.action], values)
         return text
 

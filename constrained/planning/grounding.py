@@ -19,7 +19,7 @@ import numpy as np
 
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact, State, Table
-from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in, renamed
+from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, conjuncts, literals_in, renamed
 from constrained.planning.normal_form import Disjunct, disjuncts_of
 from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task
@@ -169,7 +169,7 @@ class Grounding:
         self._blocks: tuple[Block, Block] | None = None
         self._rules = [rule for action in self.task.domain.actions for rule in self._rules_of(action)]
         goal = self.task.goal
-        self.goal = [] if goal is None else [self.number(part) for part in self.task.parts(goal)]
+        self.goal = [] if goal is None else [self.number(part) for part in conjuncts(goal)]
         self._extend(self.task.initial, first=True)
 
     # what is derived

@@ -5,9 +5,9 @@ Names are in lower case, as PDDL ignores case; a domain keeps the spelling of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Any, Union
 
 ROOT = "object"
 """The type that all types belong to."""
@@ -156,15 +156,15 @@ class Problem:
     condition : Condition, optional
         The goal; None: there is none.
     name : str
-    goal_place : (str, int, int), optional
-        File, line and column of the goal.
+    goal_place : mapping
+        The place of the goal, as the keywords that `PddlError` takes.
     """
 
     objects: dict[str, str]
     init: tuple[tuple[str, ...], ...]
     condition: Condition | None = None
     name: str = "problem"
-    goal_place: tuple[str, int, int] | None = None
+    goal_place: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parts_in(condition: Condition) -> Iterator[Condition]:
@@ -176,6 +176,19 @@ def parts_in(condition: Condition) -> Iterator[Condition]:
                 yield from parts_in(part)
         case Quantified(_, _, part):
             yield from parts_in(part)
+
+
+def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """The parts of a conjunction, and of conjunctions in it; any other condition as its only part."""
+    if isinstance(condition, Junction) and condition.operator == "and":
+        return tuple(inner for part in condition.parts for inner in conjuncts(part))
+    return (condition,)
+
+
+def conjunction(conditions: Iterable[Condition]) -> Condition:
+    """The conjunction of some conditions, without conjunctions in it."""
+    parts = tuple(part for condition in conditions for part in conjuncts(condition))
+    return parts[0] if len(parts) == 1 else Junction("and", parts)
 
 
 def literals_in(condition: Condition) -> Iterator[Literal]:

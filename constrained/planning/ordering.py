@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from constrained.planning.facts import Fact, State
-from constrained.planning.model import Literal, Quantified, literals_in, renamed
+from constrained.planning.model import Literal, Quantified, conjuncts, literals_in, renamed
 from constrained.planning.task import GroundAction, Task
 
 Term = tuple[bool, Fact]
@@ -77,10 +77,8 @@ class _Order:
         return (term[1] in self.state) == term[0]
 
     def _needs(self, action: GroundAction) -> Iterator[Term]:
-        declared = self.task.schemas[action.action].action
-        names = dict(zip((p.name for p in declared.parameters), action.arguments))
-        for part in self.task.parts(declared.precondition):
-            part = renamed(part, names)
+        precondition = self.task.schemas[action.action].action.precondition
+        for part in conjuncts(renamed(precondition, self.task.values(action))):
             if isinstance(part, Literal) and part.predicate != "=":
                 yield part.positive, (part.predicate, *part.terms)
             elif isinstance(part, Quantified) and isinstance(part.part, Literal) and not part.part.positive:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from constrained.errors import PddlError
+from constrained.grammar.source import Source
 from constrained.planning import model
 from constrained.planning.model import Condition, Domain, Formula
 from constrained.planning.notation import Part, error_at, read_expression, words_in
@@ -65,7 +66,7 @@ class DomainReader:
     """Reads the expressions of one domain."""
 
     def __init__(self, text: str, source: str):
-        self.text, self.source = text, source
+        self.source = Source(text, source, None)
         self.domain = Domain("")
 
     def read(self) -> Domain:
@@ -91,10 +92,10 @@ class DomainReader:
 
     def define(self, kind: str, most: int, too_long: str, other: str) -> tuple[Formula, str]:
         """Read ``(define (KIND NAME) ...)``; returns it and NAME. Hints: if the text is too long, or another kind."""
-        if len(self.text) > most:
-            message = f"the PDDL {kind} has {len(self.text):,} characters, more than {most:,}"
-            raise PddlError(message, too_long, source=self.source)
-        define = read_expression(self.text, f"the PDDL {kind}", self.source)
+        if len(self.source.text) > most:
+            message = f"the PDDL {kind} has {len(self.source.text):,} characters, more than {most:,}"
+            raise PddlError(message, too_long, source=self.source.name)
+        define = read_expression(self.source, f"the PDDL {kind}")
         head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
         if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != kind:
             raise self.error(define, f"this doesn't begin with (define ({kind} NAME) ...", other)
@@ -104,8 +105,8 @@ class DomainReader:
         """A PddlError at the first word of `part`."""
         word = next(words_in(part), None)
         if word is None:
-            return PddlError(message, hint, source=self.source)
-        return error_at(self.text, word.at, message, hint, self.source)
+            return PddlError(message, hint, source=self.source.name)
+        return error_at(self.source, word.at, message, hint)
 
     # declarations
 
@@ -300,7 +301,7 @@ class DomainReader:
         elif operator == "when" and len(inner) == 2:
             condition = self.condition(inner[0], scope)
             for effect in self.effects(inner[1], scope):
-                yield replace(effect, condition=_both(condition, effect.condition))
+                yield replace(effect, condition=model.conjunction((condition, effect.condition)))
         elif operator in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
             raise self.error(part, f"({operator} ...) is not an effect", "use and, not, when and forall")
         elif operator == "not" and len(inner) == 1 and isinstance(inner[0], tuple) and inner[0]:
@@ -325,8 +326,3 @@ class DomainReader:
             raise self.error(amount, f"a cost is a finite number that is not negative, not {amount[:40]}")
         if not isinstance(amount, str) and not all(isinstance(w, str) and w not in "+-*/" for w in amount or ((),)):
             raise self.error(part, "a cost is a number or (FUNCTION ARGUMENTS): it isn't computed", "state the number")
-
-
-def _both(first: Condition, second: Condition) -> Condition:
-    parts = tuple(condition for condition in (first, second) if condition != model.ALWAYS)
-    return parts[0] if len(parts) == 1 else model.Junction("and", parts)

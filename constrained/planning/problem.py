@@ -10,8 +10,11 @@ from dataclasses import replace
 
 from constrained.planning.facts import Fact
 from constrained.planning.model import Domain, Formula, Problem
-from constrained.planning.notation import MAX_CHARACTERS
+from constrained.planning.notation import words_in
 from constrained.planning.parser import DomainReader
+
+MAX_CHARACTERS = 4_000_000
+"""Characters of a problem; the largest of ALFWorld's game files has 104,757."""
 
 _SECTIONS = (":domain", ":requirements", ":objects", ":init", ":goal", ":metric")
 
@@ -69,9 +72,8 @@ class _ProblemReader(DomainReader):
         if len(goal) != 2:
             raise self.error(goal, "(:goal ...) has exactly one condition", "join several with (and ...)")
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
-        place = self.error(goal, "")
-        at = (self.source, place.line or 1, place.column or 1)
-        return Problem(objects, facts, self.condition(goal[1], ()), title, at)
+        place = self.source.span(next(words_in(goal)).at).for_error()
+        return Problem(objects, facts, self.condition(goal[1], ()), title, place)
 
     def objects(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):

@@ -18,6 +18,7 @@ import numpy as np
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact, State
 from constrained.planning.grounding import Block, Grounding
+from constrained.planning.model import conjuncts
 from constrained.planning.ordering import in_order
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import condition_words
@@ -316,15 +317,12 @@ def require_reachable(task: Task) -> None:
         return
     if not unreached:
         return
-    parts = [] if task.goal is None else list(task.parts(task.goal))
+    parts = () if task.goal is None else conjuncts(task.goal)
     alone = (Task(task.domain, replace(task.problem, condition=part)) for part in parts)
     never = [part for part, single in zip(parts, alone) if Relaxed(single).dead_end(single.initial)]
     missing = " and ".join(condition_words(part, task) for part in never or parts)
-    source, line, column = task.problem.goal_place or (None, None, None)
     raise PddlError(
         f"the goal can't be reached, even if nothing that is true became false again: {missing}",
         "check the goal's names, the initial facts, and the effects of the actions",
-        line=line,
-        column=column,
-        source=source,
+        **task.problem.goal_place,
     )

@@ -7,7 +7,7 @@ deletes is true afterwards. Facts that are not in a state are false.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from typing import NamedTuple
 from constrained.errors import PddlError
 from constrained.planning import model
 from constrained.planning.facts import Fact, State
-from constrained.planning.model import Action, Condition, Domain, Effect, Literal, Problem
-from constrained.planning.query import NOTHING, Objects, Query
+from constrained.planning.model import Action, Condition, Domain, Effect, Literal, Problem, conjuncts, renamed
+from constrained.planning.query import Objects, Query
 
 MAX_APPLICABLE = 100_000
 """Applicable actions of one state; in PlanBench's problems there are some hundreds at most."""
@@ -115,6 +115,10 @@ class Task:
         """The name of an object, action or predicate in the spelling of its file."""
         return self._spelling.get(name) or self.domain.spell(name)
 
+    def values(self, action: GroundAction) -> dict[str, str]:
+        """Parameter of an action -> its object."""
+        return dict(zip((p.name for p in self.schemas[action.action].action.parameters), action.arguments))
+
     @cached_property
     def static(self) -> frozenset[str]:
         """The predicates that no action changes."""
@@ -198,14 +202,13 @@ class Task:
     def changes(self, state: State, action: GroundAction) -> tuple[set[Fact], set[Fact]]:
         """The facts that an action's effects delete and add in a state; a fact in both is true afterwards."""
         schema = self.schemas[action.action]
-        parameters = [p.name for p in schema.action.parameters]
-        values = dict(zip(parameters, action.arguments))
+        values = self.values(action)
         deleted: set[Fact] = set()
         added: set[Fact] = set()
         for effect in schema.plain:
             (added if effect.literal.positive else deleted).add(ground(effect.literal, values))
         for effect, query in schema.conditional:
-            names = [*parameters, *(v.name for v in effect.variables)]
+            names = [*values, *(v.name for v in effect.variables)]
             for answer in query.answers(state, values):
                 fact = ground(effect.literal, dict(zip(names, answer)))
                 (added if effect.literal.positive else deleted).add(fact)
@@ -226,21 +229,12 @@ class Task:
             No such action, or arguments that don't fit its parameters.
         """
         self._check(action)
-        declared = self.schemas[action.action].action
-        names = dict(zip((p.name for p in declared.parameters), action.arguments))
-        return [part for part in self.parts(declared.precondition, names) if not self.holds(state, part)]
+        parts = conjuncts(renamed(self.schemas[action.action].action.precondition, self.values(action)))
+        return [part for part in parts if not self.holds(state, part)]
 
     def unmet_goal(self, state: State) -> list[Condition]:
         """The parts of the goal that don't hold in a state."""
-        return [] if self.goal is None else [part for part in self.parts(self.goal) if not self.holds(state, part)]
-
-    def parts(self, condition: Condition, names: Mapping[str, str] = NOTHING) -> Iterator[Condition]:
-        """The parts of a conjunction, with its free variables replaced."""
-        if isinstance(condition, model.Junction) and condition.operator == "and":
-            for part in condition.parts:
-                yield from self.parts(part, names)
-        else:
-            yield model.renamed(condition, names)
+        return [] if self.goal is None else [part for part in conjuncts(self.goal) if not self.holds(state, part)]
 
     def holds(self, state: State, condition: Condition) -> bool:
         """Whether a condition without free variables holds."""

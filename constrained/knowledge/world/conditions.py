@@ -13,7 +13,7 @@ from constrained.errors import GrammarError
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import ParseTree
-from constrained.knowledge.world.world import ASKS, World, join
+from constrained.knowledge.world.world import ASKS, World
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -24,6 +24,8 @@ from constrained.planning.model import (
     Literal,
     Parameter,
     Quantified,
+    conjunction,
+    conjuncts,
     literals_in,
     negated,
 )
@@ -135,7 +137,7 @@ class Conditions:
     # conditions and effects
 
     def conditions(self, tree: ParseTree, scope: Scope) -> Condition:
-        return join(tuple(self.condition(part, scope) for part in tree.children))
+        return conjunction(self.condition(part, scope) for part in tree.children)
 
     def condition(self, tree: ParseTree | Token, scope: Scope) -> Condition:
         if isinstance(tree, Token):
@@ -274,7 +276,7 @@ class Conditions:
             terms = (*literal.terms[:number], other.name, *literal.terms[number + 1 :])
             differs = Literal("=", (other.name, literal.terms[number]), False)
             ended = Literal(literal.predicate, terms)
-            yield Effect(ended.negated, (*variables, other), join((condition, ended, differs)))
+            yield Effect(ended.negated, (*variables, other), conjunction((condition, ended, differs)))
 
 
 def plain(token: Token) -> str:
@@ -296,10 +298,5 @@ def read_patterns(source: Source, tree: ParseTree) -> list[Pattern]:
 
 def bound_by(condition: Condition) -> set[str]:
     """The variables that the facts of a condition bind."""
-    match condition:
-        case Literal(predicate, terms, True) if predicate != "=":
-            return {term for term in terms if term.startswith("?")}
-        case Junction("and", parts):
-            return set().union(*map(bound_by, parts))
-        case _:
-            return set()
+    facts = (p for p in conjuncts(condition) if isinstance(p, Literal) and p.positive and p.predicate != "=")
+    return {term for fact in facts for term in fact.terms if term.startswith("?")}

@@ -14,7 +14,7 @@ from itertools import chain, product
 
 from constrained.knowledge.world.pattern import Pattern
 from constrained.knowledge.world.store import FactStore
-from constrained.knowledge.world.world import TaskGoal, Tells, World, filled, join
+from constrained.knowledge.world.world import TaskGoal, Tells, World, filled
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import (
@@ -26,6 +26,7 @@ from constrained.planning.model import (
     Parameter,
     Problem,
     Quantified,
+    conjunction,
     free_variables,
     literals_in,
 )
@@ -306,7 +307,7 @@ class Known(FactStore):
             literal = maybe.literal
             variables = tuple(Parameter(name, kind) for name, kind in maybe.types.items())
             taken = {pattern for fact in self.of(literal.predicate) for pattern in self.one_of(fact)}
-            query = task.query(variables, join((maybe.condition, literal.negated)))
+            query = task.query(variables, conjunction((maybe.condition, literal.negated)))
             for answer in query.answers(state):
                 values = dict(zip(maybe.types, answer))
                 fact = (literal.predicate, *(values.get(term, term) for term in literal.terms))

@@ -16,7 +16,7 @@ from constrained.grammar.source import Source, read_source
 from constrained.knowledge.world.conditions import Scope, bound_by, plain, read_patterns
 from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
 from constrained.knowledge.world.wording_reader import WordingReader
-from constrained.knowledge.world.world import Maybe, TaskGoal, Tells, Told, World, join
+from constrained.knowledge.world.world import Maybe, TaskGoal, Tells, Told, World
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -26,6 +26,7 @@ from constrained.planning.model import (
     Parameter,
     Problem,
     Quantified,
+    conjunction,
     literals_in,
     parts_in,
 )
@@ -238,7 +239,7 @@ class _Reader(WordingReader):
         used = [p for p in scope.types if f"?{p}" in written or scope.uses.get(p)]
         parameters = tuple(Parameter(f"?{p}", self.type_of(p, scope, entry.span)) for p in used)
         self.domain.spelling[name.lower()] = name
-        self.domain.actions.append(Action(name.lower(), parameters, join(tuple(needs)), tuple(effects)))
+        self.domain.actions.append(Action(name.lower(), parameters, conjunction(needs), tuple(effects)))
         self.world.commands[name.lower()] = command
         self.world.rules[name.lower()] = entry.name
         self.world.spans[name.lower()] = entry.span
@@ -310,7 +311,7 @@ class _Reader(WordingReader):
                 self.task_goal(patterns, condition)
         if not (self.objects or facts or conditions):
             return
-        goal = join(tuple(conditions)) if conditions else None
+        goal = conjunction(conditions) if conditions else None
         alone = not (facts or conditions)  # then the objects belong to all problems, as in an imported domain
         for name, kind in self.objects.items():
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})

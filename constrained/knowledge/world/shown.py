@@ -12,9 +12,18 @@ from itertools import chain, islice
 from types import MappingProxyType
 
 from constrained.knowledge.world.known import Known
-from constrained.knowledge.world.world import ASKS, Piece, Shows, Where, every_part, join
+from constrained.knowledge.world.world import ASKS, Piece, Shows, Where
 from constrained.planning.facts import Fact
-from constrained.planning.model import Condition, Literal, Parameter, Quantified, free_variables, negated
+from constrained.planning.model import (
+    Condition,
+    Literal,
+    Parameter,
+    Quantified,
+    conjunction,
+    conjuncts,
+    free_variables,
+    negated,
+)
 from constrained.planning.wording import fact_lines
 
 MAX_NAMES = 4
@@ -168,9 +177,9 @@ class Shown:
     def _written(self, piece: Piece, values: Values) -> str:
         """A piece of text; "" if its condition doesn't hold."""
         listed = next((f"?{name}" for name, how in piece.holes if how), None)
-        parts = every_part(piece.where.condition)
+        parts = conjuncts(piece.where.condition)
         about = [part for part in parts if listed in free_variables(part)]  # the conditions on the listed variable
-        test = Where(join(tuple(part for part in parts if part not in about)), piece.where.holes)
+        test = Where(conjunction(part for part in parts if part not in about), piece.where.holes)
         answer = next(iter(self.answers(test, values)), None)
         if answer is None:
             return ""

@@ -290,14 +290,3 @@ def filled(condition: Condition, types: Mapping[str, str], objects: Mapping[str,
             inner = filled(part, types, objects)
             inner = renamed(inner, {v.name: objects[v.type] for v in variables if v.type in objects})
             return Quantified(quantifier, rest, inner) if rest else inner
-
-
-def every_part(condition: Condition) -> tuple[Condition, ...]:
-    """The parts of a conjunction; any other condition as its only part."""
-    return condition.parts if isinstance(condition, Junction) and condition.operator == "and" else (condition,)
-
-
-def join(parts: tuple[Condition, ...]) -> Condition:
-    """The conjunction of some conditions."""
-    flat = tuple(part for given in parts for part in every_part(given))
-    return flat[0] if len(flat) == 1 else Junction("and", flat) if flat else ALWAYS

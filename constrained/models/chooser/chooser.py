@@ -19,7 +19,7 @@ from constrained.models.chooser.graphs import Encoder
 from constrained.models.chooser.network import Network, collate
 from constrained.models.chooser.weights import EMBEDDED, fitted, load_network, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
-from constrained.planning.model import ALWAYS
+from constrained.planning.model import ALWAYS, conjuncts
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import MAX_STATES, find_plan
 
@@ -181,7 +181,7 @@ class SearchChooser:
         if self._chooser.network(task.domain) is None:
             return None
         way: dict[State, GroundAction] = {}
-        most = max(MAX_AHEAD, AHEAD * len(list(task.parts(task.goal or ALWAYS))))
+        most = max(MAX_AHEAD, AHEAD * len(conjuncts(task.goal or ALWAYS)))
         while not task.reached_goal(state):
             after = {action: task.apply(state, action) for action in task.applicable(state)}
             actions = [action for action, there in after.items() if there not in way and there != state]
