@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -52,6 +53,12 @@ def needs_extra(extra: str, what: str, *packages: str) -> Iterator[None]:
         if missing not in packages:
             raise
         raise ConstrainedError(f"{what} needs {missing}, which isn't installed", install_hint(extra)) from None
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return a hint for a misspelt name: the known name most like it, or the first of them."""
+    close = get_close_matches(name, known, 1)
+    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known)[:12]) or 'none'}"
 
 
 class SourceError(ConstrainedError):

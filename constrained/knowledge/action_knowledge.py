@@ -24,9 +24,17 @@ from constrained.knowledge.path_state import PathState, PossibleActions, replace
 from constrained.knowledge.picture import to_html, to_mermaid, to_svg
 from constrained.knowledge.report import Judgement, Report, counted
 from constrained.knowledge.tool_calls import CallForm, calls_in
-from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
+from constrained.knowledge.tool_policy import Policy, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
-from constrained.knowledge.tools import call_form, joined_comments, read_tools, tool_comments, tool_rules, toolbox
+from constrained.knowledge.tools import (
+    Toolbox,
+    call_form,
+    joined_comments,
+    read_tools,
+    tool_comments,
+    tool_rules,
+    toolbox,
+)
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import WorldState
 from constrained.limits import DEFAULT, Limits

@@ -10,6 +10,7 @@ from constrained.grammar.json_schema import Options
 from constrained.grammar.lark_outline import read_outline
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.lint.refused import refusal
 from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.tool_policy.faults import faults
 from constrained.knowledge.tools import Tool, toolbox
@@ -26,9 +27,8 @@ def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
             yield from _policy(source, tools)
     except GrammarError as error:
         if error.line is not None:
-            span = source.span(0) if error.column is None else source.span(source.offset(error.line, error.column), 1)
-            message = str(error.message).split(": ", 1)[-1].split("\n", 1)[0]
-            yield Finding("world", message, error.hint or "see docs/worlds.md", span)
+            error.code = "world"
+            yield refusal(error, source)
         return
     if found is not None:
         uses = _Uses(found)
@@ -44,9 +44,7 @@ def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
     if tools is not None:
         box = toolbox(list(tools), policy, "json", Options(DEFAULT))
         policy, schemas = box.policy, box.schemas
-    for fault in faults(policy, slots - {STEP}, schemas):
-        span = source.span(source.offset(*fault.at), 1) if fault.at is not None else None
-        yield Finding(fault.code, fault.message, fault.hint, span)
+    yield from (refusal(fault, source) for fault in faults(policy, slots - {STEP}, schemas))
 
 
 class _Uses:

@@ -3,6 +3,5 @@
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.policy import Policy
 from constrained.knowledge.tool_policy.reader import read_policy
-from constrained.knowledge.tool_policy.toolbox import Toolbox
 
-__all__ = ["Memory", "Policy", "Toolbox", "read_policy"]
+__all__ = ["Memory", "Policy", "read_policy"]

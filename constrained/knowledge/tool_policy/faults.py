@@ -1,39 +1,32 @@
-"""Errors in a policy: names of tools, arguments, members or values that don't exist, and facts without use."""
+"""Find mistakes in a policy: names of tools, arguments or members that don't exist, and facts without use."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from itertools import chain
 
-from constrained.errors import KnowledgeError
+from constrained.errors import GrammarError, KnowledgeError, nearest
 from constrained.knowledge.tool_policy.expression import Expression
 from constrained.knowledge.tool_policy.narrowing import path_of
-from constrained.knowledge.tool_policy.policy import Makes, Policy, near, slot_of
+from constrained.knowledge.tool_policy.policy import Makes, Policy, slot_of
 from constrained.knowledge.world.syntax import ParseTree
 
 UNKNOWN_TOOL, UNKNOWN_NAME, NEVER_TRUE, WITHOUT_USE = "unknown-tool", "unknown-name", "never-true", "fact-without-use"
+"""The codes of faults, as lint findings have them."""
 
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault: its code as a lint finding, what is wrong, what to do, and (line, column) where that is known."""
-
-    code: str
-    message: str
-    hint: str
-    at: tuple[int, int] | None
+_Fault = tuple[str, str, str, tuple[int, int] | None]
+"""Its code, what is wrong, what to do, and (line, column) where that is known."""
 
 
 def check_policy(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict]) -> None:
     """Raise KnowledgeError for the first fault that makes a policy unusable with these tools."""
     for fault in faults(policy, slots, schemas):
         if fault.code != WITHOUT_USE:
-            place = ":".join(map(str, (policy.source.name, *(fault.at or ()))))
-            raise KnowledgeError(f"{place}: {fault.message}", fault.hint)
+            raise KnowledgeError(fault.message, fault.hint)
 
 
-def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None = None) -> Iterator[Fault]:
-    """Every fault of a policy.
+def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None = None) -> Iterator[GrammarError]:
+    """Every fault of a policy, as an error with its code.
 
     Parameters
     ----------
@@ -43,21 +36,27 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
     schemas : mapping of str to dict, optional
         Tool -> the JSON Schema of its arguments. Without it, only what the file alone shows is reported.
     """
+    for code, message, hint, at in chain(_tools(policy, slots, schemas), _names(policy, schemas), _facts(policy)):
+        error = policy.source.error(message, hint, *(at or ()))
+        error.code = code
+        yield error
+
+
+def _tools(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
+    """Tools without a rule, and rules without a tool."""
     named = {*policy.needs, *policy.makes, *policy.order, *filter(None, [policy.message])}
     for tool in sorted(named.union(*(telling.tools for telling in policy.tells))):
         if slot_of(tool) not in slots if schemas is None else tool not in schemas:
-            hint = near(tool, [slot.lower() for slot in slots] if schemas is None else schemas)
+            hint = nearest(tool, [slot.lower() for slot in slots] if schemas is None else schemas)
             message = f"the policy names {tool!r}, which is not a tool with a rule"
-            yield Fault(UNKNOWN_TOOL, message, hint, policy.places.get(tool))
+            yield UNKNOWN_TOOL, message, hint, policy.places.get(tool)
     if schemas is not None:
         for slot in sorted(set(slots) - set(map(slot_of, schemas))):
             message = f"the slot {slot} belongs to no tool"
-            yield Fault(UNKNOWN_TOOL, message, "a tool's slot is its name in capitals", None)
-    yield from _names(policy, schemas)
-    yield from _facts(policy)
+            yield UNKNOWN_TOOL, message, "a tool's slot is its name in capitals", None
 
 
-def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault]:
+def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
     """Names that nothing defines, and members that no argument has."""
     defined = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
     defined |= {root(change.target) for made in policy.makes.values() for change in made}
@@ -75,12 +74,12 @@ def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault
                 yield from _unknown(f"`makes` of {tool}", expression, expression.names, names)
 
 
-def _unknown(where: str, expression: Expression, names: Collection[str], there: Collection[str]) -> Iterator[Fault]:
+def _unknown(where: str, expression: Expression, names: Collection[str], there: Collection[str]) -> Iterator[_Fault]:
     for name in sorted(set(names) - set(there)):
-        yield Fault(UNKNOWN_NAME, f"{where} looks at {name!r}, which nothing tells", near(name, there), expression.at)
+        yield UNKNOWN_NAME, f"{where} looks at {name!r}, which nothing tells", nearest(name, there), expression.at
 
 
-def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[Fault]:
+def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[_Fault]:
     for part in condition.tree.parts():
         whole = path_of(part) if part.data == "member" else None
         if whole is None or whole[0] not in arguments:
@@ -93,10 +92,10 @@ def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[F
         members = schema.get("properties")
         if members and name not in members:
             message = f"`needs {condition.text}`: {'.'.join(path)} has no member {name!r}"
-            yield Fault(UNKNOWN_NAME, message, near(name, members), condition.at)
+            yield UNKNOWN_NAME, message, nearest(name, members), condition.at
 
 
-def _facts(policy: Policy) -> Iterator[Fault]:
+def _facts(policy: Policy) -> Iterator[_Fault]:
     """Facts that are needed but never made true, and facts that nothing asks for."""
     changes = [change for made in policy.makes.values() for change in made]
     true = {root(change.target) for change in changes if change.true is not False}
@@ -108,13 +107,13 @@ def _facts(policy: Policy) -> Iterator[Fault]:
                 name in policy.facts and name not in true
             ):
                 message = f"`needs {condition.text}` can never hold: nothing makes {name} true"
-                yield Fault(NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at)
+                yield NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at
     asked = [*conditions, *(function.body for function in policy.functions.values())]
     asked += [change.condition for change in changes if change.condition is not None]
     asked += [telling.condition for telling in policy.tells if telling.condition is not None]
     for name in sorted(set(policy.facts).difference(*(expression.names for expression in asked))):
         message = f"{name} is declared, but nothing asks for it"
-        yield Fault(WITHOUT_USE, message, "leave it out, or name it in a `needs`", policy.places.get(name))
+        yield WITHOUT_USE, message, "leave it out, or name it in a `needs`", policy.places.get(name)
 
 
 def _parts(change: Makes) -> Iterator[Expression]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -185,12 +184,6 @@ class Policy:
             return [*self.place_of(inner, names, scope), *keys]
         found = [Expression(key).value(names, scope) for key in keys]
         return [*self.place_of(inner, names, scope), found[0] if len(found) == 1 else json_key(tuple(found))]
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: the known name most like it, or the first of them."""
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known)[:12])}"
 
 
 def slot_of(tool: str) -> str:

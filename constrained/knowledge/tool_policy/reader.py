@@ -26,7 +26,7 @@ from typing import Any
 import regex
 from lark import Token
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, nearest
 from constrained.grammar.lark_outline import RULE, read_outline
 from constrained.grammar.source import Source, read_source
 from constrained.knowledge.tool_policy.expression import (
@@ -38,7 +38,7 @@ from constrained.knowledge.tool_policy.expression import (
     Unknown,
     read_regex,
 )
-from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells, near
+from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells
 from constrained.knowledge.world.conditions import plain, read_patterns
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world, rules_below
 
@@ -189,7 +189,7 @@ class _Reader:
         negative, atom, condition = effect.children
         name, given = str(atom.children[0]), self.terms(atom)
         if name not in self.policy.facts:
-            raise self.error(atom, f"no fact `{name}`", near(name, self.policy.facts))
+            raise self.error(atom, f"no fact `{name}`", nearest(name, self.policy.facts))
         only_if = None if condition is None else self.expression(condition)
         return Makes(_name(name), Expression(given), negative is None, only_if)
 
@@ -262,7 +262,7 @@ class _Reader:
             return ParseTree("constant", [_CONSTANTS[name]]) if name in _CONSTANTS else _name(name)
         if name not in self.params and name not in FUNCTIONS:
             known = (*self.policy.facts, *self.params, *FUNCTIONS)
-            raise self.error(tree, f"no fact or function `{name}`", near(name, known))
+            raise self.error(tree, f"no fact or function `{name}`", nearest(name, known))
         least, most = (self.params[name],) * 2 if name in self.params else ARGUMENTS.get(name, (1, 1))
         if not least <= len(parts) <= most:
             takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lark import Token
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, nearest
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import ParseTree
@@ -105,10 +104,8 @@ class Conditions:
         return self.span(next(tree.tokens()))
 
     def unknown(self, token: Token, what: str, known: Iterable[str]) -> GrammarError:
-        known = sorted(set(known))
-        near = difflib.get_close_matches(plain(token).lower(), known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there {'is' if known else 'are none'} {', '.join(known[:12])}"
-        return self.span(token).error(f"no {what} `{plain(token)}`", hint.strip())
+        hint = nearest(plain(token).lower(), sorted(set(known)))
+        return self.span(token).error(f"no {what} `{plain(token)}`", hint)
 
     def kind(self, token: Token, scope: Scope | None = None) -> str:
         name = plain(token).lower()
