@@ -110,11 +110,15 @@ class DomainReader:
 
     # declarations
 
+    def headed(self, part: Part, message: str) -> tuple[str, Formula]:
+        """The first word of an expression, in lower case, and the expression. Raises PddlError with `message`."""
+        if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
+            raise self.error(part, message)
+        return part[0].lower(), part
+
     def section_of(self, part: Part, known: Sequence[str]) -> str:
         """The name of a section, in lower case. Raises PddlError: it isn't among those known."""
-        if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
-            raise self.error(part, "a section such as (:predicates ...) belongs here")
-        name = part[0].lower()
+        name, part = self.headed(part, "a section such as (:predicates ...) belongs here")
         if name in _REFUSED:
             hint = "state the same as plain actions, or leave it out"
             raise self.error(part, f"{_REFUSED[name]} are not supported", hint)
@@ -179,9 +183,8 @@ class DomainReader:
 
     def predicates(self, part: Formula) -> None:
         for predicate in part[1:]:
-            if not isinstance(predicate, tuple) or not predicate or not isinstance(predicate[0], str):
-                raise self.error(predicate, "a predicate such as (at ?x) belongs here")
-            self.domain.predicates[self.name(predicate[0])] = tuple(self.typed(predicate[1:], either=True))
+            _, (name, *arguments) = self.headed(predicate, "a predicate such as (at ?x) belongs here")
+            self.domain.predicates[self.name(str(name))] = tuple(self.typed(tuple(arguments), either=True))
 
     def variables(self, listed: Formula) -> tuple[model.Parameter, ...]:
         """A typed list of variables, checked."""
@@ -225,9 +228,7 @@ class DomainReader:
         """A condition; `scope` are the variables declared around it. The empty condition () always holds."""
         if part == ():
             return model.ALWAYS
-        if not isinstance(part, tuple) or not isinstance(part[0], str):
-            raise self.error(part, "a condition such as (at ?x) belongs here")
-        operator = part[0].lower()
+        operator, part = self.headed(part, "a condition such as (at ?x) belongs here")
         if operator in _NUMERIC_CONDITIONS:
             hint = "state it as a predicate, or leave it out and let the environment check it"
             raise self.error(part, "numeric conditions are not supported", hint)
@@ -251,9 +252,7 @@ class DomainReader:
         return self.literal(part, scope)
 
     def literal(self, part: Formula, scope: Sequence[str]) -> model.Literal:
-        if not part or not isinstance(part[0], str):
-            raise self.error(part, "a predicate such as (at ?x) belongs here")
-        head, predicate = part[0], part[0].lower()
+        predicate, (head, *_) = self.headed(part, "a predicate such as (at ?x) belongs here")
         terms = [term for term in part[1:] if isinstance(term, str)]
         if len(terms) < len(part) - 1:
             what = "numeric conditions" if predicate == "=" else "expressions as arguments"
@@ -280,9 +279,8 @@ class DomainReader:
         """The effects in `part`; `scope` are the variables declared around it."""
         if part == ():
             return
-        if not isinstance(part, tuple) or not isinstance(part[0], str):
-            raise self.error(part, "an effect such as (at ?x) belongs here")
-        operator, *inner = part[0].lower(), *part[1:]
+        operator, part = self.headed(part, "an effect such as (at ?x) belongs here")
+        inner = part[1:]
         if operator in _NUMERIC_EFFECTS:
             self.cost(part)
             return

@@ -89,9 +89,7 @@ class _ProblemReader(DomainReader):
         false = []
         true = set()
         for fact in part[1:]:
-            if not isinstance(fact, tuple) or not fact or not isinstance(fact[0], str):
-                raise self.error(fact, "a fact (predicate argument ...) belongs in (:init ...)")
-            head = fact[0].lower()
+            head, fact = self.headed(fact, "a fact (predicate argument ...) belongs in (:init ...)")
             if head == "=" and any(isinstance(term, tuple) for term in fact[1:]):
                 continue  # (= (distance a b) 3): what something costs
             if head == "at" and len(fact) == 3 and isinstance(fact[2], tuple):

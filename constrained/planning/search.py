@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from heapq import heappop, heappush
 from operator import or_
@@ -109,7 +108,10 @@ class _WidthSearch:
         while queue and len(nodes) < limit:
             *_, place = heappop(queue)
             here = nodes[place]
-            for action, after in _successors(packed, nodes, place):
+            before = nodes[here.parent]  # a similar state, whose applicable actions are known
+            similar = (before.state, before.ready) if place else ()
+            here.ready.extend(packed.ready(here.state, *similar))
+            for action, after in packed.successors(here.state, here.ready):
                 if after in seen:
                     continue
                 seen.add(after)
@@ -182,14 +184,6 @@ class _WidthSearch:
                     fresh ^= second
                     pairs[second] = pairs.get(second, 0) | fact
         return width
-
-
-def _successors(packed: PackedTask, nodes: list[_Node], place: int) -> Iterator[tuple[int, int]]:
-    """The actions that are applicable at a node, and the states after them."""
-    here, before = nodes[place], nodes[nodes[place].parent]
-    similar = (before.state, before.ready) if place else ()
-    here.ready.extend(packed.ready(here.state, *similar))
-    return packed.successors(here.state, here.ready)
 
 
 def _way(packed: PackedTask, nodes: list[_Node], place: int) -> list[GroundAction]:

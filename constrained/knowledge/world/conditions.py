@@ -171,8 +171,17 @@ class Conditions:
         pairs = (variable.children for variable in tree.children)
         return tuple(Parameter(f"?{name.lower()}", self.kind(kind, scope)) for name, kind in pairs)
 
-    def atom(self, tree: ParseTree, scope: Scope, any_thing: bool = True) -> Condition:
-        """A fact as a condition; with `any_thing`, `*` in it stands for some object."""
+    def fact(self, tree: ParseTree, scope: Scope) -> Literal:
+        """A fact without `*`."""
+        for token in tree.tokens():
+            if token == "*":
+                raise self.span(token).error("only conditions may have `*`")
+        literal = self.atom(tree, scope)
+        assert isinstance(literal, Literal)
+        return literal
+
+    def atom(self, tree: ParseTree, scope: Scope) -> Condition:
+        """A fact as a condition; `*` in it stands for some object."""
         token, *written = tree.children
         terms = [self.word(term) for term in written if term is not None]
         name = token.lower()
@@ -195,11 +204,9 @@ class Conditions:
             )
         values, anything = [], []
         for number, (term, kind) in enumerate(zip(terms, kinds)):
-            if str(term) == "*" and any_thing:
+            if term == "*":
                 anything.append(Parameter(f"?any{number + 1}", kind))
                 values.append(anything[-1].name)
-            elif str(term) == "*":
-                raise self.span(term).error("only conditions may have `*`")
             else:
                 values.append(self.term(term, kind, scope))
         literal = Literal(name, tuple(values))
@@ -255,8 +262,7 @@ class Conditions:
                 yield from self.effects(inner, (*variables, *declared), wider)
                 continue
             negative, atom, when = effect.children
-            literal = self.atom(atom, scope, any_thing=False)
-            assert isinstance(literal, Literal)
+            literal = self.fact(atom, scope)
             if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:
                 raise self.span_of(atom).error("an object's type never changes", "declare a fact for what changes")
             where = ALWAYS if when is None else self.condition(when, scope)

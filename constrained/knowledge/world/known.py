@@ -21,7 +21,6 @@ from constrained.planning.model import (
     ALWAYS,
     ROOT,
     Condition,
-    Junction,
     Literal,
     Parameter,
     Problem,
@@ -29,6 +28,7 @@ from constrained.planning.model import (
     conjunction,
     free_variables,
     literals_in,
+    parts_in,
 )
 from constrained.planning.task import GroundAction, Task
 
@@ -233,9 +233,8 @@ class Known(FactStore):
         if self.asked is None or self.goal is None:
             return {}
         wanted: dict[str, int] = {}
-        for variables in _variables(self.goal):
-            for variable in variables:
-                wanted[variable.type] = wanted.get(variable.type, 0) + 1
+        for variable in _variables(self.goal):
+            wanted[variable.type] = wanted.get(variable.type, 0) + 1
         unseen = {
             self.world.domain.predicates[maybe.literal.predicate][i].type
             for maybe in self.world.maybe
@@ -294,7 +293,7 @@ class Known(FactStore):
         """The facts that the goal asks for, with types in place of variables."""
         if self.goal is None:
             return []
-        types = {v.name: v.type for variables in _variables(self.goal) for v in variables}
+        types = {v.name: v.type for v in _variables(self.goal)}
         return [
             (literal.predicate, *(types.get(term, term) for term in literal.terms))
             for literal in literals_in(self.goal)
@@ -315,11 +314,8 @@ class Known(FactStore):
                     yield fact
 
 
-def _variables(condition: Condition) -> Iterator[tuple[Parameter, ...]]:
-    match condition:
-        case Junction(_, parts):
-            for part in parts:
-                yield from _variables(part)
-        case Quantified("some", variables, part):
-            yield variables
-            yield from _variables(part)
+def _variables(condition: Condition) -> Iterator[Parameter]:
+    """The variables of `some` in a condition."""
+    for part in parts_in(condition):
+        if isinstance(part, Quantified) and part.quantifier == "some":
+            yield from part.variables

@@ -34,7 +34,6 @@ from constrained.planning.model import (
     ROOT,
     Action,
     Condition,
-    Literal,
     Parameter,
     Problem,
     Quantified,
@@ -275,8 +274,7 @@ class _Reader(Conditions):
         facts = []
         for fact in told:
             mark, atom = fact.children
-            literal = self.atom(atom, scope, any_thing=False)
-            assert isinstance(literal, Literal)
+            literal = self.fact(atom, scope)
             if literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
                 scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
             facts.append(Told(literal if mark != "not" else literal.negated, mark == "all", self.span_of(atom)))
@@ -299,8 +297,7 @@ class _Reader(Conditions):
         *atoms, condition = statement.children
         for atom in atoms:
             scope = Scope(free=True)
-            literal = self.atom(atom, scope, any_thing=False)
-            assert isinstance(literal, Literal)
+            literal = self.fact(atom, scope)
             where = ALWAYS if condition is None else self.conditions(condition, scope)
             span = self.span_of(atom)
             types = {f"?{name}": self.type_of(name, scope, span) for name in scope.uses}
@@ -311,8 +308,7 @@ class _Reader(Conditions):
         conditions: list[Condition] = []
         for statement in init:
             for atom in (fact for listed in statement.children for fact in self.each(listed)):
-                literal = self.atom(atom, Scope(what="of the problem"), any_thing=False)
-                assert isinstance(literal, Literal)
+                literal = self.fact(atom, Scope(what="of the problem"))
                 if literal.predicate not in self.domain.predicates:
                     raise self.span_of(atom).error(f"{literal.predicate} is a type", "say it in an `object` line")
                 facts.update({(literal.predicate, *literal.terms): None})
@@ -400,9 +396,10 @@ class _Reader(Conditions):
                 if self.derived.setdefault(name, kinds) != kinds:
                     raise self.span(head[0]).error(f"`{name}` has {len(self.derived[name])} arguments elsewhere")
         for statement in statements:
+            scope = self.known_scope()
             match statement.data, statement.children:
                 case "means", [once, atom, *conditions]:
-                    literal = self.fact(atom)
+                    literal = self.fact(atom, scope)
                     where = tuple(self.where(condition, *literal.terms, at=atom) for condition in conditions)
                     wording.means.setdefault(literal.predicate, []).append(Means(literal, once is not None, where))
                 case "shows", [label, most, condition, *pieces, otherwise]:
@@ -415,7 +412,7 @@ class _Reader(Conditions):
                     wording.shows.append(Shows(plain(label), number, entries, written, last))
                 case "again", [*atoms, condition]:
                     for atom in atoms:
-                        literal = self.fact(atom)
+                        literal = self.fact(atom, scope)
                         if literal.predicate not in self.domain.predicates.keys() - self.kinds:
                             raise self.span_of(atom).error(f"{literal.predicate} is not a declared fact")
                         wording.again.append(Again(literal, self.where(condition or atom, *literal.terms, at=atom)))
@@ -423,12 +420,8 @@ class _Reader(Conditions):
                     wording.explores += (self.piece(piece, set()) for piece in pieces)
         return wording
 
-    def fact(self, atom: ParseTree) -> Literal:
-        literal = self.atom(atom, self.scope(), any_thing=False)
-        assert isinstance(literal, Literal)
-        return literal
-
-    def scope(self) -> Scope:
+    def known_scope(self) -> Scope:
+        """The scope of a condition on what is known."""
         return Scope(free=True, captured=self.captured, worded=True)
 
     def where(self, tree: ParseTree | None, *bound: str, at: ParseTree | None = None) -> Where:
@@ -436,7 +429,7 @@ class _Reader(Conditions):
         if tree is None:
             return Where(ALWAYS)
         read = self.conditions if tree.data == "conditions" else self.condition
-        condition = read(tree, self.scope())
+        condition = read(tree, self.known_scope())
         self.check_bound(bound, bound_by(condition), at or tree)
         return Where(condition, frozenset(literal.predicate for literal in literals_in(condition)) & self.captured)
 
