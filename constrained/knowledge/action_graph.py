@@ -40,6 +40,7 @@ class ActionGraph:
         self.rules: dict[str, tuple[str, ...]] = {}
         self.may_end: set[str] = set()
         self._add(START, self._follow.first(Call(start), start))
+        # Breadth first, so that `rules` lists actions in the order in which paths reach them.
         work = list(self.rules[START])
         for name in work:
             if name not in self.rules:
@@ -87,6 +88,8 @@ class ActionGraph:
         out: dict[tuple[str, str], list[str]] = {}
         work = [self.start]
         for point in work:
+            # A choice point calls only actions, and each action goes on with a choice point: named by the rule, or
+            # given as an argument of the call.
             for call in _calls(self._rules[point].body):
                 rule = self._rules[call.rule]
                 if not writes_text(rule.body):

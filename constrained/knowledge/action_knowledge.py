@@ -178,6 +178,7 @@ class ActionKnowledge:
             The file can't be read, or is not JSON.
         """
         listed, options = read_tools(tools, limits), Options(limits, any_order, closed, lenient)
+        # With a policy, the order is that of its file's rules, and calls stand in slots that are bound at each step.
         if policy is not None:
             read = policy if isinstance(policy, Policy) else read_policy(policy)
             knowledge = cls.from_grammar(Grammar.from_lark(read.source), read.source)
@@ -187,6 +188,7 @@ class ActionKnowledge:
             comments = {**knowledge.comments, **knowledge.actions}
             knowledge.comments = joined_comments(comments, tool_comments(listed, call_format))
             return knowledge
+        # Without one, the calls are part of the grammar.
         grammar = tool_rules(listed, call_format, follow, end, whitespace, options)
         grammar.left_out = tuple(options.left_out)
         state = PathState(grammar, ActionGraph(grammar.rules, START))
@@ -386,6 +388,7 @@ class ActionKnowledge:
         report, knowledge = Report(), self
         if views is not None and not isinstance(views, Iterable):
             raise KnowledgeError(f"views are {views!r:.80}", "give the values of the slots before each action")
+        # Views are taken one by one: an endless iterator of them is fine, a short one is an error.
         remaining = iter(views) if views is not None else None
         for action in actions:
             if remaining is not None:

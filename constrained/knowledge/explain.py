@@ -119,6 +119,7 @@ def explain_file(
         The file can't be read, or the values can't be bound.
     """
     source = read_source(text_or_path)
+    # Built from the same rules as the grammar, so that its nodes are found in the map by identity.
     source_map = SourceMap(read_lark(source))
     grammar = Grammar.from_rules(source_map.read, start)
     if STEP in grammar.slots:
@@ -129,6 +130,7 @@ def explain_file(
             knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
         unbound = knowledge.grammar.unbound()
         return explain_path(knowledge.bind(**knowledge.grammar.stand_ins()), path, text), unbound
+    # A grammar without `_STEP` has one text, not a path of actions.
     if text is not None and path:
         raise GrammarError(
             "give either a text or --text, not both", hint="this grammar has no actions, so there is no path"
@@ -167,11 +169,13 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
     done, state, rest = _walk(knowledge.state, text if last is None or not text else text + ARROW)
     if last is None or rest:
         last = rest
+    # The rules admit the actions before; the facts may not.
     for number, step in enumerate(done if knowledge.facts is not None else ()):
         judged = knowledge.judge(step.text)
         if not judged:
             return Explanation(done[:number], step.text, b"", judged.verdict, judged.reason)
         knowledge = knowledge.after(step.text)
+    # What may come next by the rules, and how much of the last text fits.
     data = action_bytes(last)
     try:
         grammar = state.next_action()
@@ -180,6 +184,7 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
     else:
         out = explain_text(grammar, source_map, last)
         out.path = done
+    # Then one of three cases: a whole action, no text yet, or a text that doesn't fit.
     before = source_map.after_step(state.last) if state.path else source_map.rule_span(state.graph.start)
     judgement = state.judge(last) if data and out.ok else None
     if judgement and judgement.action is not None:  # a whole action
@@ -194,6 +199,7 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
         _explain_mismatch(out, state, data)
         if out.verdict == "misordered" or not out.read:
             out.said_by = before
+    # The facts can only narrow what the rules admit.
     if out.ok and knowledge.facts is not None:
         _explain_by_facts(out, knowledge, source_map, whole=bool(judgement and judgement.action is not None))
     return out
@@ -208,6 +214,7 @@ def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: 
     except KnowledgeError:
         possible = None
     data, trace = action_bytes(out.text), None if possible is None else Trace(possible.automaton)
+    # No possible action begins so: say what the actions that do would need.
     if trace is None or trace.read(data) < len(data):
         judged = knowledge.judge(out.text)
         out.verdict = judged.verdict if whole else out.verdict
@@ -216,6 +223,7 @@ def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: 
         out.impossible = {} if whole else dict(islice(facts.impossible(out.text).items(), _IMPOSSIBLE))
         out.may_end = not data and knowledge.may_end
         return
+    # What may come next is listed by the rules, as only their nodes have places; what is impossible is left out.
     if not whole and out.grammar is not None:
         by_rules = Trace(out.grammar.automaton)
         by_rules.read(data)
@@ -324,6 +332,7 @@ def _expected(trace: Trace, source_map: SourceMap) -> list[Expected]:
 def _expected_at(position: positions.Position, frame: positions.Frame | None, source_map: SourceMap) -> Expected:
     if frame is None:
         return Expected("the end of the text", "end", None)
+    # The frame's node says what is being read: a slot's value, a parameter's, or text of a rule.
     node = frame.node
     spot = source_map.span(node, position.at if isinstance(position, positions.InLiteral) else 0)
     if isinstance(position, positions.StepEnd):

@@ -81,6 +81,7 @@ class _Writer:
             self.rules[action.name] = _unused(_snake(domain.spell(action.name)), {"start", *self.rules.values()})
 
     def write(self, origin: str) -> str:
+        # The parts of the file in order: heading, slots, types with facts and objects, start rule, actions.
         used = dict.fromkeys(p.type for action in self.domain.actions for p in action.parameters)
         slots = {self.slots[kind]: kind for kind in used}
         width = max(map(len, [*slots, "_STEP"]))
@@ -141,6 +142,7 @@ class _Writer:
                 case Literal():
                     kinds = found.get(condition.predicate, [])
                     for number, (kind, term) in enumerate(zip(kinds, condition.terms)):
+                        # The narrowest type that holds both what is declared and what is used here.
                         narrow = types.get(term) or domain.constants.get(term, ROOT)
                         kinds[number] = next(wide for wide in domain.wider(kind) if domain.is_subtype(narrow, wide))
                 case Junction():
@@ -149,6 +151,7 @@ class _Writer:
                 case Quantified():
                     note(condition.part, {**types, **_types(condition.variables)})
 
+        # Every condition and effect, each with the types of the variables around it.
         for action in domain.actions:
             types = _types(action.parameters)
             note(action.precondition, types)

@@ -108,6 +108,7 @@ def _row(points: Mapping[tuple[str, str], list[str]], comments: Mapping[str, str
     """Choice points in a row with actions on the arrows; None if there are too many, or labels would overlap."""
     if len(points) > _MAX_ARROWS:
         return None
+    # Room for the labels decides the distances: above the row for arrows to the right, below for those back.
     names = list(dict.fromkeys(name for pair in points for name in pair))
     number = {name: i for i, name in enumerate(names)}
     half = {name: max(26, len(name) * CHAR / 2 + 14) for name in names}
@@ -122,6 +123,7 @@ def _row(points: Mapping[tuple[str, str], list[str]], comments: Mapping[str, str
     curves: list[Curve] = []
     for (source, target), actions in points.items():
         x1, x2 = x_of[source], x_of[target]
+        # An arrow is a loop below the box, an arc above the row, or an arc back below it.
         if source == target:
             path = f"M{x1 - 12},{y + 18} C{x1 - 34},{y + 62} {x1 + 34},{y + 62} {x1 + 12},{y + 18}"
             x, first = float(x1), y + 66
@@ -160,6 +162,7 @@ def _circle(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing | None:
     arrows = graph.groups()
     if len(arrows) > _MAX_BOXES or sum(map(len, arrows.values())) > _MAX_ARROWS:
         return None
+    # Half the sides of each box; the circle grows until the arrows between neighbours have room.
     half = {group: (max(map(len, group)) * CHAR / 2 + 14, len(group) * _LINE / 2 + 8) for group in arrows}
     radius = 110.0
     while _crowded(at := _around(list(arrows), radius), half):
@@ -168,6 +171,8 @@ def _circle(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing | None:
     left = min(at[g][0] - half[g][0] for g in arrows) - margin
     top = min(at[g][1] - half[g][1] for g in arrows) - margin
     at = {group: (x - left, y - top) for group, (x, y) in at.items()}
+    # Arrows first, so that boxes cover their ends. An arrow under a box would be misread: then there is no such
+    # picture.
     parts = []
     for group, after in arrows.items():
         for successor in after:
@@ -187,6 +192,7 @@ def _circle(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing | None:
             parts.append(_box(x, y, wide - 4, tall - 4, kind))
         first = y - _LINE * (len(group) - 1) / 2 + 4.5
         parts += [_text(a, x, first + _LINE * i, comments, _data(action=[a])) for i, a in enumerate(group)]
+    # The picture is as large as the boxes, with room for loops.
     width = max(at[g][0] + half[g][0] for g in arrows) + margin
     height = max(at[g][1] + half[g][1] for g in arrows) + margin
     return width, height, parts
@@ -212,6 +218,7 @@ def _matrix(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing:
     left = 20 + round(max(map(len, rows)) * CHAR)
     top = 20 + round(max(map(len, columns)) * CHAR)
     width, height = left + _CELL * len(columns) + 16, top + _CELL * len(rows) + 16
+    # Names of rows with a band behind every second, names of columns with a line every five, then the dots.
     parts = []
     for i, name in enumerate(rows):
         y = top + _CELL * i

@@ -28,6 +28,7 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
     """
     name = getattr(given, "__name__", "")
     text = inspect.getdoc(given) or ""
+    # A pydantic model describes itself.
     if hasattr(given, "model_json_schema"):
         schema = given.model_json_schema()
         words = schema.pop("description", "")
@@ -37,6 +38,7 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
         hints = typing.get_type_hints(given, include_extras=True)
     except (TypeError, ValueError, NameError) as error:
         raise KnowledgeError(f"tool {name!r}: its types can't be read: {error}", "annotate its arguments") from None
+    # A function is described by its signature, its type hints, and its docstring.
     summary, described = _docstring(text)
     schema = {"type": "object", "properties": {}, "required": [], "$defs": {}}
     for parameter in signature.parameters.values():
@@ -55,6 +57,7 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
 def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a type; definitions that it refers to are added to `defs`."""
     origin, given = typing.get_origin(kind), typing.get_args(kind)
+    # The order matters: `Annotated` hides the type in it, and enums and models are classes like `list`.
     if origin is typing.Annotated:
         notes = (note if isinstance(note, str) else getattr(note, "description", None) for note in given[1:])
         schema = _schema(given[0], where, defs)

@@ -82,6 +82,7 @@ class _StepLimit:
 
     def prune(self, node: Node, values: _Values, left: int, inside: bool) -> Node:
         """`node` without the alternatives that take more than `left` actions; the same object if there are none."""
+        # Too expensive as a whole; otherwise some way through the node is cheap enough, and only alternatives go.
         if self.cost(node, values.costs, inside) > left:
             return NEVER
         match node:
@@ -91,10 +92,12 @@ class _StepLimit:
                 items = [self.prune(item, values, left, inside) for item in node.items]
                 return node if _same(items, node.items) else alt([item for item in items if item is not NEVER])
             case Repeat():
+                # The other repetitions take at least this much.
                 others = max(node.low - 1, 0) * self.cost(node.item, values.costs, inside)
                 item = self.prune(node.item, values, left - others, inside)
                 return node if item is node.item else repeat(item, node.low, node.high)
             case Scoped():
+                # A scope around a bare parameter is the parameter's value.
                 value = node.values.get(node.node.name) if isinstance(node.node, Var) else None
                 if isinstance(value, Scoped):
                     return self.prune(value, _NO_VALUES, left, inside)
@@ -125,6 +128,8 @@ class _StepLimit:
     def _prune_call(self, node: Call, values: _Values, left: int) -> Node:
         rule = self.rules[node.rule]
         costs = self._argument_costs(node, values.costs)
+        # Which arguments are pieces of grammar that can be pruned themselves: those passed on, and those with calls but
+        # without parameters.
         pieces: dict[str, Node] = {}
         for param, arg in zip(rule.params, node.args):
             if isinstance(arg, Var):
@@ -132,6 +137,7 @@ class _StepLimit:
                     pieces[param] = values.pieces[arg.name]
             elif find(arg, Call) and not find(arg, Var):
                 pieces[param] = arg
+        # One pruned copy of the rule for each limit, costs and pieces; a copy that is being made may call itself.
         numbers = [self._pieces.setdefault(piece, len(self._pieces)) for piece in pieces.values()]
         name = f"{node.rule} within {left} {costs} {numbers}"
         if name in self._being_pruned:

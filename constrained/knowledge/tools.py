@@ -124,6 +124,7 @@ def tool_rules(
         may_end = [nodes.EMPTY] if tool.name in ends else []
         rules[tool.name] = Rule(tool.name, nodes.seq([call, Slot(STEP), nodes.alt([then[after], *may_end])]))
     rules[START] = Rule(START, nodes.alt([Call(name) for name in successors.get(START, names)]))
+    # A schema that no value fits, or an order without an end, leaves a tool without calls.
     productive = productive_rules(rules)
     for name in names:
         if name not in productive:
@@ -185,6 +186,7 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
     """The toolbox of the tools that a policy's rules name."""
     if policy.message and all(tool.name != policy.message for tool in tools):
         tools.append(_tool({**RESPOND, "name": policy.message}, len(tools)))
+    # A policy names tools by their slots.
     named: dict[str, Tool] = {}
     for tool in tools:
         other = named.setdefault(slot_of(tool.name), tool)
@@ -194,6 +196,7 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
     used = [tool for slot, tool in named.items() if re.search(rf"\b{slot}\b", policy.source.text)]
     policy = policy.renamed({slot: tool.name for slot, tool in named.items()})
     template = _template(call_format)
+    # `x-slot` in a schema is a condition like those of the policy, and comes before them.
     schemas = {}
     for tool in used:
         needs: list[Expression] = []
@@ -234,6 +237,7 @@ def _without_slots(
     """
     if not isinstance(schema, dict):
         return schema
+    # A reference is followed once on each way down, since conditions need the place where a value stands.
     ref = schema.get("$ref")
     if isinstance(ref, str) and ref not in seen and isinstance(found := referred(tool.parameters, ref), dict):
         schema, seen = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}, seen | {ref}
@@ -248,6 +252,7 @@ def _without_slots(
         needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text, if_given=True))
     if at is not None and len(path_of(at) or ()) > MAX_DEPTH:
         raise KnowledgeError(f"tool {tool.name!r}: its schema nests deeper than {MAX_DEPTH}", "state it flatter")
+    # `at` is the expression of the value in a call: x, x.member, x[i].
     properties = plain.get("properties")
     for name, inner in properties.items() if isinstance(properties, dict) else ():
         below = ParseTree("name", [name]) if at is None else ParseTree("member", [at, name])
@@ -350,6 +355,7 @@ def _members(schema: dict, depth: int) -> str:
 def _type(schema: Any, depth: int) -> str:
     if not isinstance(schema, dict) or not depth:
         return "any" if schema is not False else "nothing"
+    # The most telling keyword decides: values, alternatives, a reference, then the type with its bounds.
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(values, list):
         more = [f"{len(values) - _VALUES} more"] if len(values) > _VALUES else []

@@ -70,6 +70,7 @@ class UnorderedActions:
 
     def _value(self, rule: str, param: str) -> tuple[bytes, ...] | nodes.Scoped:
         """All values that a parameter may have now, in the form that `Scoped` takes."""
+        # Where the parameter's value may come from: earlier actions that fixed it, and the arguments of all calls.
         parameters, arguments = self._graph.sources(rule, param)
         texts = {text for parameter in parameters for text in self._fixed.get(parameter, ())}
         pieces: list[Node] = []
@@ -83,6 +84,8 @@ class UnorderedActions:
                     slot = arg if isinstance(arg, nodes.Slot) else arg.slot
                     texts.update(texts_in(self._grammar.bindings.get(slot.name, ())))
                     pieces += self._grammars(slot)
+                # An argument that begins with actions stands for what comes after this action, not for a part of its
+                # text.
                 case _ if self._graph.leads_on(arg, caller):
                     pieces.append(self._grammar.start)
                 case _:

@@ -187,6 +187,7 @@ class Grounding:
                     yield self._rule(action, both, (effect.literal,))
 
     def _rule(self, action: Action, disjunct: Disjunct, effects: tuple[Literal, ...]) -> _Rule:
+        # Joins need literals that are true; negated facts become preconditions of the operators.
         joined = [lit for lit in disjunct.literals if lit.positive or lit.predicate == "="]
         variables = (*action.parameters, *disjunct.variables)
         places = {v.name: place for place, v in enumerate(variables)}
@@ -257,6 +258,7 @@ class Grounding:
 
     def number(self, condition: Condition) -> int:
         """The number of a condition without free variables."""
+        # Equalities between objects are decided now; other literals have the number of their fact.
         if isinstance(condition, Literal):
             if condition.predicate == "=":
                 return TRUE if (condition.terms[0] == condition.terms[1]) == condition.positive else FALSE
@@ -264,14 +266,18 @@ class Grounding:
             return self._positive(fact) if condition.positive else self._opposite(fact)
         number = self.numbers.get(condition)
         if number is None:
+            # A quantified condition over finitely many objects is a conjunction (`every`) or a disjunction (`some`).
             if isinstance(condition, Quantified):
                 conjunction, parts = condition.quantifier == "every", tuple(self._instances(condition))
             else:
                 conjunction, parts = condition.operator == "and", condition.parts
+            # Parts that are decided already leave the condition, or decide it.
             neutral, absorbing = (TRUE, FALSE) if conjunction else (FALSE, TRUE)
             numbers = set(map(self.number, parts)) - {neutral}
             if absorbing in numbers:
                 numbers = {absorbing}
+            # What remains needs a fact of its own only if it has several parts: one axiom for all of them (and), or one
+            # for each (or).
             if len(numbers) < 2:
                 number = self.numbers[condition] = next(iter(numbers), neutral)
             else:
@@ -324,6 +330,7 @@ class Grounding:
         possible = [fact for fact in possible if fact[0] in self._asked]
         new = [fact for fact in possible if fact not in self._numbered]
         parts: list[np.ndarray] = []
+        # States share the tables of predicates that no action has changed, so most numbers are cached by table.
         for predicate, table in state.tables.items():
             if predicate in self._asked:
                 cached = self._tables.get(predicate)
@@ -334,6 +341,8 @@ class Grounding:
                         continue
                     cached = self._tables[predicate] = table, np.array(numbers, dtype=np.intp)
                 parts.append(cached[1])
+        # A state may have facts that were never reached (then operators are added), or other facts of a predicate that
+        # was taken for static (then all is built anew, with the predicate as one that changes).
         changed = {p for p in self._static if state.table(p) != self.task.initial.table(p)}
         changed |= self._static.intersection(fact[0] for fact in new)
         if new or changed:
@@ -348,6 +357,7 @@ class Grounding:
         true = np.zeros(len(self.names), dtype=bool)
         for part in parts:
             true[part] = True
+        # Negations first: a fact that is only possible leaves its negation true.
         true[self._pairs[:, 1]] = ~true[self._pairs[:, 0]]
         if possible:
             true[[self._numbered[fact] for fact in possible]] = True

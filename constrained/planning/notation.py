@@ -69,6 +69,7 @@ def read_expression(source: Source, what: str) -> Formula:
             raise error_at(source, match.start(), message)
     if not open_lists:
         raise PddlError(f"{what} is empty", hint="it reads (define ...)", source=source.name)
+    # The text ends inside a list: the innermost is where something is missing.
     items, start = open_lists[-1]
     name = f"({items[0]} ..." if items and isinstance(items[0], str) else "("
     message = f"{what} ends inside {name} opened on line {source.line_column(start)[0]}"

@@ -50,6 +50,7 @@ class _Order:
         # What an action undoes depends on what is true by then: assume all that any of these actions makes true.
         after = state.changed(added=[fact for _, added in changes.values() for fact in added])
         changes = {action: task.changes(after, action) for action in self.actions}
+        # What each action makes true, undoes, and needs.
         self.makes: dict[GroundAction, frozenset[Term]] = {}
         self.undoes: dict[GroundAction, frozenset[Term]] = {}
         for action, (deleted, added) in changes.items():
@@ -61,11 +62,13 @@ class _Order:
         for action in self.actions:
             for term in self.makes[action]:
                 self.makers.setdefault(term, []).append(action)
+        # Terms of the goal that the plan makes true count, unless they are only steps on the way.
         needed = frozenset(term for action in plan for term in self.needs[action])
         asked = {literal.predicate for literal in literals_in(task.goal)} if task.goal is not None else set()
         self.goals = frozenset(
             term for action in plan for term in self.makes[action] if term[1][0] in asked and term not in needed
         )
+        # What must still be made true, for the plan and, transitively, for each action.
         self.required = sorted(term for term in needed | self.goals if not self._true(term) and term in self.makers)
         self.open = {
             action: frozenset(term for term in needs if not self._true(term)) for action, needs in self.needs.items()

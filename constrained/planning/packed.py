@@ -70,9 +70,12 @@ class PackedTask:
         self.adds = [_bits(added) for added, _ in grounding.changes]
         self.deletes = [_bits(deleted) & ~_bits(added) for added, deleted in grounding.changes]
         self.actions = grounding.actions
+        # Several operators may belong to one action (see `grounding`); its number is that of the first.
         first: dict[GroundAction, int] = {}
         self._action = [first.setdefault(action, number) for number, action in enumerate(self.actions)]
         self._needs = [self._condition(needs) for needs in grounding.needs]
+        # Fact -> the operators that may become applicable when it changes. Each is found again by a second fact that it
+        # needs, the rarest, so that `ready` looks at few operators in vain.
         self._needing, self._denying = ([_Affected() for _ in self._names] for _ in range(2))
         common = Counter(fact for mask, flip in self._needs for fact in places(mask & ~flip))
         for operator, (mask, flip) in enumerate(self._needs):

@@ -149,6 +149,7 @@ class DomainReader:
             if word != "-":
                 waiting.append(word)
                 continue
+            # A type after '-' belongs to all names since the last type.
             kind = next(rest, None)
             if isinstance(kind, tuple) and kind and kind[0] == "either":
                 if not either:
@@ -207,6 +208,7 @@ class DomainReader:
         name = part[1]
         if name.startswith("?"):
             raise self.error(name, f"{name} is a variable's name, not an action's")
+        # After its name, an action has pairs of a keyword and an expression.
         fields: dict[str, Formula] = {}
         for key, value in zip(part[2::2], part[3::2]):
             if not isinstance(key, str) or key.lower() not in (":parameters", ":precondition", ":effect"):
@@ -217,6 +219,7 @@ class DomainReader:
             fields[key.lower()] = value
         if len(part) % 2:
             raise self.error(part[-1], f"nothing follows this in action {name}")
+        # The parameters come first: conditions and effects may use them.
         listed = fields.get(":parameters", ())
         parameters = self.variables(listed)
         scope = [p.name for p in parameters]
@@ -229,6 +232,7 @@ class DomainReader:
         if part == ():
             return model.ALWAYS
         operator, part = self.headed(part, "a condition such as (at ?x) belongs here")
+        # What this reader can't express is refused.
         if operator in _NUMERIC_CONDITIONS:
             hint = "state it as a predicate, or leave it out and let the environment check it"
             raise self.error(part, "numeric conditions are not supported", hint)
@@ -236,6 +240,7 @@ class DomainReader:
             raise self.error(part, "preferences are not supported", "leave them out, as they forbid nothing")
         if operator in ("not", "imply") and len(part) != (2 if operator == "not" else 3):
             raise self.error(part, f"({operator} ...) has {len(part) - 1} conditions")
+        # Negations are pushed down to the literals at once, so that a condition is in negation normal form.
         if operator in ("and", "or", "not", "imply"):
             parts = tuple(self.condition(p, scope) for p in part[1:])
             if operator == "not":
@@ -253,6 +258,7 @@ class DomainReader:
 
     def literal(self, part: Formula, scope: Sequence[str]) -> model.Literal:
         predicate, (head, *_) = self.headed(part, "a predicate such as (at ?x) belongs here")
+        # Checked in this order, so that the message names the first cause: form, predicate, arity, variables, types.
         terms = [term for term in part[1:] if isinstance(term, str)]
         if len(terms) < len(part) - 1:
             what = "numeric conditions" if predicate == "=" else "expressions as arguments"
@@ -284,6 +290,7 @@ class DomainReader:
         if operator in _NUMERIC_EFFECTS:
             self.cost(part)
             return
+        # Nested `forall` and `when` end up in the variables and the condition of each literal's effect.
         if operator == "and":
             for each in inner:
                 yield from self.effects(each, scope)

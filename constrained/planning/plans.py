@@ -69,6 +69,7 @@ def judge_plan(task: Task, lines: Iterable[str]) -> PlanVerdict:
         action = read_action(written)
         if action is None:
             return PlanVerdict(UNKNOWN, False, steps, written, reason="it is not of the form (name object …)")
+        # An action may not exist at all, or exist and not be applicable: two different outcomes.
         try:
             unmet = task.unmet(state, action)
         except PddlError as error:

@@ -61,6 +61,7 @@ class _ProblemReader(DomainReader):
         for name in (":init", ":goal"):
             if name not in sections:
                 raise self.error(define, f"the PDDL problem has no ({name} ...)", "the file may be cut short")
+        # Objects first: facts and goal name them.
         self.requirements(sections.get(":requirements", ()))
         self.objects(sections.get(":objects", ()))
         missing = [name for name in self.domain.undeclared if name not in self.domain.constants]
@@ -94,6 +95,7 @@ class _ProblemReader(DomainReader):
                 continue  # (= (distance a b) 3): what something costs
             if head == "at" and len(fact) == 3 and isinstance(fact[2], tuple):
                 raise self.error(fact, "facts that become true later (timed initial literals) are not supported")
+            # (not FACT) says nothing in a closed world; it is read only to find contradictions.
             inner = fact[1] if head == "not" and len(fact) == 2 else fact
             literal = self.literal(inner if isinstance(inner, tuple) else (), ())
             ground = (literal.predicate, *literal.terms)

@@ -169,6 +169,7 @@ class Query:
     def _plan(self, number: int, given: frozenset[str]) -> Iterator[_Step]:
         slots, types = self._slots[number], self._types[number]
         bound = set(given)
+        # What is still to be planned: literals, and conditions that must be asked whole.
         literals = list(self.disjuncts[number].literals)
         whole = list(self.disjuncts[number].whole)
 
@@ -176,6 +177,7 @@ class Query:
             return slots[term] if term.startswith("?") else term
 
         while True:
+            # Tests come as soon as their variables are bound: they cost least and stop most.
             for literal in [lit for lit in literals if {t for t in lit.terms if t[0] == "?"} <= bound]:
                 literals.remove(literal)
                 yield _Test(literal.predicate, tuple(map(place, literal.terms)), literal.positive)
@@ -185,6 +187,8 @@ class Query:
             unbound = [name for name in slots if name not in bound]
             if not unbound:
                 return
+            # Else bind variables: by the literal with the fewest expected matches, or by all objects of the smallest
+            # type, if that is cheaper and no literal could bind this variable.
             matches = [lit for lit in literals if lit.positive and lit.predicate != "="]
             costs = [(self._cost(lit, bound), i) for i, lit in enumerate(matches)]
             each = min(unbound, key=lambda name: len(self.objects.of[types[name]]))
@@ -250,6 +254,7 @@ class _Run:
         while number < len(self.steps):
             step = self.steps[number]
             number += 1
+            # Steps that branch continue by recursion; tests stay in this loop.
             if isinstance(step, _Match):
                 return self.match(step, number)
             if isinstance(step, _Test):
@@ -270,6 +275,7 @@ class _Run:
                 return False
             elif step.query.holds(self.state, [values[slot] for slot in step.slots]) != step.positive:
                 return False
+        # All steps done: this is an answer.
         if self.found is None:
             return True
         self.found.add(tuple(values[: self.wanted]))
@@ -277,6 +283,7 @@ class _Run:
 
     def match(self, step: _Match, number: int) -> bool:
         values, table = self.values, self.state.table(step.predicate)
+        # Begin with the smallest index among the positions whose values are known.
         fixed = [*step.constants, *((position, values[slot]) for position, slot in step.bound)]
         candidates = table.facts
         if fixed:
@@ -288,6 +295,7 @@ class _Run:
         self.count(len(candidates))
         new, last = step.new, number == len(self.steps)
         several = len(fixed) > 1
+        # An index guarantees one of the fixed positions; with several, all are compared.
         for fact in candidates:
             if several and any(fact[position] != value for position, value in fixed):
                 continue
@@ -299,6 +307,7 @@ class _Run:
                     break
                 values[slot] = value
             else:
+                # The last step adds its answer without another call: most matches end here.
                 if last and self.found is not None:
                     self.found.add(tuple(values[: self.wanted]))
                 elif self.step(number):

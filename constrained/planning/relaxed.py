@@ -170,6 +170,7 @@ class Relaxed:
         grounding, layers = self.grounding, self._layers(state, possible, late=True)
         if any(layers.facts[fact] == NEVER for fact in grounding.goal):
             return None
+        # One plan with one supporter for each fact; once more with all cheapest supporters, for what may come first.
         search = _Extraction(grounding, layers)
         chosen, _, base = search.run(all_cheapest=False)
         all_chosen, first, _ = search.run(all_cheapest=True)
@@ -177,6 +178,7 @@ class Relaxed:
         helpful = {
             int(number) for fact in first for number in operators.supporters[fact] if layers.operators[number] == 0
         }
+        # The facts of the state that the plan relies on: true ones by their tuple, false ones as (False, fact).
         names = [grounding.names[fact] for fact in base]
         actions, alternatives, beginning = (
             frozenset(grounding.actions[number] for number in numbers) for numbers in (chosen, all_chosen, helpful)
@@ -209,6 +211,7 @@ class Relaxed:
         true = hoped = grounding.true_in(state, possible)
         if late and possible:
             true = grounding.true_in(state)
+        # `waiting`: possible facts that have not been assumed yet.
         waiting = hoped & ~true
         assumed = true | waiting
         operators, axioms = grounding.blocks
@@ -224,8 +227,10 @@ class Relaxed:
                 ready &= ~barred
             new = ready & ~done
             possible_from[new] = layer
+            # The next layer: what the operators that have become applicable add.
             added = operators.adds[new[operators.adders]]
             added = added[~true[added]]
+            # Nothing new: assume the facts that may hold, if they wait; else the fixed point is reached.
             if not len(added):
                 added = np.flatnonzero(waiting & ~true)
                 if not len(added):
@@ -273,11 +278,13 @@ class _Extraction:
         seen: set[int] = set()
         work = list(self.grounding.goal)
         while work:
+            # Each fact is supported once, by operators of the layer before it: these need only facts of lower layers.
             fact = work.pop()
             if fact in seen:
                 continue
             seen.add(fact)
             layer = int(layers.facts[fact])
+            # A derived fact is supported by axioms of its own layer.
             if fact in self.grounding.derived:
                 block, costs, among = self.axioms, self.costs[1], self.axioms.supporters[fact]
                 among = among[self.derived_in[among] <= layer]
@@ -287,6 +294,7 @@ class _Extraction:
             else:
                 block, costs, among = self.operators, self.costs[0], self.operators.supporters[fact]
                 among = among[layers.operators[among] == layer - 1]
+            # The supporters with the easiest preconditions (FF's difficulty heuristic).
             cost = costs[among]
             best = among[cost == cost.min()] if all_cheapest else among[[int(cost.argmin())]]
             if block is self.operators:

@@ -104,6 +104,7 @@ class _WidthSearch:
         start = self._node(packed.start, _Node(packed.start, -1, -1, []), -1, -1)
         if start is None or packed.reached(packed.start):
             return [], start is not None
+        # The queue's order: novelty, parts of the goal left, age.
         nodes, queue = [start], [(0, 0, 0)]
         while queue and len(nodes) < limit:
             *_, place = heappop(queue)
@@ -121,6 +122,7 @@ class _WidthSearch:
                 nodes.append(node)
                 if packed.reached(after):
                     return _way(packed, nodes, len(nodes) - 1), True
+                # `best` is what is returned if the limit is reached: the state with the most parts counted.
                 left = len(packed.goal) - node.counted.bit_count()
                 if node.counted.bit_count() > nodes[best].counted.bit_count():
                     best = len(nodes) - 1
@@ -166,11 +168,14 @@ class _WidthSearch:
 
     def _novelty(self, node: _Node, before: int) -> int:
         """The novelty of a state: 1, it has a new fact; 2, a new pair of facts; 3, neither."""
+        # Novelty is judged among the states with the same numbers of goal parts and of facts of the relaxed plan.
         key = node.counted.bit_count(), node.had.bit_count()
         state, seen = node.state & self.packed.changing, self.facts.get(key, 0)
         new = state & ~before
         width = 1 if state & ~seen else 3
         self.facts[key] = seen | state
+        # Only pairs with a fact that the action has just made true are looked at. `fresh`: the facts that have never
+        # been true together with `fact`; the table is symmetric.
         pairs = self.pairs.setdefault(key, {})
         while new:
             fact = new & -new

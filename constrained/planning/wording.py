@@ -84,6 +84,7 @@ def readings(command: Command, text: str, names: Collection[str]) -> Iterator[di
             return
         if (number, at) in dead:
             return
+        # Where this piece may end: after its text, after the value it already has, or after any known name.
         found, piece = False, command[number]
         if not piece.startswith("?"):
             ends = [at + len(piece)] if text.startswith(piece, at) else []
@@ -98,6 +99,7 @@ def readings(command: Command, text: str, names: Collection[str]) -> Iterator[di
             for reading in read(number + 1, end, inner):
                 found = True
                 yield reading
+        # A dead end is one for all values of the earlier variables, unless a variable occurs twice.
         if not found and len(set(command)) == len(command):
             dead.add((number, at))
 

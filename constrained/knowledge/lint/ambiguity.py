@@ -114,6 +114,7 @@ def _compare_all(
     heads = {name: _head(opening) for name, opening in openings.items()}
     where = "at the start" if state.last == START else f"after '{state.last}'"
     for earlier, later in combinations(openings, 2):
+        # Comparing is the expensive part, so pairs are skipped that begin differently or were compared before.
         length = min(len(heads[earlier]), len(heads[later]))
         if heads[earlier][:length] != heads[later][:length] or (earlier, later) in told:
             continue  # most actions begin differently
@@ -146,6 +147,7 @@ def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[t
     queue = deque([(b"", a, b)])
     seen = {(a, b)}
     while queue:
+        # A state of the product: both actions have read `text`. Breadth first, so the first text found is a shortest.
         text, a, b = queue.popleft()
         if text and a.accepting and b.accepting:
             found.setdefault((SAME, first, second), _decoded(text))

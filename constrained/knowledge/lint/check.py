@@ -137,6 +137,7 @@ class _Check:
 
     def run(self, tokens: unwritable.Tokens | None, tokenizer: str) -> None:
         self.checked.outline = outline = read_outline(self.source, self.limits)
+        # Stage 1: the text. The loader reports all its errors instead of raising the first.
         faults = Faults(every=True)
         try:
             for fault in outline.faults:
@@ -153,6 +154,7 @@ class _Check:
         self.add_all(lambda: self.as_written(outline, read.definitions))
         self.add_all(lambda: worlds.world(self.source, self.tools))
         self.add_all(lambda: refused.refused(faults, outline))
+        # Stage 2: the rules, if there are any to build a grammar of.
         if faults or outline.faults or self.start not in rules:
             return
         reached = outline.reachable(self.start)
@@ -164,6 +166,7 @@ class _Check:
             self.add_all(lambda: unwritable.unwritable(outline, reached, self.values, tokens, tokenizer))
             if grammar is not None and bound and not self.has_errors:
                 self.add_all(lambda: unwritable.never_whole(grammar, knowledge, outline, tokens, tokenizer, self.start))
+        # Stage 3: the actions.
         if knowledge is not None:
             graph, productive = knowledge.graph, productive_rules(rules)
             self.add_all(lambda: actions.left_out(outline, graph, reached & productive, self.start))
@@ -196,6 +199,7 @@ class _Check:
         yield from names.priorities(outline)
         yield from actions.missing_steps(outline, start)
         yield from slips.slips(outline, actions.writing(outline, start))
+        # What is used, and what can be written, depends on where texts begin.
         if start in outline.by_name:
             reached = outline.reachable(start)
             yield from names.unused(outline, start, definitions)

@@ -140,6 +140,7 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping[str, Any]) -> I
     """Mistakes in the values to which the slots should be bound, if any are given."""
     if not values:
         return
+    # Values for slots that don't exist, slots without values, then values that a slot can't take.
     declared = {name for name in outline.declared if name != STEP}
     for name in values:
         if name not in declared:

@@ -96,6 +96,8 @@ def _swapped(outline: Outline, entry: OutlineEntry) -> Iterator[Finding]:
         template = templates.get(name.text)
         if template is None or len(name.args or ()) != len(template.params) or len(template.params) < 2:
             continue
+        # Which argument each parameter is named after; -1 if none or several. Only a complete match in another order is
+        # reported.
         given = [arg.text if isinstance(arg, Name) and not arg.args else "" for arg in name.args or ()]
         meant = []
         for param in template.params:

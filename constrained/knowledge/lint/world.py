@@ -53,11 +53,13 @@ class _Uses:
     def __init__(self, world: World):
         self.world = world
         self.domain = world.domain
+        # Where a fact can come from ...
         self.made = {e.literal.predicate for a in self.domain.actions for e in a.effects if e.literal.positive}
         self.changed = {e.literal.predicate for a in self.domain.actions for e in a.effects}
         self.told = {t.literal.predicate for tells in world.tells for t in tells.facts if t.literal.positive}
         self.initial = {fact[0] for fact in world.problem.init} if world.problem else set()
         self.unknown = {maybe.literal.predicate for maybe in world.maybe}
+        # ... and where it is asked for.
         goals = [goal.condition for goal in world.goals]
         if world.problem and world.problem.condition is not None:
             goals.append(world.problem.condition)

@@ -104,14 +104,17 @@ class CallWriter:
         """
         _, path, schema = item
         calls = self.calls
+        # No condition looks at this argument.
         if path[0] not in calls.governed:
             return "free", None
+        # Its values can be listed: by conditions, or by a schema with few values. They may depend on earlier arguments.
         if pattern_of(path) in calls.domains or (len(path) == 1 and kind_of(schema) not in NESTED):
             key = self._place(item, args)
             if key not in self._found:
                 self._found[key] = self._candidates(path, schema, args)
             if self._found[key] is not None:
                 return "values", self._found[key]
+        # Conditions only look at the value as a whole, or inside it: then it is written part by part.
         if kind_of(schema) not in NESTED or not (calls.opens(path) or len(path) == 1):
             return "free", None
         calls.check_keywords(path, schema)
@@ -123,6 +126,7 @@ class CallWriter:
 
     def _candidates(self, path: Path, schema: Any, args: dict) -> list[Any] | None:
         """The values that the conditions on a path and its schema leave; None if they can't be listed."""
+        # The values that the schema lists and that every `in` and `==` condition lists, too.
         index = next((part for part in path if isinstance(part, int)), None)
         found: list[Any] | None = listed(schema) or None
         for condition in self.calls.domains.get(pattern_of(path), ()):
@@ -132,11 +136,13 @@ class CallWriter:
                 except (Unknown, TypeError):
                     return []
                 found = values if found is None else [choice for choice in found if choice in values]
+        # Whole numbers between two bounds can be listed as well.
         narrowed = self._narrowed(path, schema, args)
         if found is None and self.calls.matters(path) and kind_of(schema) == "integer":
             found = self._between(path, narrowed["allOf"])
         if found is None:
             return None
+        # Equal texts once; then those that the narrowed schema admits.
         texts = {_dumped(choice): choice for choice in (_shaped(choice, schema) for choice in found)}
         key = "valid", self._key(path, narrowed)
         if key not in self._texts:
@@ -195,6 +201,8 @@ class CallWriter:
 
         With `parts`, the text up to that choice is added to them.
         """
+        # `sure` is the text that all ways share, `args` the values written so far. Without `parts` the question is only
+        # whether the call can be completed, and texts that always can be are not built.
         sure = [] if parts is None else parts
         while agenda is not None:
             item, agenda = agenda
@@ -207,6 +215,8 @@ class CallWriter:
                     if not self._checked(name, args):
                         return None
                 case "member", path, schema, required:
+                    # An optional member that no condition looks at is optional text; any other optional member is a
+                    # choice.
                     asked = "always" if required else self.calls.asked(path)
                     if asked == "never" and parts is None:
                         continue  # it can be left out
@@ -225,6 +235,8 @@ class CallWriter:
                     sure.append(nodes.literal(name))
                     agenda = given
                 case "value", path, schema:
+                    # Several values are alternatives only if something later depends on the choice; else they are one
+                    # node.
                     what, found = self._options(item, args)
                     if what == "values" and not found:
                         return None
@@ -246,6 +258,7 @@ class CallWriter:
                         sure.append(nodes.literal("["))
                         args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
                 case "more", path, schema, count:
+                    # End the list here, or write one more element.
                     ways = [("]", agenda, args)] if count >= schema.get("minItems", 0) else []
                     if count < min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
                         another = ("value", (*path, count), schema.get("items", {}))

@@ -56,6 +56,7 @@ class Condition(NamedTuple):
         """Whether it holds; for a path through ``x[i]``, of every element, with only the elements before it known."""
         if not self.sign and "[i]" not in self.path:
             return self.expression.holds(names, scope)
+        # As the call is written, element i sees only the elements before it; so must this check.
         root = self.path[0]
         try:
             for i, value in _places(names[root], self.path[1:]):
@@ -98,6 +99,7 @@ class Calls:
     def __init__(self, name: str, schema: dict, policy: Policy, template: str, options: Options):
         self.name, self.functions, self.options = name, policy.functions, options
         self.style = layout("dumps")
+        # The arguments and their order: that of the policy's `write` line, then of the schema.
         properties = {**schema.get("properties", {})}
         properties |= {argument: {} for argument in schema.get("required", ()) if argument not in properties}
         self.schema = {**schema, "properties": properties}
@@ -114,6 +116,7 @@ class Calls:
         self.checks: dict[str, list[Expression]] = {}
         self.conditions: list[Condition] = []
         self.mentioned: dict[str, int] = {}  # argument -> the position of the last argument whose conditions use it
+        # Sort the conditions: without arguments, on one path, or to be checked after the last argument that they use.
         expressions = policy.needs.get(name, [])
         for expression in expressions:
             if used := [argument for argument in self.order if argument in expression.names]:
@@ -122,6 +125,7 @@ class Calls:
                 self.static.append(expression)
                 self.conditions.append(Condition(expression, (), "", expression))
         self.narrows = any(not condition.sign for given in self.domains.values() for condition in given)
+        # The arguments that are written under conditions; all others are whatever the schema admits.
         self.governed = {path[0] for path in self.domains} | set(self.mentioned)
         if self.governed:
             self.check_keywords((), schema)
@@ -134,13 +138,14 @@ class Calls:
 
     def _add(self, expression: Expression, used: list[str]) -> None:
         """Note a condition on the arguments `used`: as the domain of a path, or as a check after the last of them."""
+        # Try, in this order: a list of values, a part of the schema, a check.
         sign, values, last = "", expression.tree, used[-1]
         if (domain := _domain(expression, self.order)) is not None:
             path, sign, values = domain
         else:
             path = narrowed_path(expression.tree, last) or ()
             path = () if _kind_at(self.schema, path) in NESTED else path
-        condition = Condition(expression, path, sign, expression.part(values))
+        condition = Condition(expression, path, sign, Expression(values) if sign else expression)
         self.conditions.append(condition)
         if path:
             self.domains.setdefault(path, []).append(condition)
@@ -151,6 +156,7 @@ class Calls:
             self.checks.setdefault(last, []).append(expression)
         for part in expression.tree.parts() if path and not sign else ():
             self._check_pattern(part, expression)
+        # How long each argument's value must be known: until the last condition that looks at it is decided.
         at = self.order.index(path[0] if path else last)
         for argument in used:
             if not path or argument != path[0]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -131,13 +130,6 @@ class Expression:
         self.names = frozenset(_free(tree))
         self.calls = frozenset(str(part.children[0]) for part in tree.parts() if part.data == "call")
 
-    def part(self, tree: ParseTree) -> Expression:
-        """A part of it as an expression, with the names of the whole."""
-        part = copy(self)
-        part.tree = tree
-        part.__dict__.pop("_run", None)
-        return part
-
     @cached_property
     def _run(self) -> Run:
         return compiled(self.tree)
@@ -191,6 +183,7 @@ class Scope:
         if key in self._results:
             result = self._results[key][0]
         else:
+            # A function sees the memory and its parameters, nothing of where it is called. Unknown is a result, too.
             self.depth += 1
             if self.depth > MAX_DEPTH:
                 raise KnowledgeError(f"{name} calls itself without end", "functions don't recurse")
@@ -239,6 +232,7 @@ def compiled(tree: ParseTree) -> Run:
 
 
 def _compiled(tree: ParseTree) -> Run:
+    # Forms whose parts aren't all evaluated, or not in this scope.
     match tree.data, tree.children:
         case "constant", [value]:
             return lambda names, scope: value
@@ -254,12 +248,13 @@ def _compiled(tree: ParseTree) -> Run:
         case "member", [inner, name]:
             of = _compiled(inner)
             return lambda names, scope: of(names, scope)[name]
+    # Forms whose parts are evaluated first.
     parts = [_compiled(part) for part in tree.children if isinstance(part, ParseTree)]
     match tree.data, parts:
         case "item", [of, key]:
             return lambda names, scope: of(names, scope)[key(names, scope)]
         case "item", [of, *keys]:
-            return lambda names, scope: of(names, scope)[json_key(tuple(key(names, scope) for key in keys))]
+            return lambda names, scope: of(names, scope)[key_of([key(names, scope) for key in keys])]
         case "negation", [of]:
             return lambda names, scope: not of(names, scope)
         case "minus", [of]:
@@ -274,6 +269,7 @@ def _compiled(tree: ParseTree) -> Run:
         case "mapping", _:
             pairs = [*zip(parts[::2], parts[1::2])]
             return lambda names, scope: {key(names, scope): value(names, scope) for key, value in pairs}
+    # What is left is a call, of a built-in function or of one of the policy's.
     name = tree.children[0]
     function = FUNCTIONS.get(name)
     if function is None:
@@ -323,6 +319,6 @@ def _listing(element: ParseTree, bound: list[str], values: ParseTree, condition:
     return run
 
 
-def json_key(parts: tuple) -> str:
-    """The key of a fact about several things: their JSON."""
-    return json.dumps(list(parts))
+def key_of(parts: list[Any]) -> Any:
+    """The key under which a value about some things is stored: the only thing, or the JSON of several."""
+    return parts[0] if len(parts) == 1 else json.dumps(parts)

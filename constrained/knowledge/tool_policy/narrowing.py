@@ -61,6 +61,7 @@ def schema_of(
         Texts are compared by their order, which a schema can't express.
     """
     try:
+        # A part that isn't about the value holds for all values or for none.
         if path[0] not in Expression(tree).names:
             return bool(Expression(tree).value(names, scope)) is wanted
         match tree:
@@ -72,6 +73,7 @@ def schema_of(
             case ParseTree("call", [_, pattern, _]):
                 matched = {"pattern": Expression(pattern).value(names, scope)}
                 return {"type": "string", **(matched if wanted else {"not": matched})}
+        # A comparison: the path to the left, negation taken into the sign, the other side evaluated.
         left, sign, right = tree.children
         if path_of(left) != path:
             left, sign, right = right, _FLIPPED[sign], left
@@ -79,6 +81,7 @@ def schema_of(
         given = Expression(right).value(names, scope)
     except Unknown:
         return False
+    # Order becomes a bound, membership and equality an enum.
     if sign in _KEYWORDS:
         if isinstance(given, str) and kind not in ("integer", "number"):
             what = f"{'.'.join(path)} may be any text, and a schema can't compare texts by their order"

@@ -10,7 +10,7 @@ from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
-from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown, json_key
+from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown, key_of
 from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
 from constrained.knowledge.world.pattern import Pattern
 from constrained.knowledge.world.syntax import ParseTree
@@ -136,10 +136,12 @@ class Policy:
         result = result.encode(errors="replace").decode()
         if self.failed(result):
             return memory
+        # What the user says is text, even if it looks like JSON.
         data = result if tool == self.message else read_result(result)
         names = {**memory, **arguments, "arguments": dict(arguments), "result": data}
         scope = memory.scope(self.functions)
         after = memory
+        # First what the result tells, evaluated as things were before the call; then what the call changes.
         for telling in self.tells:
             if tool in telling.tools:
                 after = self._tell(after, telling, names, data, scope)
@@ -148,6 +150,7 @@ class Policy:
                 continue
             try:
                 for item in [None] if change.each is None else change.each.value(names, scope):
+                    # Facts are read from the memory so far, as they change one after the other.
                     inner = {**names, change.variable: item, **{fact: after[fact] for fact in self.facts}}
                     if change.condition is None or change.condition.holds(inner, scope):
                         place = tuple(self.place_of(change.target, inner, scope))
@@ -163,6 +166,7 @@ class Policy:
                 value = {telling.member: names[telling.member], **value}
             if telling.condition is None or telling.condition.holds({**names, "it": value}, scope):
                 found.append(value)
+        # A name in capitals collects values, one with keys is a table, any other holds the last value.
         if telling.name.isupper():
             listed = [*memory.get(telling.name, []), *found]
             kept: Any = [*{json.dumps(value, sort_keys=True): value for value in listed}.values()]
@@ -171,7 +175,7 @@ class Policy:
             for value in found:
                 keys = [next(iter(found_at(key, value)), None) for key in telling.keys]
                 if all(isinstance(key, (str, int, float)) for key in keys):
-                    kept[keys[0] if len(keys) == 1 else json_key(tuple(keys))] = value
+                    kept[key_of(keys)] = value
         else:
             kept = found[-1] if found else None
         return memory.with_values(**{telling.name: kept}) if found else memory
@@ -183,7 +187,7 @@ class Policy:
         if target.data == "member":
             return [*self.place_of(inner, names, scope), *keys]
         found = [Expression(key).value(names, scope) for key in keys]
-        return [*self.place_of(inner, names, scope), found[0] if len(found) == 1 else json_key(tuple(found))]
+        return [*self.place_of(inner, names, scope), key_of(found)]
 
 
 def slot_of(tool: str) -> str:

@@ -65,6 +65,7 @@ class _Reader:
         self.depth = 0
 
     def read(self, statements: Sequence[tuple[ParseTree, str | None]]) -> Policy:
+        # Facts and functions first, as all other lines may use them, wherever they stand.
         for statement, _ in statements:
             if statement.data == "fact":
                 for predicate in statement.children:
@@ -256,6 +257,7 @@ class _Reader:
     def atom(self, tree: ParseTree) -> ParseTree:
         """A name, a fact, or a call of a function."""
         name, parts = str(tree.children[0]), [part for part in tree.children[1:] if part is not None]
+        # A fact is true if its arguments are in the list of those it is true of.
         if name in self.policy.facts:
             return ParseTree("compare", [self.terms(tree), "in", _name(name)])
         if not parts and tree.data == "atom":
@@ -263,6 +265,7 @@ class _Reader:
         if name not in self.params and name not in FUNCTIONS:
             known = (*self.policy.facts, *self.params, *FUNCTIONS)
             raise self.error(tree, f"no fact or function `{name}`", nearest(name, known))
+        # A function: its arguments are counted, and constant regular expressions compiled, before anything runs.
         least, most = (self.params[name],) * 2 if name in self.params else ARGUMENTS.get(name, (1, 1))
         if not least <= len(parts) <= most:
             takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"

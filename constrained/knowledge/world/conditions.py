@@ -185,6 +185,7 @@ class Conditions:
         token, *written = tree.children
         terms = [self.word(term) for term in written if term is not None]
         name = token.lower()
+        # A name is a declared fact, a fact derived by `means`, or a type used as a fact with one argument.
         if name in self.domain.predicates and name not in self.kinds:
             kinds = [p.type for p in self.domain.predicates[name]]
         elif scope.worded and name in self.derived:
@@ -202,6 +203,7 @@ class Conditions:
                 if name in self.domain.predicates
                 else "a type has one argument",
             )
+        # Each `*` becomes a variable of its own, under `some`.
         values, anything = [], []
         for number, (term, kind) in enumerate(zip(terms, kinds)):
             if term == "*":
@@ -227,6 +229,7 @@ class Conditions:
         """A variable ("?x") or an object, checked against the type `kind`."""
         name = plain(token).lower()
         if token.type == "NAME" and (name in scope.types or (scope.free and name not in self.objects)):
+            # A variable. Its use is noted, so that a type can be inferred; a declared type is checked now.
             declared = scope.types.get(name)
             if kind is not None:
                 scope.uses.setdefault(name, []).append((kind, self.span(token)))
@@ -236,6 +239,7 @@ class Conditions:
                         "no object is both: name another, or give the fact a wider type",
                     )
             return f"?{name}"
+        # An object.
         if name in self.objects:
             if kind is not None and not self.domain.is_subtype(self.objects[name], kind):
                 raise self.span(token).error(f"{plain(token)} is a {self.objects[name]}, where a {kind} belongs")
@@ -261,6 +265,7 @@ class Conditions:
                 wider = scope.inner({v.name[1:]: v.type for v in declared})
                 yield from self.effects(inner, (*variables, *declared), wider)
                 continue
+            # One fact that becomes true or false, perhaps on a condition.
             negative, atom, when = effect.children
             literal = self.fact(atom, scope)
             if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:

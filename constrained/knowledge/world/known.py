@@ -253,6 +253,7 @@ class Known(FactStore):
 
         If more objects of a type may turn up, those that the task doesn't ask for are left out: there may be hundreds.
         """
+        # Keep of the open types only objects that the task is about or that are in hand.
         objects = {**self.objects, **self.imagined()}
         if self.asked is not None:
             open_types = [kind for kind in self.asked.goal.wider.values() if kind not in self._complete]
@@ -264,6 +265,7 @@ class Known(FactStore):
                 or any(self.is_kind(kind, asked) for asked in self.words.values())
                 or name in {*in_hand, *self.words.values()}
             }
+        # The task is kept as long as its objects are the same: what is cached with it is expensive.
         if self._now is None or self._now.task.objects != objects:
             self._now = WorldState(self.world, self._task_with(objects), State())
         task = self._now.task

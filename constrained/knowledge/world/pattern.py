@@ -60,6 +60,8 @@ class Pattern:
 
     def _read(self) -> str:
         text, at = self.text, 0
+        # One pass writes the regular expression (`out`) and what `write` needs (`_pieces`). `open_at`: the open
+        # brackets, with their place and the number of pieces before them.
         out: list[str] = []
         open_at: list[tuple[str, int, int]] = []
         while at < len(text):

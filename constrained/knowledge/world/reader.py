@@ -83,11 +83,13 @@ class _Reader(Conditions):
         of: dict[str, list[ParseTree]] = {}
         for statement in statements:
             of.setdefault(statement.data, []).append(statement)
+        # Declarations first: types, then facts and objects, which name types.
         self.types(of.get("type", ()))
         for statement in of.get("fact", ()):
             self.facts(statement)
         for statement in of.get("object", ()):
             self.things(statement)
+        # Then actions in the order of their rules, and what isn't about one action.
         above = self.above_rules(statements)
         self.check_names(above)
         for name, entry in self.rules.items():
@@ -100,6 +102,7 @@ class _Reader(Conditions):
         for statement in of.get("fails", ()):
             self.world.fails += read_patterns(self.source, statement.children[0])
         self.problem(of.get("init", ()), of.get("goal", ()))
+        # The wording comes after the goals, whose holes it may use; types used as facts are known only at the end.
         holes = frozenset(name for goal in self.world.goals for name in goal.wider)
         self.world.wording = self.wording(statements, holes)
         for kind in self.kinds:
@@ -118,6 +121,7 @@ class _Reader(Conditions):
     # declarations
 
     def types(self, statements: Iterable[ParseTree]) -> None:
+        # Supertypes are resolved when all types are known: a file may name them in any order.
         parents: list[tuple[list[str], Token | None]] = []
         for statement in statements:
             for kinds in statement.children:
@@ -189,6 +193,7 @@ class _Reader(Conditions):
         """The command that an action's rule writes; None if it isn't a sequence of strings and parameters."""
         if len(entry.options.items) != 1:
             return None
+        # Only these pieces can be written and parsed without the grammar; the _STEP ends the command.
         pieces: list[str] = []
         for item in entry.options.items[0]:
             if isinstance(item, Quoted) and item.text.startswith('"') and not item.text.endswith("i"):
@@ -239,6 +244,7 @@ class _Reader(Conditions):
         if name.lower() in self.world.commands:
             raise (self.span(named[-1]) if named else entry.span).error(f"there are two actions {name}")
         written = [piece for piece in command if piece.startswith("?")]
+        # A parameter's type comes from the slots that calls pass to it, or from the facts that use it.
         scope = Scope({}, what=f"in the action {entry.name}")
         for parameter in [*entry.params, *(p[1:] for p in written if p[1:] not in entry.params)]:
             if parameter in entry.params:
@@ -248,6 +254,7 @@ class _Reader(Conditions):
                 scope.types[parameter] = self.slot_type(parameter)
         needs = [self.condition(s.children[0], scope) for s in statements if s.data == "needs"]
         effects = [e for s in statements if s.data == "makes" for e in self.effects(s.children[0], (), scope)]
+        # Parameters that are neither written nor used by facts only pass something on.
         used = [p for p in scope.types if f"?{p}" in written or scope.uses.get(p)]
         parameters = tuple(Parameter(f"?{p}", self.type_of(p, scope, entry.span)) for p in used)
         self.domain.spelling[name.lower()] = name
@@ -278,9 +285,11 @@ class _Reader(Conditions):
             if literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
                 scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
             facts.append(Told(literal if mark != "not" else literal.negated, mark == "all", self.span_of(atom)))
+        # The condition is read before types are inferred, since it uses variables, too.
         where = ALWAYS if condition is None else self.conditions(condition, scope)
         span = self.span_of(statement)
         types = {f"?{name}": self.type_of(name, scope, span) for name in {*scope.types, *scope.uses}}
+        # Every variable of a fact needs a value: from the action, the condition, or a hole of the pattern.
         bound = given | {v[1:] for v in bound_by(where)}
         for pattern in found:
             for fact in facts:
@@ -326,6 +335,7 @@ class _Reader(Conditions):
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
         self.world.problem = Problem(named, tuple(facts), goal, self.domain.name)
+        # Objects that actions or goals name are constants of the domain; the others belong to this problem alone.
         actions = self.domain.actions
         wanted = [*(c for action in actions for c in action.conditions), *(goal.condition for goal in self.world.goals)]
         literals = [effect.literal for action in actions for effect in action.effects]
@@ -360,6 +370,7 @@ class _Reader(Conditions):
             )
         scope = Scope(captured=captured, what="of the goal")
         wanted = self.conditions(condition, scope)
+        # A hole that stands for a type has as supertype the narrowest that the facts about its variables require.
         wider: dict[str, str] = {}
         for quantified in (part for part in parts_in(wanted) if isinstance(part, Quantified)):
             for variable in quantified.variables:
@@ -386,6 +397,7 @@ class _Reader(Conditions):
         """Read all such lines; `captured`: the holes of all task sentences."""
         wording = Wording()
         self.captured = captured
+        # Names of derived facts first, as other lines may use them before they are defined.
         for statement in statements:
             if statement.data == "means":
                 head = statement.children[1].children

@@ -110,6 +110,7 @@ class Shown:
         """The values, extending those given, for which a fact holds."""
         predicate, known = literal.predicate, self.known
         terms = [given.get(term, term) for term in literal.terms]
+        # Not a fact: a question about the goal, or a type.
         bound = not any(term[0] == "?" for term in terms)
         if predicate not in self._facts:
             if predicate.startswith(ASKS):
@@ -120,6 +121,7 @@ class Shown:
             return [{**given, terms[0]: name} for name in self.things(predicate)]
         if predicate not in self.wording.means and bound:
             return (given,) if known.holds(predicate, *terms) else ()
+        # The facts in their order, unified with the terms.
         answers = []
         for fact in self.of(predicate):
             answer = dict(given)

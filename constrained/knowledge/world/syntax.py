@@ -219,6 +219,7 @@ def parse_world(source: Source) -> list[ParseTree]:
     text = source.text
     if len(text) > MAX_CHARACTERS:
         raise GrammarError(f"the file has more than {MAX_CHARACTERS:,} characters", source=source.name)
+    # Everything but the `//:` lines becomes spaces, so that offsets, lines and columns stay those of the file.
     blanked = re.sub(r"[^\n]", " ", text)
     pieces, at = [], 0
     for comment in _lines(text):
