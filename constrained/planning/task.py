@@ -229,7 +229,8 @@ class Task:
             No such action, or arguments that don't fit its parameters.
         """
         self._check(action)
-        parts = conjuncts(renamed(self.schemas[action.action].action.precondition, self.values(action)))
+        values, precondition = self.values(action), self.schemas[action.action].action.precondition
+        parts = (renamed(part, values) for part in conjuncts(precondition))
         return [part for part in parts if not self.holds(state, part)]
 
     def unmet_goal(self, state: State) -> list[Condition]:
