@@ -188,7 +188,7 @@ class ActionKnowledge:
             comments = {**knowledge.comments, **knowledge.actions}
             knowledge.comments = joined_comments(comments, tool_comments(listed, call_format))
             return knowledge
-        # Without one, the calls are part of the grammar.
+        # Without a policy, the calls are part of the grammar.
         grammar = tool_rules(listed, call_format, follow, end, whitespace, options)
         grammar.left_out = tuple(options.left_out)
         state = PathState(grammar, ActionGraph(grammar.rules, START))

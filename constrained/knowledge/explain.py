@@ -119,7 +119,7 @@ def explain_file(
         The file can't be read, or the values can't be bound.
     """
     source = read_source(text_or_path)
-    # Built from the same rules as the grammar, so that its nodes are found in the map by identity.
+    # The grammar is built from the map's own copy of the rules: its nodes are found in the map by identity.
     source_map = SourceMap(read_lark(source))
     grammar = Grammar.from_rules(source_map.read, start)
     if STEP in grammar.slots:

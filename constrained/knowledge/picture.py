@@ -171,8 +171,7 @@ def _circle(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing | None:
     left = min(at[g][0] - half[g][0] for g in arrows) - margin
     top = min(at[g][1] - half[g][1] for g in arrows) - margin
     at = {group: (x - left, y - top) for group, (x, y) in at.items()}
-    # Arrows first, so that boxes cover their ends. An arrow under a box would be misread: then there is no such
-    # picture.
+    # Arrows first, so that boxes cover their ends. An arrow that passes under a box could be misread: no picture then.
     parts = []
     for group, after in arrows.items():
         for successor in after:

@@ -28,7 +28,6 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
     """
     name = getattr(given, "__name__", "")
     text = inspect.getdoc(given) or ""
-    # A pydantic model describes itself.
     if hasattr(given, "model_json_schema"):
         schema = given.model_json_schema()
         words = schema.pop("description", "")
@@ -38,7 +37,7 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
         hints = typing.get_type_hints(given, include_extras=True)
     except (TypeError, ValueError, NameError) as error:
         raise KnowledgeError(f"tool {name!r}: its types can't be read: {error}", "annotate its arguments") from None
-    # A function is described by its signature, its type hints, and its docstring.
+    # A function's signature says which arguments it needs, its hints their types, its docstring what they mean.
     summary, described = _docstring(text)
     schema = {"type": "object", "properties": {}, "required": [], "$defs": {}}
     for parameter in signature.parameters.values():

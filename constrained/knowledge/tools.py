@@ -291,6 +291,7 @@ def _text(text: str, named: bool, style: Layout) -> list[Node]:
 
 
 def _order(names: Sequence[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """`follow` as lists. Raises KnowledgeError: it names a tool that doesn't exist."""
     if not isinstance(follow, Mapping):
         raise KnowledgeError(f"follow: {follow!r} is not a mapping", "give tool -> the tools that may follow it")
     _known([*names, START], follow, "follow")

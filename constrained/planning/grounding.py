@@ -298,11 +298,13 @@ class Grounding:
         return number
 
     def _positive(self, fact: Fact) -> int:
+        """The number of a fact; a static fact is decided now."""
         if fact[0] in self._static:
             return TRUE if fact in self.task.initial else FALSE
         return self._number(fact)
 
     def _opposite(self, fact: Fact) -> int:
+        """The number of a fact's negation."""
         if fact[0] in self._static:
             return FALSE if fact in self.task.initial else TRUE
         is_new = (False, fact) not in self.numbers

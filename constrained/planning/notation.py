@@ -54,10 +54,10 @@ def read_expression(source: Source, what: str) -> Formula:
         if token == "(":
             open_lists.append(([], match.start()))
             if len(open_lists) > MAX_DEPTH:
-                raise error_at(source, match.start(), f"{what} nests deeper than {MAX_DEPTH}")
+                raise _error(source, match.start(), f"{what} nests deeper than {MAX_DEPTH}")
         elif token == ")":
             if not open_lists:
-                raise error_at(source, match.start(), f"{what} has a closing parenthesis too many")
+                raise _error(source, match.start(), f"{what} has a closing parenthesis too many")
             closed = tuple(open_lists.pop()[0])
             if not open_lists:
                 return closed
@@ -66,17 +66,17 @@ def read_expression(source: Source, what: str) -> Formula:
             open_lists[-1][0].append(Word(token, match.start()))
         else:
             message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
-            raise error_at(source, match.start(), message)
+            raise _error(source, match.start(), message)
     if not open_lists:
         raise PddlError(f"{what} is empty", hint="it reads (define ...)", source=source.name)
     # The text ends inside a list: the innermost is where something is missing.
     items, start = open_lists[-1]
     name = f"({items[0]} ..." if items and isinstance(items[0], str) else "("
     message = f"{what} ends inside {name} opened on line {source.line_column(start)[0]}"
-    raise error_at(source, start, message, "a closing parenthesis is missing, or the file is cut short")
+    raise _error(source, start, message, "a closing parenthesis is missing, or the file is cut short")
 
 
-def error_at(source: Source, offset: int, message: str, hint: str | None = None) -> PddlError:
+def _error(source: Source, offset: int, message: str, hint: str | None = None) -> PddlError:
     """A PddlError at an offset of the text, with the line and a caret."""
     return PddlError(message, hint, **source.span(offset).for_error())
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from constrained.errors import PddlError
 from constrained.grammar.source import Source
 from constrained.planning import model
 from constrained.planning.model import Condition, Domain, Formula
-from constrained.planning.notation import Part, error_at, read_expression, words_in
+from constrained.planning.notation import Part, read_expression, words_in
 
 MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
@@ -101,12 +102,13 @@ class DomainReader:
             raise self.error(define, f"this doesn't begin with (define ({kind} NAME) ...", other)
         return define, str(head[1])
 
-    def error(self, part: Part, message: str, hint: str | None = None) -> PddlError:
-        """A PddlError at the first word of `part`."""
+    def place(self, part: Part) -> dict[str, Any]:
+        """The place of the first word of `part`, as the keywords that PddlError takes."""
         word = next(words_in(part), None)
-        if word is None:
-            return PddlError(message, hint, source=self.source.name)
-        return error_at(self.source, word.at, message, hint)
+        return {"source": self.source.name} if word is None else self.source.span(word.at).for_error()
+
+    def error(self, part: Part, message: str, hint: str | None = None) -> PddlError:
+        return PddlError(message, hint, **self.place(part))
 
     # declarations
 

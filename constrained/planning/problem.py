@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from constrained.planning.facts import Fact
 from constrained.planning.model import Domain, Formula, Problem
-from constrained.planning.notation import words_in
 from constrained.planning.parser import DomainReader
 
 MAX_CHARACTERS = 4_000_000
@@ -73,8 +72,7 @@ class _ProblemReader(DomainReader):
         if len(goal) != 2:
             raise self.error(goal, "(:goal ...) has exactly one condition", "join several with (and ...)")
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
-        place = self.source.span(next(words_in(goal)).at).for_error()
-        return Problem(objects, facts, self.condition(goal[1], ()), title, place)
+        return Problem(objects, facts, self.condition(goal[1], ()), title, self.place(goal))
 
     def objects(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):

@@ -34,9 +34,9 @@ class _Node(NamedTuple):
     """The parts of the goal that count as reached, a bit each."""
     void: int = 0
     """The parts that hold, but must be undone to reach others."""
-    hoped: int = 0
+    planned: int = 0
     """The facts of a relaxed plan made when `counted` last grew."""
-    had: int = 0
+    achieved: int = 0
     """Those of them that have been true since."""
 
 
@@ -96,7 +96,7 @@ class _WidthSearch:
             np.array([bool(added & flip | deleted & mask & ~flip) for added, deleted in changes], dtype=bool)
             for mask, flip in self.packed.goal
         ]  # part of the goal -> the operators that undo it
-        self.facts: dict[tuple[int, int], int] = {}  # (parts counted, facts had) -> the facts that have been true
+        self.facts: dict[tuple[int, int], int] = {}  # (parts counted, facts achieved) -> the facts that have been true
         self.pairs: dict[tuple[int, int], dict[int, int]] = {}  # the same -> fact -> those that were true with it
 
     def run(self, limit: int) -> tuple[list[GroundAction], bool | None]:
@@ -121,32 +121,35 @@ class _WidthSearch:
                     continue
                 nodes.append(node)
                 if packed.reached(after):
-                    return _way(packed, nodes, len(nodes) - 1), True
+                    return _path_to(packed, nodes, len(nodes) - 1), True
                 # `best` is what is returned if the limit is reached: the state with the most parts counted.
                 left = len(packed.goal) - node.counted.bit_count()
                 if node.counted.bit_count() > nodes[best].counted.bit_count():
                     best = len(nodes) - 1
                 heappush(queue, (self._novelty(node, here.state), left, len(nodes) - 1))
-        return _way(packed, nodes, best), None if queue else False
+        return _path_to(packed, nodes, best), None if queue else False
 
     def _node(self, state: int, before: _Node, place: int, action: int) -> _Node | None:
         """The node of a state that follows another; None if the goal is out of reach from it."""
         reached = self._reached(state)
+        # A part found to be premature stays so until it is undone.
         void = before.void & reached
         counted = reached & ~void
-        hoped, had = before.hoped, before.had | state & before.hoped
+        planned, achieved = before.planned, before.achieved | state & before.planned
         new = counted & ~before.counted
+        # A part of the goal has just been reached: can the others be reached without undoing it?
         if new or place < 0:
-            plan = self._hoped(state, counted)
+            plan = self._planned_facts(state, counted)
             if plan is None:
-                plan = self._hoped(state, 0)
+                # No: the new parts that can't be kept even alone are premature; if each can, all of them are.
+                plan = self._planned_facts(state, 0)
                 if plan is None:
                     return None
-                void |= sum(1 << part for part in places(new) if self._hoped(state, 1 << part) is None) or new
+                void |= sum(1 << part for part in places(new) if self._planned_facts(state, 1 << part) is None) or new
                 counted &= ~void
             if counted.bit_count() > before.counted.bit_count() or place < 0:
-                hoped, had = plan, 0
-        return _Node(state, place, action, [], counted, void, hoped, had)
+                planned, achieved = plan, 0
+        return _Node(state, place, action, [], counted, void, planned, achieved)
 
     def _reached(self, state: int) -> int:
         """The parts of the goal that hold in a state, a bit each."""
@@ -156,7 +159,7 @@ class _WidthSearch:
                 reached |= 1 << place
         return reached
 
-    def _hoped(self, state: int, kept: int) -> int | None:
+    def _planned_facts(self, state: int, kept: int) -> int | None:
         """The facts made true by a relaxed plan that keeps some parts of the goal; None: there is none."""
         barred = np.zeros(len(self.packed.adds), dtype=bool)
         for place in places(kept):
@@ -169,7 +172,7 @@ class _WidthSearch:
     def _novelty(self, node: _Node, before: int) -> int:
         """The novelty of a state: 1, it has a new fact; 2, a new pair of facts; 3, neither."""
         # Novelty is judged among the states with the same numbers of goal parts and of facts of the relaxed plan.
-        key = node.counted.bit_count(), node.had.bit_count()
+        key = node.counted.bit_count(), node.achieved.bit_count()
         state, seen = node.state & self.packed.changing, self.facts.get(key, 0)
         new = state & ~before
         width = 1 if state & ~seen else 3
@@ -191,7 +194,7 @@ class _WidthSearch:
         return width
 
 
-def _way(packed: PackedTask, nodes: list[_Node], place: int) -> list[GroundAction]:
+def _path_to(packed: PackedTask, nodes: list[_Node], place: int) -> list[GroundAction]:
     """The actions that lead to a node."""
     actions = []
     while place > 0:

@@ -62,7 +62,7 @@ def test_what_must_be_undone_to_reach_the_rest_does_not_count():
         state = reduce(task.apply, map(read_action, plan.replace(") (", ")|(").split("|")), task.initial)
         kept = 1 << names.index(part)
         packed = PackedTask(Relaxed.of(task).grounding, state).start
-        assert (search._hoped(packed, kept) is None) == void and search._hoped(packed, 0) is not None
+        assert (search._planned_facts(packed, kept) is None) == void and search._planned_facts(packed, 0) is not None
 
 
 def test_a_search_tells_whether_the_goal_cannot_be_reached_or_the_limit_came_first():

@@ -201,8 +201,8 @@ class CallWriter:
 
         With `parts`, the text up to that choice is added to them.
         """
-        # `sure` is the text that all ways share, `args` the values written so far. Without `parts` the question is only
-        # whether the call can be completed, and texts that always can be are not built.
+        # `sure` is the text that all ways share, `args` the values written so far. Without `parts`, only whether the
+        # call can be completed is asked: then text that no condition can rule out is not built.
         sure = [] if parts is None else parts
         while agenda is not None:
             item, agenda = agenda

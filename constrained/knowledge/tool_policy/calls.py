@@ -53,7 +53,7 @@ class Condition(NamedTuple):
         return [value] if self.sign == "==" else [] if isinstance(value, str) else list(value)
 
     def holds(self, names: dict[str, Any], scope: Scope) -> bool:
-        """Whether it holds; for a path through ``x[i]``, of every element, with only the elements before it known."""
+        """Whether it holds; on a path through ``x[i]``, for every element, as if only those before it were known."""
         if not self.sign and "[i]" not in self.path:
             return self.expression.holds(names, scope)
         # As the call is written, element i sees only the elements before it; so must this check.

@@ -239,7 +239,6 @@ class Conditions:
                         "no object is both: name another, or give the fact a wider type",
                     )
             return f"?{name}"
-        # An object.
         if name in self.objects:
             if kind is not None and not self.domain.is_subtype(self.objects[name], kind):
                 raise self.span(token).error(f"{plain(token)} is a {self.objects[name]}, where a {kind} belongs")

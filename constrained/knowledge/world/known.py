@@ -253,7 +253,7 @@ class Known(FactStore):
 
         If more objects of a type may turn up, those that the task doesn't ask for are left out: there may be hundreds.
         """
-        # Keep of the open types only objects that the task is about or that are in hand.
+        # Of types that may have more objects, keep those that the task is about or that are in hand.
         objects = {**self.objects, **self.imagined()}
         if self.asked is not None:
             open_types = [kind for kind in self.asked.goal.wider.values() if kind not in self._complete]

@@ -394,7 +394,7 @@ class _Reader(Conditions):
     # how what is known is described: `means`, `shows`, `again` and `explores` lines
 
     def wording(self, statements: Sequence[ParseTree], captured: frozenset[str]) -> Wording:
-        """Read all such lines; `captured`: the holes of all task sentences."""
+        """Read these lines, in which holes of task sentences (`captured`) may be used like types."""
         wording = Wording()
         self.captured = captured
         # Names of derived facts first, as other lines may use them before they are defined.

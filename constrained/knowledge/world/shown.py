@@ -110,8 +110,8 @@ class Shown:
         """The values, extending those given, for which a fact holds."""
         predicate, known = literal.predicate, self.known
         terms = [given.get(term, term) for term in literal.terms]
-        # Not a fact: a question about the goal, or a type.
         bound = not any(term[0] == "?" for term in terms)
+        # Not a fact: a question about the goal, or a type.
         if predicate not in self._facts:
             if predicate.startswith(ASKS):
                 asked = [None if term[0] == "?" else term for term in terms]

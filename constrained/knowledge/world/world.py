@@ -155,7 +155,7 @@ class Again(NamedTuple):
 
 @dataclass
 class Wording:
-    """All such lines of a file; the pieces of `explores` write the actions that show something new."""
+    """The lines that say how what is known is described; the pieces of `explores` write actions that show more."""
 
     means: dict[str, list[Means]] = field(default_factory=dict)
     shows: list[Shows] = field(default_factory=list)
