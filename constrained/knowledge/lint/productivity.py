@@ -45,12 +45,10 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             if not any(
                 part is nodes.NEVER or (isinstance(part, nodes.Alt) and not part.items) for part in rules[first].nodes
             ):
-                yield _never_finishes(shortest_cycle(first, calls), rules, start in productive, start, spans[first])
+                yield _never_finishes(shortest_cycle(first, calls), rules, start in productive, spans[first])
 
 
-def _never_finishes(
-    cycle: Sequence[str], rules: Mapping[str, Rule], start_finishes: bool, start: str, span: SourceSpan
-) -> Finding:
+def _never_finishes(cycle: Sequence[str], rules: Mapping[str, Rule], start_finishes: bool, span: SourceSpan) -> Finding:
     first = cycle[0]
     is_action = any(slot.name == STEP for name in cycle for slot in rules[name].find(nodes.Slot))
     if start_finishes:

@@ -115,7 +115,7 @@ class Conditions:
             raise self.unknown(token, "type", (*self.domain.types, *(scope.captured if scope else ())))
         return name
 
-    def type_of(self, variable: str, scope: Scope, span: SourceSpan) -> str:
+    def type_of(self, variable: str, scope: Scope) -> str:
         """A variable's type: as declared, or the narrowest that the facts require."""
         declared = scope.types.get(variable)
         if declared is not None:

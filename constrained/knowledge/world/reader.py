@@ -132,7 +132,6 @@ class _Reader(Conditions):
                     if name == ROOT:
                         raise self.span(token).error(f"{ROOT} is the root of all types", "choose another name")
                     self.domain.types[name] = ROOT
-                    self.world.spans[name] = self.span(token)
                     names.append(name)
                 parents.append((names, parent))
         for names, parent in parents:
@@ -162,7 +161,6 @@ class _Reader(Conditions):
             for token in names:
                 name = self.declare(token, "the object", self.objects)
                 self.objects[name] = ROOT if kind is None else self.kind(kind)
-                self.world.spans[f"object {name}"] = self.span(token)
 
     # rules
 
@@ -256,7 +254,7 @@ class _Reader(Conditions):
         effects = [e for s in statements if s.data == "makes" for e in self.effects(s.children[0], (), scope)]
         # Parameters that are neither written nor used by facts only pass something on.
         used = [p for p in scope.types if f"?{p}" in written or scope.uses.get(p)]
-        parameters = tuple(Parameter(f"?{p}", self.type_of(p, scope, entry.span)) for p in used)
+        parameters = tuple(Parameter(f"?{p}", self.type_of(p, scope)) for p in used)
         self.domain.spelling[name.lower()] = name
         self.domain.actions.append(Action(name.lower(), parameters, conjunction(needs), tuple(effects)))
         self.world.commands[name.lower()] = command
@@ -284,23 +282,22 @@ class _Reader(Conditions):
             literal = self.fact(atom, scope)
             if literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
                 scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
-            facts.append(Told(literal if mark != "not" else literal.negated, mark == "all", self.span_of(atom)))
+            facts.append(Told(literal if mark != "not" else literal.negated, mark == "all"))
         # The condition is read before types are inferred, since it uses variables, too.
         where = ALWAYS if condition is None else self.conditions(condition, scope)
-        span = self.span_of(statement)
-        types = {f"?{name}": self.type_of(name, scope, span) for name in {*scope.types, *scope.uses}}
+        types = {f"?{name}": self.type_of(name, scope) for name in {*scope.types, *scope.uses}}
         # Every variable of a fact needs a value: from the action, the condition, or a hole of the pattern.
         bound = given | {v[1:] for v in bound_by(where)}
         for pattern in found:
-            for fact in facts:
+            for fact, atom in zip(facts, (fact.children[1] for fact in told)):
                 loose = [t[1:] for t in fact.literal.terms if t.startswith("?") and t[1:] not in bound]
                 missing = next((name for name in loose if name not in {h.lower() for h in pattern.holes}), None)
                 if missing is not None:
-                    raise fact.span.error(
+                    raise self.span_of(atom).error(
                         f'nothing says which `{missing}` the answer "{pattern.text}" is about',
                         f"put {{{missing}}} into the pattern, or say in `if` what is known of it",
                     )
-        self.world.tells.append(Tells(tuple(facts), where, tuple(found), rule, types, span))
+        self.world.tells.append(Tells(tuple(facts), where, tuple(found), rule, types))
 
     def maybe(self, statement: ParseTree) -> None:
         *atoms, condition = statement.children
@@ -308,9 +305,8 @@ class _Reader(Conditions):
             scope = Scope(free=True)
             literal = self.fact(atom, scope)
             where = ALWAYS if condition is None else self.conditions(condition, scope)
-            span = self.span_of(atom)
-            types = {f"?{name}": self.type_of(name, scope, span) for name in scope.uses}
-            self.world.maybe.append(Maybe(literal, where, types, span))
+            types = {f"?{name}": self.type_of(name, scope) for name in scope.uses}
+            self.world.maybe.append(Maybe(literal, where, types, self.span_of(atom)))
 
     def problem(self, init: Iterable[ParseTree], goals: Iterable[ParseTree]) -> None:
         facts: dict[tuple[str, ...], None] = {}
@@ -389,7 +385,7 @@ class _Reader(Conditions):
             raise self.span_of(patterns).error(
                 f"the goal doesn't use {{{name}}}", f"name it in the condition: some x: {name} (...)"
             )
-        self.world.goals.append(TaskGoal(tuple(found), wanted, wider, self.span_of(patterns)))
+        self.world.goals.append(TaskGoal(tuple(found), wanted, wider))
 
     # how what is known is described: `means`, `shows`, `again` and `explores` lines
 

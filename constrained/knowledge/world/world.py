@@ -31,7 +31,6 @@ class Told:
 
     literal: Literal
     all: bool
-    span: SourceSpan
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ class Tells:
     patterns: tuple[Pattern, ...]
     rule: str | None
     types: Mapping[str, str]
-    span: SourceSpan
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,6 @@ class TaskGoal:
     patterns: tuple[Pattern, ...]
     condition: Condition
     wider: Mapping[str, str]
-    span: SourceSpan
 
 
 class Asked(NamedTuple):
@@ -198,7 +195,7 @@ class World:
     problem : Problem or None
         The file's own; None if it has neither objects nor facts nor goal.
     spans : dict of str to SourceSpan
-        Where each type, predicate ("fact NAME"), action and object ("object NAME") is written.
+        Where each predicate ("fact NAME") and each action is written.
     """
 
     source: Source
