@@ -32,7 +32,7 @@ class _Node(NamedTuple):
     """The operators whose preconditions hold; filled in when the node is expanded."""
     counted: int = 0
     """The parts of the goal that count as reached, a bit each."""
-    void: int = 0
+    premature: int = 0
     """The parts that hold, but must be undone to reach others."""
     planned: int = 0
     """The facts of a relaxed plan made when `counted` last grew."""
@@ -133,8 +133,8 @@ class _WidthSearch:
         """The node of a state that follows another; None if the goal is out of reach from it."""
         reached = self._reached(state)
         # A part found to be premature stays so until it is undone.
-        void = before.void & reached
-        counted = reached & ~void
+        premature = before.premature & reached
+        counted = reached & ~premature
         planned, achieved = before.planned, before.achieved | state & before.planned
         new = counted & ~before.counted
         # A part of the goal has just been reached: can the others be reached without undoing it?
@@ -145,11 +145,12 @@ class _WidthSearch:
                 plan = self._planned_facts(state, 0)
                 if plan is None:
                     return None
-                void |= sum(1 << part for part in places(new) if self._planned_facts(state, 1 << part) is None) or new
-                counted &= ~void
+                not_even_alone = (part for part in places(new) if self._planned_facts(state, 1 << part) is None)
+                premature |= sum(1 << part for part in not_even_alone) or new
+                counted &= ~premature
             if counted.bit_count() > before.counted.bit_count() or place < 0:
                 planned, achieved = plan, 0
-        return _Node(state, place, action, [], counted, void, planned, achieved)
+        return _Node(state, place, action, [], counted, premature, planned, achieved)
 
     def _reached(self, state: int) -> int:
         """The parts of the goal that hold in a state, a bit each."""
