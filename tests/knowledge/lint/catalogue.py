@@ -684,7 +684,7 @@ CASES = [
     Case(
         "world",
         world("//: needs light"),
-        (6, 11, 12),
+        (6, 11, 16),
         "no fact `light`",
         "did you mean lit?",
         world("//: needs lit\n//: init lit"),
@@ -692,7 +692,7 @@ CASES = [
     Case(
         "unknown-tool",
         policy("//: message speak"),
-        (3, 13, 14),
+        (3, 13, 18),
         "the policy names 'speak', which is not a tool with a rule",
         "there are: list, say",
         policy("//: message say"),
@@ -700,7 +700,7 @@ CASES = [
     Case(
         "unknown-name",
         policy("//: let known() = seem != []"),
-        (3, 19, 20),
+        (3, 19, 23),
         "the function known looks at 'seem', which nothing tells",
         "did you mean seen?",
         policy("//: let known() = seen != []"),
