@@ -488,7 +488,7 @@ def is_step(node: Node) -> bool:
 
 def has_step(node: Node) -> bool:
     """Whether an action ends within `node`."""
-    return any(map(is_step, walk(node)))
+    return any(type(one) is Slot and one.name == STEP for one in walk(node))
 
 
 def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:

@@ -40,6 +40,7 @@ class Nfa:
         self.begin = self._state()
         self.end = self._add(node, self.begin)
 
+    @cached_property
     def start(self) -> frozenset[int]:
         return self._closure({self.begin})
 
@@ -52,7 +53,10 @@ class Nfa:
 
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
-        states = self.start()
+        return self.ends(self.start, text)
+
+    def ends(self, states: frozenset[int], text: str) -> bool:
+        """Whether a text may be over after `text`, read from `states`."""
         for character in text:
             if not states:
                 return False
@@ -188,7 +192,7 @@ class Texts:
         self.low, self.high, self.limits = low, high, limits
         self._likely = _likely(fitting) if high is None else []
         self._all = next(filter(None, map(all_texts, fitting)), None) if high is None else None
-        self.start: State = tuple(one.start() for one, _ in self.parts), 0
+        self.start: State = tuple(one.start for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
         self._lives: dict[State, bool] = {}
@@ -290,11 +294,9 @@ class Texts:
     def accepts(self, text: str, state: State) -> bool:
         """Whether `text` may follow, and be the end, where texts have no greatest length."""
         sets, count = state
-        for character in map(ord, text):
-            sets = tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets))
-            if any(wanted and not s for (_, wanted), s in zip(self.parts, sets)):
-                return False
-        return self.may_end((sets, count + len(text)))
+        return count + len(text) >= self.low and all(
+            one.ends(s, text) == wanted for (one, wanted), s in zip(self.parts, sets)
+        )
 
     def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
         """Return the sets after one more character, and these characters; not sets that plainly rule every text out."""

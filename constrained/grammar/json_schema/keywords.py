@@ -7,6 +7,7 @@ what older drafts wrote in another way. A keyword that its draft doesn't know is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from sys import float_info
 
@@ -99,13 +100,20 @@ def _is_count(value) -> bool:
 def _is_json(value, depth: int = 0) -> bool:
     if isinstance(value, (list, dict)):
         inner = value if isinstance(value, list) else value.values()
-        keys = all(isinstance(k, str) and _is_text(k) for k in value) if isinstance(value, dict) else True
-        return depth < 100 and keys and all(_is_json(v, depth + 1) for v in inner)
+        keys = _are_texts(value) if isinstance(value, dict) else True
+        return depth < 100 and keys and (_are_texts(inner) or all(_is_json(v, depth + 1) for v in inner))
     return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
 
 
 def _is_text(value) -> bool:
     return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
+
+
+def _are_texts(values: Iterable) -> bool:
+    try:
+        return "".join(values).isascii() or all(map(_is_text, values))
+    except TypeError:  # one is no text
+        return False
 
 
 def _is_number(value) -> bool:
@@ -121,11 +129,11 @@ def _is_schemas(value) -> bool:
 
 
 def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_schema, value.values()))
+    return isinstance(value, dict) and _are_texts(value) and all(map(_is_schema, value.values()))
 
 
 def _is_names(value) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+    return isinstance(value, list) and _are_texts(value)
 
 
 def _is_type(value) -> bool:

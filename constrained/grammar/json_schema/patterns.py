@@ -111,7 +111,7 @@ def format_node(name: str, either: bool = False) -> Node:
 def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
     """Return all texts of a tree of characters, sorted; None if there may be more than `most`."""
     automaton = nfa(node, limits)
-    states = {"": automaton.start()}
+    states = {"": automaton.start}
     work, found = [""], []
     for text in work:
         found += [text] if automaton.end in states[text] else []
@@ -141,6 +141,7 @@ _EITHER = {kind: rf"(?:\{kind}|(?a:\{kind}))" for kind in "bB"}
 _LOOKING = frozenset([r"\A", r"\Z", "(?=", "(?!", "(?<=", "(?<!", *_BOTH.values(), *_EITHER.values()])
 
 
+_LINE_BREAK = r"\n?"
 _FLAGS = re.compile(r"\(\?([is]+)\)")
 _PROPERTY = re.compile(r"\{(?:(?:gc|General_Category)=)?(\w+)\}")
 _LOW_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
@@ -197,13 +198,18 @@ def _unwrapped(tokens: list[str]) -> list[list[str]]:
 def _found(tokens: list[str], flags: int, limits: Limits) -> Node:
     """Return the texts in which one alternative, as tokens of `re`, is found."""
     begins, ends = tokens[:1] == [r"\A"], tokens[-1:] == [r"\Z"]
-    inner = tokens[begins : len(tokens) - ends]
+    breaks = ends and tokens[-2:-1] == [_LINE_BREAK]
+    inner = tokens[begins : len(tokens) - ends - breaks]
     if any(token in _LOOKING for token in inner):
-        text = "".join(inner)
-        return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){'' if ends else _ANY_TEXT}", flags, limits)
+        text, rest = "".join(inner), _LINE_BREAK if breaks else "" if ends else _ANY_TEXT
+        return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){rest}", flags, limits)
     anything = repeat(Chars(ANY), 0, None)
-    node = regex_node("".join(inner), flags, limits)
-    return nodes.seq([EMPTY if begins else anything, node, EMPTY if ends else anything])
+    after = repeat(nodes.literal("\n"), 0, 1) if breaks else EMPTY if ends else anything
+    return nodes.seq([EMPTY if begins else anything, _parsed("".join(inner), flags, limits), after])
+
+
+_parsed = lru_cache(maxsize=1024)(regex_node)
+"""Most patterns are asked for twice: with what both languages make of them, and with what either does."""
 
 
 def _written(ranges: tuple[tuple[int, int], ...], in_class: bool) -> str:
@@ -255,7 +261,7 @@ class _Translation:
         elif first in "^$":
             self.take()
             if first == "$" and self.either[-1]:
-                self.alternatives[-1].append(r"\n?")  # Python's may stand before a last line break
+                self.alternatives[-1].append(_LINE_BREAK)  # Python's may stand before a last line break
             return r"\A" if first == "^" else r"\Z"
         elif rest.startswith("{,"):
             self.refuse("a repeat without its lower bound", "write {0,n}: ECMA-262 and Python read {,n} apart")

@@ -261,6 +261,7 @@ def language(
     if high is not None and high < low:
         return nodes.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
+    without = [tree for tree in without if not _begin_differently([*fitting, tree])]
     if not fitting and not without:
         return free(low, high)
     if len(fitting) == 1 and not without and not looks(fitting[0]) and not _has_large_sets(fitting[0]):

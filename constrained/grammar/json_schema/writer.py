@@ -22,7 +22,21 @@ from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.plain import Plain, members, plain, tangled
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, Seq, alt, choices, seq
+from constrained.grammar.nodes import (
+    EMPTY,
+    NEVER,
+    Call,
+    Choices,
+    Literal,
+    Node,
+    Rule,
+    Rules,
+    Seq,
+    alt,
+    choices,
+    find,
+    seq,
+)
 
 
 class Writer:
@@ -116,7 +130,9 @@ class Writer:
         return alt(Seq(tuple(Call(self._value(pointer)) for pointer in needs)) for needs in found.needs)
 
     def _pruned(self, node: Node) -> Node:
-        return prune(node, lambda name: name not in self._dead) if self._dead else node
+        if not self._dead or not any(call.rule in self._dead for call in find(node, Call)):
+            return node
+        return prune(node, lambda name: name not in self._dead)
 
     def later(self, name: str, write: Callable[[], Node], constraints: Constraints | None = None) -> Node:
         """Return a call of a rule that is written once; an object's `constraints` may let it wait for a text."""
