@@ -29,13 +29,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from benchmarks.engine.vocabularies import encode, load
 from benchmarks.reporting import add_json, describe_machine
 from benchmarks.result_files import RESULTS
+from constrained.cli.options import whole_number
 from constrained.environments.data import data_file
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 
 ENGINES = ("ours", "ours-ordered", "llguidance", "xgrammar")
@@ -49,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--data", type=Path, help="folder or .tar.xz of the schemas (default: the shared data's)")
     add("--engine", action="append", choices=ENGINES, help="repeatable; default: all")
-    add("--limit", type=int, help="only so many schemas, spread evenly over all")
-    add("--seconds", type=int, default=60, help="per schema and engine (default: 60)")
+    add("--limit", type=whole_number, help="only so many schemas, spread evenly over all")
+    add("--seconds", type=whole_number, default=60, help="per schema and engine (default: 60)")
     add("--output", type=Path, default=Path("runs/maskbench"), help="folder of the runs")
     add("--fresh", action="store_true", help="measure again what is finished")
     add("--exact", action="store_true", help="compare our verdicts and masks with the recorded ones, and time nothing")
@@ -59,33 +61,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    cases = list(_cases(options.data or data_file("maskbench/schemas.tar.xz")))
+    data = options.data or data_file("maskbench/schemas.tar.xz")
+    try:
+        cases = list(_cases(data))
+    except (tarfile.ReadError, ValueError) as error:
+        raise DataError(f"{data}: {error}", "give a folder or archive of MaskBench's schemas") from None
+    if not cases or not all(isinstance(case, dict) and {"schema", "tests"} <= case.keys() for _, case in cases):
+        raise DataError(f"{data} has no schemas of MaskBench", "each is a .json file with 'schema' and 'tests'")
     cases = cases[:: max(1, len(cases) // options.limit)][: options.limit] if options.limit else cases
     if options.exact:
         return _exact(cases, options.update)
     names = options.engine or list(ENGINES)
+    mask = np.zeros(load("tekken").words, np.int32)
+    try:
+        compilers = {name: _compiler(name, mask) for name in names}
+    except ImportError as error:
+        raise ConstrainedError(f"{error.name} is not installed", "choose the engines that are by --engine") from None
     path = options.output / "maskbench.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    if options.fresh:
-        path.unlink(missing_ok=True)
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    known = {(one["engine"], one["schema"]) for one in done}
-    mask = np.zeros(load("tekken").words, np.int32)
-    compilers = {name: _compiler(name, mask) for name in names}
+    try:
+        with FileLock(path.with_name(f".{path.name}.lock"), timeout=0):
+            if options.fresh:
+                path.unlink(missing_ok=True)
+            done = _finished(path)
+            _measure_all(cases, compilers, options.seconds, path, done)
+    except Timeout:
+        raise DataError(f"another run is writing to {path}", "wait for it, or name another --output") from None
     wanted = {name for name, _ in cases}
-    gc.collect()
-    gc.freeze()
-    with path.open("a") as out, tqdm(total=len(cases) * len(names), unit="schema") as bar:
-        for schema, case in cases:
-            for engine in names:
-                if (engine, schema) not in known:
-                    done.append(
-                        {"engine": engine, "schema": schema, **_measure(compilers[engine], case, options.seconds)}
-                    )
-                    out.write(json.dumps(done[-1]) + "\n")
-                    out.flush()
-                bar.update()
-    gc.unfreeze()
     runs = {name: [r for r in done if r["engine"] == name and r["schema"] in wanted] for name in names}
     figures = {name: summary(found) for name, found in runs.items()}
     print(table(figures))
@@ -98,6 +100,40 @@ def run_command(options: argparse.Namespace) -> int:
         result = {"command": _command(options), "machine": machine, "figures": figures, "loaded by all": of_all}
         write_whole(options.json, to_json(result))
     return 0
+
+
+def _finished(path: Path) -> list[dict]:
+    """Return what earlier runs have measured; a last line that was cut short is dropped from the file."""
+    data = path.read_bytes() if path.exists() else b""
+    whole = data[: data.rfind(b"\n") + 1]
+    done = []
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            done.append(json.loads(line))
+            done[-1]["engine"], done[-1]["schema"], done[-1]["masks"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise DataError(f"{path}, line {number}: damaged", "take the line out, or measure --fresh") from None
+    if whole != data:
+        write_whole(path, whole)
+    return done
+
+
+def _measure_all(
+    cases: list[tuple[str, dict]], compilers: dict[str, Callable], seconds: int, path: Path, done: list[dict]
+) -> None:
+    """Measure what is not in `done`, and add it there and to the file."""
+    known = {(one["engine"], one["schema"]) for one in done}
+    gc.collect()
+    gc.freeze()
+    with path.open("a") as out, tqdm(total=len(cases) * len(compilers), unit="schema") as bar:
+        for schema, case in cases:
+            for engine, compile_schema in compilers.items():
+                if (engine, schema) not in known:
+                    done.append({"engine": engine, "schema": schema, **_measure(compile_schema, case, seconds)})
+                    out.write(json.dumps(done[-1]) + "\n")
+                    out.flush()
+                bar.update()
+    gc.unfreeze()
 
 
 def _command(options: argparse.Namespace) -> str:

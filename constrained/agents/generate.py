@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -192,11 +193,12 @@ def unfit(model: Any, household: bool) -> str:
 
 def _check(task: str, strategy: str, level: str, **limits: int | None) -> None:
     if not isinstance(task, str) or not task.strip():
-        raise ConstrainedError("the task is empty", "say what to do, such as 'put a mug in the cabinet'")
+        what = "empty" if isinstance(task, str) else f"{task!r:.80}, not text"
+        raise ConstrainedError(f"the task is {what}", "say what to do, such as 'put a mug in the cabinet'")
     for name, value in limits.items():
-        if value is not None and value < 1:
-            raise ConstrainedError(f"{name} is {value}", "use 1 or more, or leave it out")
-    if strategy not in STRATEGIES:
+        if value is not None and (not isinstance(value, Integral) or value < 1):
+            raise ConstrainedError(f"{name} is {value!r:.80}", "use a whole number, 1 or more, or leave it out")
+    if strategy not in tuple(STRATEGIES):
         raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
     if level not in LEVELS:
         raise ConstrainedError(f"no level {level!r}", f"use one of {', '.join(LEVELS)}")

@@ -68,6 +68,9 @@ class World:
     def reset(self) -> str:
         """Start the environment anew, with a fresh memory, and return the first observation."""
         assert self.environment is not None, "only an environment can be started"
+        if isinstance(self.environment, type):
+            name = self.environment.__name__
+            raise ConstrainedError(f"{name} is a class, not an environment", f"give an instance: {name}(...)")
         if not hasattr(self.environment, "reset"):
             raise ConstrainedError(f"{self.environment!r:.80} is no environment", "it has reset() and step(action)")
         observation = _text(self.environment.reset())
@@ -91,7 +94,7 @@ class World:
             self.commands = frozenset(commands)
         elif isinstance(self.environment, WithView):
             view = self.environment.view()
-            if not isinstance(view, Mapping):
+            if not isinstance(view, Mapping) or not all(isinstance(slot, str) for slot in view):
                 raise ConstrainedError(f"view() gave {view!r:.80}", "return a dict: slot -> its values now")
             found.update(view)
         if isinstance(self.memory, MemoryWithSlots):
@@ -170,7 +173,13 @@ def _stepped(given: Any) -> tuple[str, float, bool]:
             "return observation, reward, done; or, as Gymnasium does, observation, reward, terminated, truncated, info",
         )
     observation, reward, done = given
-    return observation if isinstance(observation, str) else str(observation), float(reward), bool(done)
+    try:
+        reward = float(reward)
+    except (TypeError, ValueError):
+        raise ConstrainedError(
+            f"the environment's step gave the reward {reward!r:.80}, not a number", "return observation, reward, done"
+        ) from None
+    return observation if isinstance(observation, str) else str(observation), reward, bool(done)
 
 
 def _listed(value: Any) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from constrained.cli.options import add_model
+from constrained.cli.options import add_model, whole_number
 from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
@@ -195,7 +195,7 @@ def _add_solutions(kinds, name: str, words: str) -> None:
     )
     parser.add_argument("file", metavar="FILE", help=f"{words}, or compressed (.gz)")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the conversations, as JSON Lines")
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N rows")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="only the first N rows")
     parser.add_argument("--force", action="store_true", help="overwrite the output if it exists")
     parser.set_defaults(run=run_solutions)
 

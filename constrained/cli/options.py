@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from dataclasses import fields, replace
 from typing import Any
 
@@ -21,6 +22,14 @@ def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> Non
             shortest path that the knowledge admits (default: the embedded model, which knows only households)"""
     parser.add_argument("--model", help=words)
     parser.add_argument("--device", help="cpu, cuda, cuda:1, auto: all of them (default: the GPU if there is one)")
+
+
+def whole_number(text: str) -> int:
+    """A whole number, 1 or more; the type of an option."""
+    value = int(text)
+    if not 1 <= value <= sys.maxsize:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {sys.maxsize:,}")
+    return value
 
 
 def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.cli.bench import find_benchmarks
-from constrained.cli.options import add_level, add_model, add_tuning, own_device, tuning_of
+from constrained.cli.options import add_level, add_model, add_tuning, own_device, tuning_of, whole_number
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
@@ -51,7 +51,7 @@ def _add_sft(kinds) -> None:
     add_model(parser)
     add("--adapter", metavar="FOLDER", help="continue from this adapter of the model")
     add("--out", required=True, type=Path, metavar="FOLDER", help="where the adapter, or the whole model, is saved")
-    add("--limit", type=int, metavar="N", help="use only the first N rows of each DATA")
+    add("--limit", type=whole_number, metavar="N", help="use only the first N rows of each DATA")
     add("--json", type=Path, metavar="FILE", help="also write the report to FILE")
     add_tuning(parser)
     parser.set_defaults(run=run_sft)

@@ -199,7 +199,7 @@ class DomainReader:
         names = [p.name for p in parameters]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
-            raise self.error(listed, f"the variable {twice} is declared twice here")
+            raise self.error(listed, f"the variable {twice} is declared twice here", "give one of them another name")
         return tuple(self.known_type(p, listed) for p in parameters)
 
     # actions

@@ -81,7 +81,7 @@ class _ProblemReader(DomainReader):
                 kind, self.domain.constants.get(declared.name, kind)
             ):
                 word = next((w for w in part if isinstance(w, str) and w.lower() == declared.name), part)
-                raise self.error(word, f"the object {declared.name} is declared twice")
+                raise self.error(word, f"the object {declared.name} is declared twice", "leave one of them out")
             self.domain.constants[declared.name] = self.own[declared.name] = kind
 
     def facts(self, part: Formula) -> Iterator[Fact]:

@@ -265,7 +265,10 @@ def test_usage_adds_the_steps_up():
     "options, kind, message",
     [
         ({"task": "  "}, ConstrainedError, "the task is empty"),
-        ({"task": None}, ConstrainedError, "the task is empty"),
+        ({"task": None}, ConstrainedError, "the task is None, not text"),
+        ({"max_steps": 1.5}, ConstrainedError, "max_steps is 1.5"),
+        ({"max_new_tokens": float("nan")}, ConstrainedError, "max_new_tokens is nan"),
+        ({"strategy": ["act"]}, ConstrainedError, "no strategy"),
         ({"strategy": "wishful"}, ConstrainedError, "no strategy 'wishful'"),
         ({"planner": object()}, ModelError, "a object is not a causal language model"),
         ({"grounder": object()}, ModelError, "a object is not a causal language model"),

@@ -47,6 +47,14 @@ def test_environments_answer_in_three_values_or_in_gymnasiums_five(gymnasium):
     assert world.step("close") == ("Fine.", True, {"success": 1.0}, True)
 
 
+@pytest.mark.parametrize("reward", [None, "much"])
+def test_a_reward_that_is_no_number_is_one_clear_error(reward):
+    desk = Desk({})
+    desk.step = lambda action: ("Fine.", reward, True)
+    with pytest.raises(ConstrainedError, match=f"the reward {reward!r}, not a number"):
+        World(desk).step("close")
+
+
 def test_a_step_of_two_values_is_one_clear_error():
     world = World(Desk({}))
     world.environment.step = lambda action: ("Fine.", 1.0)
@@ -90,7 +98,14 @@ def test_an_environment_of_the_package_shows_what_it_has():
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"), [(5, "5 is no environment"), (Desk(5), "view.. gave 5"), (Desk([]), "view.. gave ")]
+    ("environment", "told"),
+    [
+        (5, "5 is no environment"),
+        (Desk, "Desk is a class, not an environment"),
+        (Desk(5), "view.. gave 5"),
+        (Desk([]), "view.. gave "),
+        (Desk({5: []}), "view.. gave "),
+    ],
 )
 def test_what_is_no_environment_is_one_clear_error(environment, told):
     with pytest.raises(ConstrainedError, match=told):

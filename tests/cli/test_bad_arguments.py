@@ -28,3 +28,10 @@ def test_one_clear_error(arguments, capsys):
     assert main(arguments) in (1, 2)
     told = capsys.readouterr().err
     assert told.startswith("error: ") and len(told) < 1000
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "9" * 20])
+def test_a_limit_is_a_number_from_one_on(limit, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["import", "gsm8k", "x", "-o", "y", "--limit", limit])
+    assert "argument --limit" in capsys.readouterr().err

@@ -114,7 +114,7 @@ class _Reader(Conditions):
         """A new name in lower case; its spelling is noted."""
         name = plain(token).lower()
         if name in known:
-            raise self.span(token).error(f"{what} {plain(token)} is declared twice")
+            raise self.span(token).error(f"{what} {plain(token)} is declared twice", "leave one of them out")
         self.domain.spelling.setdefault(name, plain(token))
         return name
 

@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 import pytest
 
 from benchmarks.maskbench import command
+from constrained.errors import DataError
 
 
 def test_a_schema_passes_if_every_instance_is_judged_right():
@@ -36,6 +37,32 @@ def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path
     options.engine.append("ours-ordered")
     assert command.run_command(options) == 0
     assert "Of the 1 schemas that all of these load:\n\n| | ours | ours-ordered |" in capsys.readouterr().out
+
+
+def test_a_run_goes_on_after_a_line_that_was_cut_short_and_refuses_a_damaged_one(tmp_path):
+    path = tmp_path / "maskbench.jsonl"
+    line = '{"engine": "ours", "schema": "é", "masks": []}\n'.encode()
+    for at in range(len(line)):
+        path.write_bytes(line + line[:at])
+        assert len(command._finished(path)) == 1 and path.read_bytes() == line
+    for damaged in (b"\0\n", b'{"engine": "ours"}\n', b"[]\n", b"\xff\n"):
+        path.write_bytes(line + damaged + line)
+        with pytest.raises(DataError, match="line 2: damaged"):
+            command._finished(path)
+
+
+@pytest.mark.parametrize(
+    "name, content", [("a.tar.xz", b"no archive"), ("b", None), ("c/one.json", b"[]"), ("d/one.json", b"{")]
+)
+def test_what_holds_no_schemas_is_one_clear_error(tmp_path, name, content):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.mkdir() if content is None else path.write_bytes(content)
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    options = parser.parse_args(["--data", str(path if path.suffix != ".json" else path.parent), "--exact"])
+    with pytest.raises(DataError, match="MaskBench"):
+        command.run_command(options)
 
 
 def test_another_verdict_than_the_recorded_one_is_told(tmp_path, monkeypatch, capsys):
