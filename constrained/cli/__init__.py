@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import io
+import json
 import os
 import sys
 
@@ -30,6 +33,19 @@ COMMANDS = (
 """Each adds one command to the parser; in the order of `constrained --help`."""
 
 
+ESCAPE = "constrained.escape"
+"""The error handler that writes what the terminal's encoding lacks as JSON escapes it."""
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error(ESCAPE, _escape)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; the documentation's page of commands is generated from it."""
     parser = argparse.ArgumentParser(
@@ -46,6 +62,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 1 after one message on standard error (130: interrupted)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors=ESCAPE)
     parser = make_parser()
     for word in sys.argv[1:] if argv is None else argv:
         if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in word):

@@ -189,6 +189,8 @@ def _give(arguments, data, text: str) -> None:
 
 def _lines(name: str) -> list[str]:
     try:
+        if name == "-" and sys.stdin is None:
+            raise OSError("standard input is closed")
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"can't read {name}: {error}", "give a text file, one action a line") from None
