@@ -163,8 +163,14 @@ class Constraints:
 
     def counts(self, what: str) -> tuple[int, int | None]:
         """Return the tightest min and max of "Length", "Items" or "Properties"."""
-        low = max((int(v) for _, v in self.all(f"min{what}")), default=0)
-        return low, min((int(v) for _, v in self.all(f"max{what}") if v <= _REACHED), default=None)
+        least, most = f"min{what}", f"max{what}"
+        low, high = 0, None
+        for part in self.parts:
+            low = max(low, int(part.keywords.get(least, 0)))
+            own = part.keywords.get(most)
+            if own is not None and own <= _REACHED and (high is None or own < high):
+                high = int(own)
+        return low, high
 
     # arrays
 
@@ -273,10 +279,14 @@ class Constraints:
         """Return what holds for a property whose name matches those patterns; None: its name is not among `names`."""
         out = []
         for part in self.parts:
-            said = part.keywords
-            own = [part.below("properties", name)] if name is not None and name in said.get("properties", ()) else []
-            own += [part.below("patternProperties", p) for p in said.get("patternProperties", ()) if p in matched]
-            out += own or ([part.below("additionalProperties")] if "additionalProperties" in said else [])
+            said, own = part.keywords, []
+            if name is not None and name in said.get("properties", ()):
+                own.append(part.below("properties", name))
+            if matched and "patternProperties" in said:
+                own += [part.below("patternProperties", p) for p in said["patternProperties"] if p in matched]
+            if not own and "additionalProperties" in said:
+                own.append(part.below("additionalProperties"))
+            out += own
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
         return _each_once(out + self._unevaluated(name, matched))
@@ -288,7 +298,9 @@ class Constraints:
     def _unevaluated(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """Return what unevaluatedProperties says, where no schema it depends on has said anything."""
         out = []
-        for part, _ in self.all("unevaluatedProperties"):
+        for part in self.parts:
+            if "unevaluatedProperties" not in part.keywords:
+                continue
             evaluated = any(
                 name is not None and name in (p["properties"] or ())
                 or any(pattern in matched for pattern in p["patternProperties"] or ())

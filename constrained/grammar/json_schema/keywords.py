@@ -137,8 +137,9 @@ def _is_names(value) -> bool:
 
 
 def _is_type(value) -> bool:
-    types = [value] if isinstance(value, str) else value
-    return isinstance(types, list) and bool(types) and all(isinstance(t, str) and t in TYPES for t in types)
+    if isinstance(value, str):
+        return value in TYPES
+    return isinstance(value, list) and bool(value) and all(isinstance(t, str) and t in TYPES for t in value)
 
 
 _COUNT = (_is_count, "a whole number, not negative")
