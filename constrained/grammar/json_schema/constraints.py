@@ -270,9 +270,8 @@ class Constraints:
         """Return what holds for the property of that name."""
         if not self.key_trees:
             return self.key(name, frozenset())
-        both, either = (
-            frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)) for which in (0, 1)
-        )
+        both = frozenset(p for p, (one, _) in self._matchers.items() if one.accepts(name))
+        either = both.union(p for p, (one, other) in self._matchers.items() if other is not one and other.accepts(name))
         return self.key(name, both) if either == both else _each_once(self.key(name, both) + self.key(name, either))
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:

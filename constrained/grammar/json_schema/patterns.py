@@ -174,8 +174,14 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
     translation = _Translation(pattern, either)
-    alternatives = (one for every in translation.alternatives for one in _unwrapped(every))
-    return nodes.alt([_found(alternative, translation.flags, limits) for alternative in alternatives])
+    alternatives = (tuple(one) for every in translation.alternatives for one in _unwrapped(every))
+    return _found_in_one(tuple(alternatives), translation.flags, limits)
+
+
+@lru_cache(maxsize=1024)
+def _found_in_one(alternatives: tuple[tuple[str, ...], ...], flags: int, limits: Limits) -> Node:
+    """Return the texts in which one of some alternatives is found; many patterns have the same in both readings."""
+    return nodes.alt([_found(list(alternative), flags, limits) for alternative in alternatives])
 
 
 def _unwrapped(tokens: list[str]) -> list[list[str]]:
