@@ -12,8 +12,9 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, State
+from constrained.planning.query import NOTHING
 from constrained.planning.relaxed import require_reachable
-from constrained.planning.wording import NO_TEXTS, condition_words, fact_lines
+from constrained.planning.wording import condition_words, fact_lines
 
 MAX_BYTES = 8_000_000
 """Most bytes of a PDDL file: enough for 4,000,000 characters."""
@@ -57,7 +58,7 @@ class PddlEnvironment(FactsEnvironment):
         domain: str | Path | None,
         problem: str | Path,
         *,
-        texts: Mapping[str, str] = NO_TEXTS,
+        texts: Mapping[str, str] = NOTHING,
         knowledge: ActionKnowledge | None = None,
     ):
         if knowledge is None:

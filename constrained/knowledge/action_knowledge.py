@@ -184,7 +184,7 @@ class ActionKnowledge:
             knowledge = cls.from_grammar(Grammar.from_lark(read.source), read.source)
             knowledge.tools = toolbox(listed, read, call_format, options)
             knowledge.calls = knowledge.tools.form
-            check_policy(knowledge.tools.policy, knowledge.slots, knowledge.tools.schemas)
+            check_policy(knowledge.tools.policy, knowledge.slots, knowledge.calls.schemas)
             comments = {**knowledge.comments, **knowledge.actions}
             knowledge.comments = joined_comments(comments, tool_comments(listed, call_format))
             return knowledge

@@ -71,8 +71,7 @@ class PathState:
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
         """As `ActionKnowledge.next_action`."""
-        grammar = self.grammar if steps_left is None else within_steps(self.grammar, steps_left)
-        grammar = self._next_actions if grammar is self.grammar else nonempty(grammar)
+        grammar = self.within(steps_left)._next_actions
         start = start_state(grammar)
         if start is None or not start.first():
             raise KnowledgeError(
@@ -81,6 +80,11 @@ class PathState:
                 hint="bind the slots to what is there now, or let the rules end here",
             )
         return grammar
+
+    def within(self, steps_left: int | None) -> PathState:
+        """The same state, with only the actions from which the path can end within a number of steps."""
+        grammar = self.grammar if steps_left is None else within_steps(self.grammar, steps_left)
+        return self if grammar is self.grammar else self.bound(grammar)
 
     def opening(self, action: str) -> State | None:
         """The automaton's state before `action` as the next action; None if it may not come next."""
@@ -252,10 +256,7 @@ class PossibleActions:
 
     def _texts(self, steps_left: int | None = None) -> list[str]:
         """The actions whose conditions hold and that the order of actions admits."""
-        state = self.state
-        if steps_left is not None:
-            limited = within_steps(state.grammar, steps_left)
-            state = state if limited is state.grammar else state.bound(limited)
+        state = self.state.within(steps_left)
         return [text for text in self.facts.actions if state.admits(text)]
 
     def _others(self, steps_left: int | None) -> Grammar | None:

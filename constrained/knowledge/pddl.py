@@ -28,7 +28,8 @@ from constrained.planning.model import (
     parts_in,
 )
 from constrained.planning.parser import read_domain
-from constrained.planning.wording import NO_TEXTS, Command, commands, condition_words, effect_words, squeezed
+from constrained.planning.query import NOTHING
+from constrained.planning.wording import Command, commands, condition_words, effect_words, squeezed
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _TAKEN = ("not", "some", "every", "one", "at-most-one")
@@ -49,7 +50,7 @@ class Imported:
         return knowledge
 
 
-def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str = "domain") -> Imported:
+def import_pddl(text: str, *, texts: Mapping[str, str] = NOTHING, source: str = "domain") -> Imported:
     """Turn a PDDL domain into action knowledge.
 
     Parameters

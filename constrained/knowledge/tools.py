@@ -150,12 +150,11 @@ class Toolbox:
     calls : dict of str to Calls
         Tool -> its calls.
     form : CallForm
-    schemas : mapping of str to dict
-        Tool -> the JSON Schema of its arguments.
+        How their calls are written, with the JSON Schema of each tool's arguments.
     """
 
     def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, options: Options):
-        self.policy, self.schemas = policy, schemas
+        self.policy = policy
         self.calls = {name: Calls(name, schema, policy, template, options) for name, schema in schemas.items()}
         self.form = CallForm(template, schemas, {name: calls.order for name, calls in self.calls.items()})
 

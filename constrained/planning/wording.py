@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact
 from constrained.planning.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
+from constrained.planning.query import NOTHING
 from constrained.planning.task import Task
 
 Command = tuple[str, ...]
@@ -22,8 +22,6 @@ _TEMPLATE = re.compile(r'action\s+([\w-]+)\s*\{\s*template\s*::\s*"((?:[^"\\]|\\
 _LISTED = re.compile(r"\[\{\s*([\w.-]+)\s*\|[^{}]*\}\]")  # [{r.name | condition}] stands for one of them
 _PARAMETER = re.compile(r"\{\s*\??([\w-]+)(?:\.\w+)?\s*\}")
 _LINE = re.compile(r"([\w-]+)\s*[=:]\s*(\S.*?)\s*")
-
-NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 def read_texts(text: str, source: str = "texts") -> dict[str, str]:
@@ -49,7 +47,7 @@ def read_texts(text: str, source: str = "texts") -> dict[str, str]:
     return found
 
 
-def commands(domain: Domain, texts: Mapping[str, str] = NO_TEXTS) -> dict[str, Command]:
+def commands(domain: Domain, texts: Mapping[str, str] = NOTHING) -> dict[str, Command]:
     """The command of each action: from its text if there is one, else its name and parameters.
 
     Raises

@@ -43,7 +43,7 @@ def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
     schemas = None
     if tools is not None:
         box = toolbox(list(tools), policy, "json", Options(DEFAULT))
-        policy, schemas = box.policy, box.schemas
+        policy, schemas = box.policy, box.form.schemas
     yield from (refusal(fault, source) for fault in faults(policy, slots - {STEP}, schemas))
 
 

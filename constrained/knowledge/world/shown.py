@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
-from types import MappingProxyType
 
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.world import ASKS, Piece, Shows, Where
@@ -24,6 +23,7 @@ from constrained.planning.model import (
     free_variables,
     negated,
 )
+from constrained.planning.query import NOTHING
 from constrained.planning.wording import fact_lines
 
 MAX_NAMES = 4
@@ -33,7 +33,6 @@ MAX_NUMBERS = 3
 
 Values = Mapping[str, str]
 """Variable -> object."""
-NOTHING: Values = MappingProxyType({})
 
 
 class Shown:
