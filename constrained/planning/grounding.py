@@ -192,6 +192,8 @@ class Grounding:
         variables = (*action.parameters, *disjunct.variables)
         places = {v.name: place for place, v in enumerate(variables)}
 
+        # Literals as facts with the numbers of variables in place of their names; predicates that nothing asks for are
+        # left out.
         def templates(literals: Iterable[Literal], positive: bool, among: Container[str]) -> list[_Template]:
             return [
                 (lit.predicate, tuple(places.get(term, term) for term in lit.terms))

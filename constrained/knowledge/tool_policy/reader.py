@@ -219,6 +219,7 @@ class _Reader:
         return found
 
     def part(self, tree: ParseTree | Token) -> ParseTree:
+        # A number or a text; then one case for each rule of the grammar that can stand in a value.
         if isinstance(tree, Token):
             if tree.type == "ANY":
                 raise self.error(tree, "only worlds have `*`", "name the argument")

@@ -142,6 +142,7 @@ class Conditions:
         match tree.data:
             case "conditions":
                 return self.conditions(tree, scope)
+            # The names of the cases are those of the rules in `syntax`.
             case "either" | "both":
                 operator = "or" if tree.data == "either" else "and"
                 return Junction(operator, tuple(self.condition(part, scope) for part in tree.children))
@@ -253,6 +254,8 @@ class Conditions:
     def effects(self, tree: ParseTree, variables: tuple[Parameter, ...], scope: Scope) -> Iterator[Effect]:
         for effect in tree.children:
             if effect.data == "each":
+                # The effect on every object of a type: the inner effects, with the variables of all quantifiers around
+                # them.
                 quantifier, listed, inner = effect.children
                 if str(quantifier) != "every":
                     raise self.span(quantifier).error("an effect applies to `every` object, or to a parameter")

@@ -30,6 +30,7 @@ from constrained.planning.model import (
     literals_in,
     parts_in,
 )
+from constrained.planning.query import NOTHING
 from constrained.planning.task import GroundAction, Task
 
 Lists = Mapping[str, list[str]]
@@ -140,7 +141,7 @@ class Known(FactStore):
                 values = self._values(name, given, hopeful=True)
         return None if values is None else GroundAction(name, values)
 
-    def read(self, answer: str, action: str | None = None, values: Mapping[str, str] = {}) -> None:
+    def read(self, answer: str, action: str | None = None, values: Mapping[str, str] = NOTHING) -> None:
         """Note what an answer tells. If it answers an action, `values` are the action's arguments by parameter."""
         given = {variable: [value] for variable, value in values.items()}
         for tells in self.world.tells:

@@ -256,7 +256,6 @@ def _check_depth(source: Source, text: str) -> None:
 def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
     """lark's error as a GrammarError with what is expected."""
     at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    wanted: set[str] = set()
     if isinstance(error, UnexpectedToken):
         wanted = set(error.accepts or error.expected)
         found = "the lines end" if at_end else f"unexpected `{error.token}`"
@@ -265,10 +264,12 @@ def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
         wanted, found = set(error.allowed or ()), f"unexpected `{error.char}`"
     if re.search(rf"(?m)^\s*{MARK}\s*({'|'.join(_OF_TOOLS)})\b", source.text) is None:  # a world has no values
         wanted -= _OF_VALUES if "EQUAL" not in wanted else {*_OF_VALUES, "ANY"}
+    # If every statement may begin here, a hint lists the statements alone, or says "a new line" for them.
     keywords = {word.upper() for word in _STATEMENTS}
     words = sorted({_EXPECTED.get(name, f"`{name.lower()}`") for name in wanted - keywords if not name.startswith("_")})
     if keywords <= wanted:
         words = [f"`{word}`" for word in _STATEMENTS] if wanted <= keywords | {"$END"} else [*words, "a new line"]
+    # The place: where the text stops fitting, or the end of the last line if it ends too early.
     line = None if at_end else error.line
     if line is None or line < 1:  # the end: point to the last `//:` line
         last = list(_lines(source.text))[-1]
