@@ -97,8 +97,9 @@ def read_turn(space: str, text: str) -> list[Action]:
     """
     if len(text) > MAX_TURN:
         raise ActionError(f"a turn of {len(text):,} characters (the limit is {MAX_TURN:,})", "write fewer actions")
-    action_space(space)
+    action_space(space)  # raises if there is no such space
     try:
+        # The slot `_STEP` stands for the space after each action, so the last one needs a space, too.
         tree = _reader(space).parse(f"{text} ")
     except UnexpectedInput as error:
         found = error.pos_in_stream
@@ -117,6 +118,7 @@ def read_turn(space: str, text: str) -> list[Action]:
 
 def _shallow(tree: ParseTree) -> bool:
     """Whether no node lies deeper than MAX_DEPTH, so that recursive functions can walk the tree."""
+    # Level by level, without recursion: the tree may be too deep for that.
     level = [tree]
     for _ in range(MAX_DEPTH):
         level = [child for node in level for child in subtrees(node)]

@@ -143,7 +143,7 @@ def _unknown(parts: Parts, scope: Scope) -> Value:
 def _atom(parts: Parts, scope: Scope) -> Value:
     kind, text = parts[0][:2]
     if kind == "NUMBER":
-        return decimal(text)
+        return Rational(text)
     return sympy.pi if kind == "CONSTANT" else _value(parts[0], scope)
 
 
@@ -156,13 +156,8 @@ _NODES: dict[str, Callable[[Parts, Scope], Value]] = {
     "reference": _reference,
     "unknown": _unknown,
     "atom": _atom,
-    "percent": lambda parts, _: decimal(parts[0][1]) / 100,
+    "percent": lambda parts, _: Rational(parts[0][1]) / 100,
 }
-
-
-def decimal(text: str) -> Rational:
-    """Return the exact value of digits with a decimal point."""
-    return Rational(text)
 
 
 def number_in(text: str, where: str) -> Rational:
@@ -171,7 +166,7 @@ def number_in(text: str, where: str) -> Rational:
     if not found:
         raise ActionError(f"{where} is {text[:60]!r}, which is no number")
     sign, whole, fraction, percent = found.groups()
-    value = decimal(whole.replace(",", "") + (fraction or ""))
+    value = Rational(whole.replace(",", "") + (fraction or ""))
     return (-value if sign else value) / (100 if percent else 1)
 
 

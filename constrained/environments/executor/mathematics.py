@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import S
+from sympy import Rational, S
 
-from constrained.environments.executor.formulas import Part, Scope, decimal, formula
+from constrained.environments.executor.formulas import Part, Scope, formula
 from constrained.errors import ActionError
 
 MAX_CHARACTERS = 1_000
@@ -45,16 +45,26 @@ def perform(
 
 
 def _calculator(parts, scope, wanted):
+    """Return the value of a formula, or whether a comparison holds; the case of texts doesn't matter."""
     if len(parts) == 1:
         return (formula(parts[0], scope),)
     left, (_, sign), right = parts
-    return (compare(_side(left, scope), sign.strip(), _side(right, scope)),)
+    left, sign, right = _side(left, scope), sign.strip(), _side(right, scope)
+    if isinstance(left, str) or isinstance(right, str):
+        if sign not in ("==", "!="):
+            raise ActionError(f"{left} and {right} have no order")
+        return ((str(left).strip().casefold() == str(right).strip().casefold()) == (sign == "=="),)
+    relation = sympy.Rel(left, right, sign)
+    if relation not in (sympy.true, sympy.false):
+        raise ActionError(f"whether {relation} holds can't be told")
+    return (bool(relation),)
 
 
 def _side(part, scope):
     """Return one side of a comparison: a number, or the text of a result that is not a number."""
-    named = [node for node in _leaves(part) if node[0] == "VALUE"]
-    value = scope.results.get(int(named[0][1])) if named and len(list(_leaves(part))) == 1 else None
+    leaves = list(_leaves(part))
+    # Only a side that is nothing but the name of a result may be a text.
+    value = scope.results.get(int(leaves[0][1])) if len(leaves) == 1 and leaves[0][0] == "VALUE" else None
     try:
         return formula(part, scope)
     except ActionError:
@@ -77,11 +87,39 @@ def _set_equation(parts, scope, wanted):
 
 
 def _solve_equation(parts, scope, wanted):
-    return solve_equations(_relations(parts, scope, True), list(scope.unknowns.values()), wanted)
+    """Solve a system of equations.
+
+    Returns `wanted` values: one for each unknown, in the order of their definition; or for a single unknown one for
+    each solution, ascending; or one for everything. A result with several solutions is a tuple.
+
+    Raises ActionError: there is no solution, no definite solution, or another number of solutions.
+    """
+    # One unknown: its solutions are a set of reals, which may be listed. Several: tuples that solve all equations.
+    equations = [relation.left - relation.right for relation in _relations(parts, scope, True)]
+    unknowns = _unknowns(equations, scope, "the equation")
+    values = _single(equations, unknowns[0]) if len(unknowns) == 1 else _system(equations, unknowns)
+    if wanted == len(values):
+        return tuple(values)
+    if wanted == 1:
+        return (tuple(values),)
+    raise ActionError(f"there are {len(values)} solutions for {wanted} results", f"name {len(values)}, or one for all")
 
 
 def _solve_inequality(parts, scope, wanted):
-    return (solve_inequalities(_relations(parts, scope, False), list(scope.unknowns.values())),)
+    """Return the real numbers that satisfy all inequalities. Raises ActionError: they don't have just one unknown."""
+    relations = _relations(parts, scope, False)
+    unknowns = _unknowns([relation.left - relation.right for relation in relations], scope, "the inequality")
+    if len(unknowns) > 1:
+        raise ActionError(f"the inequality has the unknowns {', '.join(map(str, unknowns))}", "use only one unknown")
+    region = S.Reals
+    for relation in relations:
+        condition = sympy.Rel(relation.left, relation.right, relation.sign)
+        # Where the unknown cancels out, sympy says at once whether the condition holds.
+        if condition == sympy.false:
+            return (S.EmptySet,)
+        if condition != sympy.true:
+            region = region.intersect(sympy.solve_univariate_inequality(condition, unknowns[0], relational=False))
+    return (region,)
 
 
 def _relations(parts, scope, equations: bool) -> list[Relation]:
@@ -94,8 +132,9 @@ def _relations(parts, scope, equations: bool) -> list[Relation]:
 
 
 def _count(parts, scope, wanted):
+    """Count the given formulas; or, of one result, the elements of a list or the whole numbers of a range."""
     if parts[0][0] == "listed":
-        return (sympy.Integer(count(scope.results[int(parts[0][1][1])])),)
+        return (sympy.Integer(_size(scope.results[int(parts[0][1][1])])),)
     for part in parts:
         formula(part, scope)
     return (sympy.Integer(len(parts)),)
@@ -108,7 +147,7 @@ def _define(parts, scope, wanted):
             raise ActionError("pi is a number, no unknown", "choose another name")
         return (scope.unknowns[inner[0]],)
     *minus, (_, digits) = inner
-    return (-decimal(digits) if minus else decimal(digits),)
+    return (-Rational(digits) if minus else Rational(digits),)
 
 
 _ACTIONS: dict[str, Callable[[Sequence[Any], Scope, int], tuple]] = {
@@ -173,42 +212,12 @@ class Relation:
         return f"{self.left} {self.sign} {self.right}"
 
 
-def solve_equations(relations: Sequence[Relation], order: Sequence[sympy.Symbol], wanted: int) -> tuple:
-    """Solve a system of equations.
-
-    Parameters
-    ----------
-    order : sequence of Symbol
-        All unknowns in the order of their definition; results have the same order.
-    wanted : int
-        The number of results: one for each unknown; or for a single unknown one for each solution (ascending); or one
-        for everything.
-
-    Returns
-    -------
-    tuple
-        `wanted` values; a result with several solutions is a tuple.
-
-    Raises
-    ------
-    ActionError
-        There is no solution, no definite solution, or another number of solutions.
-    """
-    equations = [relation.left - relation.right for relation in relations]
-    unknowns = _unknowns(equations, order, "the equation")
-    values = _single(equations, unknowns[0]) if len(unknowns) == 1 else _system(equations, unknowns)
-    if wanted == len(values):
-        return tuple(values)
-    if wanted == 1:
-        return (tuple(values),)
-    raise ActionError(f"there are {len(values)} solutions for {wanted} results", f"name {len(values)}, or one for all")
-
-
-def _unknowns(expressions: Sequence[sympy.Expr], order: Sequence[sympy.Symbol], what: str) -> list[sympy.Symbol]:
+def _unknowns(expressions: Sequence[sympy.Expr], scope: Scope, what: str) -> list[sympy.Symbol]:
+    """Return the unknowns in expressions, in the order of their definition."""
     used = set().union(*(expression.free_symbols for expression in expressions))
     if not used:
         raise ActionError(f"{what} doesn't depend on an unknown", "define one and use it: R1 = Define(x)")
-    return [symbol for symbol in order if symbol in used]
+    return [symbol for symbol in scope.unknowns.values() if symbol in used]
 
 
 def _single(equations: Sequence[sympy.Expr], unknown: sympy.Symbol) -> list:
@@ -239,35 +248,15 @@ def _system(equations: Sequence[sympy.Expr], unknowns: Sequence[sympy.Symbol]) -
     return [tuple(solution[unknown] for solution in solutions) for unknown in unknowns]
 
 
-def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symbol]) -> sympy.Set:
-    """Return the real numbers that satisfy all inequalities, which have one unknown.
-
-    Raises ActionError: there are several unknowns, or none.
-    """
-    unknowns = _unknowns([relation.left - relation.right for relation in relations], order, "the inequality")
-    if len(unknowns) > 1:
-        raise ActionError(f"the inequality has the unknowns {', '.join(map(str, unknowns))}", "use only one unknown")
-    region = S.Reals
-    for relation in relations:
-        condition = sympy.Rel(relation.left, relation.right, relation.sign)
-        if condition == sympy.false:
-            return S.EmptySet
-        if condition != sympy.true:
-            region = region.intersect(sympy.solve_univariate_inequality(condition, unknowns[0], relational=False))
-    return region
-
-
-def count(value: object) -> int:
-    """Count the elements of a list or the whole numbers of a range; a single value counts as one.
-
-    Raises ActionError: there are infinitely many.
-    """
+def _size(value: object) -> int:
+    """Return the number of elements of a list, or of whole numbers in a range; a single value counts as one."""
     if isinstance(value, tuple):
         return len(value)
     if isinstance(value, sympy.Expr):
         return 1
     if not isinstance(value, sympy.Set):
         raise ActionError(f"{str(value)[:60]!r} is no list and no range")
+    # The whole numbers of a union of intervals are a union of ranges, which are counted piece by piece.
     whole = value.intersect(S.Integers)
     pieces = whole.args if isinstance(whole, sympy.Union) else (whole,)
     total = 0
@@ -279,18 +268,3 @@ def count(value: object) -> int:
         else:
             raise ActionError(f"{value} holds infinitely many whole numbers, or they can't be counted")
     return total
-
-
-def compare(left: Any, sign: str, right: Any) -> bool:
-    """Whether a comparison holds; the case of texts doesn't matter.
-
-    Raises ActionError: it depends on unknowns.
-    """
-    if isinstance(left, str) or isinstance(right, str):
-        if sign not in ("==", "!="):
-            raise ActionError(f"{left} and {right} have no order")
-        return (str(left).strip().casefold() == str(right).strip().casefold()) == (sign == "==")
-    relation = sympy.Rel(left, right, sign)
-    if relation not in (sympy.true, sympy.false):
-        raise ActionError(f"whether {relation} holds can't be told")
-    return bool(relation)
