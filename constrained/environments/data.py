@@ -22,7 +22,9 @@ MAX_CHARACTERS = 1 << 30
 
 _BESIDE_CHECKOUT = Path(__file__).resolve().parents[3] / "shared" / "data"
 _READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeError)
-_TYPE_NAMES = {str: "text", bool: "truth value", int: "whole number", list: "list", dict: "object"}
+_TYPE_NAMES = {
+    str: "text", bool: "truth value", int: "whole number", list: "list", dict: "object", list[str]: "list of texts",
+}  # fmt: skip
 
 
 def data_folder() -> Path:
@@ -154,13 +156,14 @@ def is_text_list(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-def fields(where: str, row: Mapping[str, Any], /, **kinds: type) -> tuple[Any, ...]:
-    """Return a row's values under the given names, checked to be of the given types.
+def fields(where: str, row: Mapping[str, Any], /, **kinds: Any) -> tuple[Any, ...]:
+    """Return a row's values under the given names, checked to be of the given types; ``list[str]``: a list of texts.
 
     Raises DataError: a value is missing or of another type; the message says which, and where.
     """
     for name, kind in kinds.items():
         value = row.get(name)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        fits = is_text_list(value) if kind == list[str] else isinstance(value, kind)
+        if not fits or (kind is int and isinstance(value, bool)):
             raise DataError(f"{where}: no {_TYPE_NAMES.get(kind, kind.__name__)} under {name!r}")
     return tuple(row[name] for name in kinds)

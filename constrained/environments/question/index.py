@@ -137,6 +137,7 @@ class LocalIndex:
 
     def similar(self, title: str, limit: int = 5) -> list[str]:
         """As `PassageIndex.similar`: titles that share a word with `title`, or else titles of texts that do."""
+        # Titles by their words first, because the words of a title may occur in any text.
         terms = query_terms(title)
         matches = self.store.matching(terms, CANDIDATES, titles_only=True) or self.store.matching(terms, limit)
         key = title_key(title[:MAX_CHARACTERS])
@@ -152,6 +153,7 @@ class LocalIndex:
 
 def ranked(store: Store, query: str, limit: int) -> list[Passage]:
     """Return the best passages for a question, best first; equally good ones in the store's order."""
+    # Words first; then the passages that the question names; then those that the best of these name (one hop).
     scores = dict(store.matching(query_terms(query), max(CANDIDATES, limit)))
     _add_named(scores, store, cut_words(query), NAMED_IN_QUESTION * max(scores.values(), default=1.0))
     for passage, score in sorted(scores.items(), key=lambda item: -item[1])[:FOLLOWED]:
@@ -167,6 +169,7 @@ def _add_named(
     `source`: the passage that the words come from, which gets no points itself. In its running text names begin with a
     capital letter or a digit; a question may be written carelessly.
     """
+    # Every sequence of words that may be a name, then those that some passage has, then of these the longest.
     words = words[:WORDS_READ]
     spans: dict[int, dict[int, str]] = defaultdict(dict)  # start -> end -> the words between, as a name's key
     for start, word in enumerate(words):
@@ -178,6 +181,7 @@ def _add_named(
     named = defaultdict(list)
     for passage in store.named({key for ends in spans.values() for key in ends.values()}):
         named[name_key(passage.title)].append(passage)
+    # A name of many passages tells less: they share its points, by the root of their number.
     for key in _longest(spans, named):
         for passage in named[key]:
             if passage != source:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from constrained.environments.data import fields, is_text_list, read_rows
+from constrained.environments.data import fields, read_rows
 from constrained.environments.text_search import clean_text, clean_title
 from constrained.errors import DataError
 from constrained.files import file_digest
@@ -142,9 +142,7 @@ def _page(where: str, row: dict) -> tuple[str, list[str]]:
         sentences = [line.split("\t")[1] for line in lines.split("\n") if line.count("\t")]
         return fever_text(title), [fever_text(sentence) for sentence in sentences]
     if "sentences" in row:
-        title, sentences = fields(where, row, title=str, sentences=list)
-        if not is_text_list(sentences):
-            raise DataError(f"{where}: 'sentences' is no list of texts")
+        title, sentences = fields(where, row, title=str, sentences=list[str])
         return title, sentences
     title, text = fields(where, row, title=str, text=str)
     return title, cut_sentences(text)

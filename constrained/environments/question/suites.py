@@ -192,9 +192,7 @@ def read_facts(files: list[Path]) -> Iterator[Passage]:
     first_row: dict[str, str] = {}
     for file in files:
         for where, row in read_rows(file):
-            term, listed = fields(where, row, term=str, facts=list)
-            if not is_text_list(listed):
-                raise DataError(f"{where}: 'facts' is no list of texts")
+            term, listed = fields(where, row, term=str, facts=list[str])
             facts.setdefault(term, {}).update(dict.fromkeys(listed))
             first_row.setdefault(term, where)
     for term, sentences in facts.items():

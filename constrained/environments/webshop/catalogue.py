@@ -145,10 +145,9 @@ def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product
         (number,) = fields(where, row, asin=str)
         if number in products or number == "nan" or len(number) > 10:  # the original program leaves these out, too
             continue
-        entry = mined_by_number.get(number, {})
-        mined = entry.get("attributes", []) if isinstance(entry, dict) else None
-        if not is_text_list(mined):
-            raise DataError(f"{attributes}, {number}: no list of texts under 'attributes'")
+        of_product = f"{attributes}, {number}"
+        entry = {"attributes": [], **check_object(of_product, mined_by_number.get(number, {}))}
+        (mined,) = fields(of_product, entry, attributes=list[str])
         products[number] = _product(where, row, tuple(mined))
     return products
 
@@ -163,16 +162,19 @@ def read_goals(path: str | Path, products: Mapping[str, Product], seed: int = 0)
     """
     written = _by_number(path)
     for number, product in products.items():
+        # In the order of the products; `open_shop` shuffles the goals by its seed.
         rows = written.get(number, [])
         if not isinstance(rows, list):
             raise DataError(f"{path}, {number}: not a list of instructions")
         for index, row in enumerate(rows, 1):
             where = f"{path}, {number}, instruction {index}"
-            text, attributes = fields(where, check_object(where, row), instruction=str, instruction_attributes=list)
+            text, attributes = fields(
+                where, check_object(where, row), instruction=str, instruction_attributes=list[str]
+            )
             options = row.get("instruction_options", [])
             options = list(options.values()) if isinstance(options, dict) else options
-            if not is_text_list(attributes) or not is_text_list(options):
-                raise DataError(f"{where}: attributes and options must be texts")
+            if not is_text_list(options):
+                raise DataError(f"{where}: options must be texts")
             if attributes:  # the original program leaves out instructions without attributes
                 upper, words = _price_limit(product.price, f"{seed} {number} {text}")
                 yield Goal(text.strip().strip(".") + words, product, tuple(attributes), tuple(options), upper)
@@ -182,6 +184,7 @@ def _product(where: str, row: dict, attributes: tuple[str, ...]) -> Product:
     number, name, category, path, query = fields(
         where, row, asin=str, name=str, category=str, product_category=str, query=str
     )
+    # Optional entries may be missing or null; anything else of the wrong form is an error.
     features = row.get("small_description") or []
     features = [features] if isinstance(features, str) else features
     description = row.get("full_description") or ""

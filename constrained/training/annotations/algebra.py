@@ -46,6 +46,8 @@ def _solutions(
     names = sorted({name for _, equation in chosen for name in equation.unknowns})
     equations = tuple(pair for _, equation in chosen for pair in equation.equations)
     text, end = readings[last].text, last_equation.end
+    # The last unknown gives the last result, so both orders are tried; each with and without the lines before the
+    # equation, which may only repeat it, and those after it.
     for order in (names, names[::-1]) if len(names) > 1 else (names,):
         solving = Solving(equations, tuple(order), last_equation.begin if first == last else 0, end)
         values = solve(solving)

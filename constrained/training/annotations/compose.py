@@ -97,6 +97,7 @@ class Composition:
         return _LITERAL.sub(lambda found: self._name(found[0]), formula) if self.naming else formula
 
     def _name(self, literal: str) -> str:
+        # A number that the question gives may equal a result by chance: then the result is named only once.
         number = self._results.get(Fraction(literal))
         if number is None or (Fraction(literal) in self._given and number in self._used):
             return literal
@@ -126,6 +127,7 @@ class Composition:
         value, question = values[last], self.question.casefold()
         if value == answer:
             return ""
+        # The forms in which a solution may leave its answer, the likeliest first; the first that gives it is taken.
         percent = _ASKS_PERCENTAGE.search(question)
         near = percent and answer.denominator == 1 and abs(value * 100 - answer) <= Fraction(1, 2)
         stated = answer in numbers_in(self.solution)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -20,7 +20,12 @@ from constrained.training.annotations import gsm8k, strategyqa, svamp
 from constrained.training.annotations.annotation import Annotation, conversations
 from constrained.training.annotations.prose import rational
 
-DATASETS = ("gsm8k", "svamp", "strategyqa")
+_READERS: dict[str, tuple[Callable, Callable]] = {
+    "gsm8k": (load_gsm8k, gsm8k.convert),
+    "svamp": (load_svamp, svamp.convert),
+    "strategyqa": (strategyqa.load_problems, strategyqa.convert),
+}
+DATASETS = tuple(_READERS)
 
 
 @dataclass(frozen=True)
@@ -38,19 +43,13 @@ def converted(dataset: str, path: str | Path | None = None, limit: int | None = 
 
     Raises DataError: the file is missing or damaged, or a row is malformed.
     """
-    if dataset == "strategyqa":
-        for question in islice(strategyqa.load_problems(path), limit):
-            annotation = strategyqa.convert(question)
-            if isinstance(annotation, str):
-                yield Converted(question.name, None, None, annotation)
-            else:
-                yield Converted(question.name, annotation, strategyqa.subgoal_results(question))
-        return
-    load, convert = (load_gsm8k, gsm8k.convert) if dataset == "gsm8k" else (load_svamp, svamp.convert)
+    load, convert = _READERS[dataset]
     for problem in islice(load(path), limit):
         annotation = convert(problem)
         if isinstance(annotation, str):
             yield Converted(problem.name, None, None, annotation)
+        elif dataset == "strategyqa":  # executing it would need a model
+            yield Converted(problem.name, annotation, strategyqa.subgoal_results(problem))
         else:
             yield Converted(problem.name, annotation, *execute(annotation))
 

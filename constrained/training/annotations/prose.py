@@ -132,6 +132,7 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
 
     Words after numbers are taken for units and left out, except letters among `unknowns`.
     """
+    # Read tokens while they continue a formula; `whole` is the longest beginning so far that is one by itself.
     kept: list[str] = []
     whole: tuple[int, int] = (0, at)
     depth, operand = 0, True  # open parentheses; whether a number comes next
@@ -173,6 +174,7 @@ def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
 
     The formula is the first side that calculates anything; the stated value is the last side.
     """
+    # Tried first with percent signs as hundredths, or as units where the text shows that they are.
     *formulas, last = ["".join(side) for side in sides]
     as_unit = "* 100%" in formulas[0]  # "6/10 * 100% = 60%" has the sign as a unit, "50% * 8 = 4" as a hundredth
     for keep in (not as_unit, as_unit):

@@ -46,9 +46,9 @@ def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
     """
     for where, row in read_rows(path or data_file(FILE)):
         name, term, question, answer = fields(where, row, qid=str, term=str, question=str, answer=bool)
-        facts, parts, evidence = fields(where, row, facts=list, decomposition=list, evidence=list)
-        if not parts or not all(isinstance(text, str) for text in (*facts, *parts)):
-            raise DataError(f"{where}: 'facts' or 'decomposition' holds something other than text, or nothing")
+        facts, parts, evidence = fields(where, row, facts=list[str], decomposition=list[str], evidence=list)
+        if not parts:
+            raise DataError(f"{where}: nothing under 'decomposition'")
         evidence_by_part = [list(_evidence(evidence, i)) for i in range(len(parts))]
         pages = tuple(tuple(title for title in titles if title != _OPERATION) for titles in evidence_by_part)
         operations = tuple(titles.count(_OPERATION) * 2 > len(evidence) for titles in evidence_by_part)
@@ -108,6 +108,7 @@ def _results_so_far(steps: list[Step]) -> int:
 
 def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
     """Return the actions that answer question `i`, without the names of their results."""
+    # A comparison is computed; an operation on earlier answers asks for no page; all else is looked up and read.
     part, number = problem.parts[i], answers[-1] + 1 if answers else 1
     if found := _COMPARISON.fullmatch(part):
         left, how, right = found.groups()

@@ -81,7 +81,7 @@ def test_fevers_claims_name_their_pages_as_wikipedia_does(tmp_path):
         (hotpotqa_paragraphs, HOTPOT, {"context": [["C", ["a", 1]]]}, "is no list of texts"),
         (hotpotqa_paragraphs, HOTPOT, {"context": [["", ["a"]]]}, "needs a title"),
         (load_strategyqa, STRATEGY, {"answer": "yes"}, "no truth value under 'answer'"),
-        (strategyqa_facts, STRATEGY, {"facts": [1]}, "'facts' is no list of texts"),
+        (strategyqa_facts, STRATEGY, {"facts": [1]}, "no list of texts under 'facts'"),
         (load_fever, FEVER, {"id": "3"}, "no whole number under 'id'"),
         (load_fever, FEVER, {"label": "TRUE"}, "the label is 'TRUE'"),
         (load_fever, FEVER, {"evidence": [[[1, 2]]]}, "'evidence' is not"),

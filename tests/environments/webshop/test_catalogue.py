@@ -108,10 +108,10 @@ def test_a_malformed_product_is_named(tmp_path, change, message):
         ([], "items_human_ins.json is not an object with product numbers"),
         ({"B000000001": {}}, "B000000001: not a list of instructions"),
         ({"B000000001": ["a"]}, "B000000001, instruction 1: not an object but a str"),
-        ({"B000000001": [{"instruction": "a"}]}, "instruction 1: no list under 'instruction_attributes'"),
+        ({"B000000001": [{"instruction": "a"}]}, "instruction 1: no list of texts under 'instruction_attributes'"),
         (
             {"B000000001": [{"instruction": "a", "instruction_attributes": [1]}]},
-            "instruction 1: attributes and options must be texts",
+            "instruction 1: no list of texts under 'instruction_attributes'",
         ),
     ],
 )
