@@ -21,7 +21,7 @@ class Variant:
     masks, test_masks : bool
         In synthesis, and where a round is tested.
     rule : str
-        Of `constrained.training.filter`: "paper" drops what breaks the action knowledge, "released" does not.
+        Of `constrained.training.trajectory`: "paper" drops what breaks the action knowledge, "released" does not.
     level : str
         What the masks hold; one of `constrained.agents.levels.LEVELS`.
     """

@@ -17,7 +17,7 @@ from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.training.filter import RULES
+from constrained.training.trajectory import RULES
 
 
 def add_parser(commands) -> None:

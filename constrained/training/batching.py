@@ -54,6 +54,7 @@ def lay_out_steps(
             rng.shuffle(packed_rows)
             epoch_steps = _split(packed_rows, rows)
         else:
+            # Texts of a step have similar lengths, but the order of a pool's steps is random again.
             for start in range(0, len(order), POOL * rows):
                 pool = sorted(order[start : start + POOL * rows], key=lambda text: lengths[text])
                 pool_steps = _split([(text,) for text in pool], rows)
@@ -132,6 +133,7 @@ def collate(rows: Sequence[Sequence[Encoded]], packing: bool) -> dict[str, torch
         "input_ids": torch.tensor([row + [0] * (width - len(row)) for row in ids]),
         "labels": torch.full((len(ids), width), IGNORED),
     }
+    # Within a packed row positions restart at each text: from there on, subtract the text's first position.
     positions = torch.arange(width).repeat(len(ids), 1)
     for number, row in enumerate(rows):
         start = 0

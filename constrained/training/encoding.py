@@ -105,6 +105,7 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
                 f"text {number} has nothing to learn: no learned span, or only its first token",
                 "mark the spans that the model should write as learned",
             )
+    # Texts that are too long are left out and counted; if none is left, the error names the limit that is to blame.
     kept = [tokens for tokens in everything if len(tokens.ids) <= limit]
     if not kept:
         setting, remedy = f"the context of {loaded.name}", "use a model with a longer context"

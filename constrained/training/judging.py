@@ -69,6 +69,7 @@ def _check_household(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dic
     counts: Counter = Counter()
     examples = []
     for run in tqdm(runs, desc="runs", unit="run"):
+        # Knowledge and game should agree: what is admitted has an effect, and nothing else has.
         acts = judge_in_game(run.actions, games[run.task], knowledge)
         counts["actions"] += len(acts)
         counts["after the end"] += len(run.actions) - len(acts)
@@ -95,6 +96,7 @@ def _check_answers(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
     counts: Counter = Counter()
     examples = []
     for run in tqdm(runs, desc="runs", unit="run"):
+        # What masks force: the written path is the real one, Retrieve and Lookup find something.
         for path, done in run.paths:
             counts["paths"] += 1
             counts["wrong paths"] += path != "->".join(["Start", *run.actions[:done]])

@@ -133,6 +133,7 @@ class ChooserLearner:
         lessons = [lesson for text in texts for lesson in self._lessons(text)]
         if not lessons:
             raise TrainingError("in every state of the plans only one action is possible", "give larger problems")
+        # Each round starts from the last one's weights, the first from those that were drawn at random.
         network = Network(self.vocabulary)
         network.load_state_dict((self._load(previous) if previous else self._network).state_dict())
         steps, loss = self._fit(network, lessons, folder.parent.name)
@@ -165,6 +166,8 @@ class ChooserLearner:
         optimizer = torch.optim.AdamW(network.parameters(), lr=tuning.rate, weight_decay=tuning.decay)
         order: list[int] = []
         losses: list[float] = []
+        # Lessons come in random order, none again until nearly all were seen. The rate rises, then falls to a fiftieth.
+        # The weights that are kept are an average over the last steps.
         for step in tqdm(range(steps), desc=f"{words}, tuning", unit="step", disable=None):
             if len(order) < tuning.batch:
                 order = rng.sample(range(len(lessons)), len(lessons))

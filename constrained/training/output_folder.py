@@ -1,8 +1,13 @@
-"""The folder of a fine-tuning run: a lock, a record of what determines the run, and the finished result."""
+"""The folder of a fine-tuning run: a lock, a record of what determines the run, checkpoints, and the finished result.
+
+A checkpoint is either complete or absent: it is written under a temporary name, with the digests of its files, and
+renamed when it is complete. If it is damaged later, the one before it is used.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -16,10 +21,9 @@ from filelock import FileLock, Timeout
 from peft import PeftModel
 
 from constrained.errors import DataError
-from constrained.files import to_json, write_whole
+from constrained.files import file_digest, to_json, write_whole
 from constrained.models import LoadedModel
 from constrained.models.adapters import read_adapter
-from constrained.training.checkpoints import PARTIAL
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import Encoded, digest
 from constrained.training.settings import Tuning
@@ -29,8 +33,19 @@ RECORD = "tuning.json"
 
 CHECKPOINTS = "checkpoints"
 
+KEPT = 2
+"""Number of checkpoints to keep: the last, and one to fall back on."""
+
+MANIFEST = "files.json"
+"""The file in a checkpoint that lists the digests of the others."""
+
+PARTIAL = ".partial"
+"""The folder in which the next checkpoint, or the result, is written before it is moved to its place."""
+
 _COMPLETE = ("adapter_config.json", "config.json")
 """The file that makes a folder loadable, as an adapter or a model; it is moved in last."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -119,6 +134,7 @@ def begin(folder: Path, run: dict[str, Any]) -> Tuned | None:
             )
         write_whole(folder / RECORD, to_json({"run": run}))
         return None
+    # A run that was begun with other arguments is never continued; the message names those that differ.
     result = record.get("result")
     recorded = record["run"]
     differing = [name for name in run if recorded.get(name) != run[name]]
@@ -171,3 +187,48 @@ def _read_record(folder: Path) -> dict[str, Any] | None:
     if not (isinstance(record, dict) and isinstance(record.get("run"), dict)):
         raise DataError(f"{path}: not the record of a tuning", "give this run another folder")
     return record
+
+
+def seal(written: Path, folder: Path, step: int) -> None:
+    """Turn the folder `written` into the checkpoint of a step, and remove all but the newest `KEPT` checkpoints."""
+    files = sorted(path for path in written.rglob("*") if path.is_file())
+    digests = {file.relative_to(written).as_posix(): file_digest(file) for file in files}
+    (written / MANIFEST).write_text(json.dumps(digests, indent=2), encoding="utf-8")
+    os.replace(written, folder / f"step-{step}")
+    for old in _checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+
+
+def last_good(folder: Path) -> Path | None:
+    """Return the newest undamaged checkpoint, or None; damaged ones are logged and renamed to ``damaged-step-N``."""
+    shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+    for checkpoint in reversed(_checkpoints(folder)):
+        damage = _damage(checkpoint)
+        if damage is None:
+            return checkpoint
+        aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        os.replace(checkpoint, aside)
+        rest = _checkpoints(folder)
+        resumed = f"resuming from {rest[-1].name}" if rest else "starting over, because there is no other"
+        logger.warning("the checkpoint %s is damaged (%s): %s", checkpoint, damage, resumed)
+    return None
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, by step."""
+    return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def _damage(checkpoint: Path) -> str | None:
+    """Return what is wrong with a checkpoint; None if it is intact."""
+    try:
+        listed = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))
+        for name, digest in listed.items():
+            if file_digest(checkpoint / name) != digest:
+                return f"{name} has changed since it was written"
+    except OSError as error:
+        return f"{Path(error.filename).name}: {error.strerror}"
+    except (ValueError, AttributeError):
+        return f"{MANIFEST} can't be read"
+    return None

@@ -116,6 +116,7 @@ def _hotpotqa(where: str, row: dict, source: str) -> ReleasedRun:
     begin = _LINE.search(own)
     turns: list[tuple[str, str | None]] = []
     paths: list[tuple[str, int]] = []
+    # An observation belongs to the action before it; a path is kept with the number of actions done by then.
     for kind, _, text in _LINE.findall(own):
         if kind == "ActionPath":
             paths.append((text, len(turns)))

@@ -79,6 +79,7 @@ def join_texts(written: Iterable[tuple[Request, Generation, str]], *, bounded: b
     spans: list[Span] = []
     text = ""
     for request, answer, action in written:
+        # A prompt that only adds to the text so far, such as an observation, is appended and not learned.
         prompt = request.prompt
         assert isinstance(prompt, str)  # strategies ask in text
         if spans and prompt.startswith(text):

@@ -44,11 +44,10 @@ from constrained.knowledge import ActionKnowledge
 from constrained.models import load
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import TrainingText
-from constrained.training.filter import Filtered, check_rule, filter_trajectories, merge
 from constrained.training.learners import LanguageLearner, Learner
 from constrained.training.replay import read_merged, write_merged
 from constrained.training.settings import Tuning
-from constrained.training.trajectory import Trajectory, from_record
+from constrained.training.trajectory import Filtered, Trajectory, check_rule, filter_trajectories, from_record, merge
 
 SAMPLE = " · sample "
 """Separates a task's name from the number of its sample, from the second on."""
@@ -68,7 +67,7 @@ class Schedule:
     samples : int
         Trajectories of each task in a round; more than one needs a temperature.
     rule : str
-        One of `filter.RULES`.
+        One of `trajectory.RULES`.
     """
 
     rounds: int = 2
@@ -213,6 +212,7 @@ def _check(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
 
 def _begin(run: _Run) -> None:
     """Record the run, or check that it is the one that was begun; rounds and epsilon may change."""
+    # Settings are recorded in full; of tasks, knowledge and models names and digests are enough to tell a change.
     suites = [
         {"name": suite.name, "tasks": digest("\n".join(task.name for task in suite.tasks))}
         for suite in (run.tasks(1), *run.tests)
@@ -305,6 +305,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     words = f"round {number}, training tasks"
     records = play_all(suite, run.knowledge, models, settings, path, batch=run.batch, words=words)
 
+    # Filter and merge (Algorithm 1): of each task the shortest trajectory of all rounds.
     _, played = read_tasks(path)
     filtered = filter_trajectories(_trajectories(played, number), run.schedule.rule)
     write_whole(folder / "dropped.json", to_json([_dropped(*pair) for pair in filtered.dropped]))
@@ -313,6 +314,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     if not merged:
         failures = [record.end["failure"] for record in played.values() if record.end and "failure" in record.end]
         raise _nothing_kept(run, number, path, filtered, failures)
+    # Trajectories of this round are replayed to recover their prompts; those of earlier rounds have their texts.
     tasks = {task.name: task for task in suite.tasks}
     texts = {trajectory.source: written for trajectory, written in earlier}
     for trajectory in merged:

@@ -161,6 +161,7 @@ def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionK
     task, known, output = fields(where, row, instruction=str, input=str, output=str)
     if not output.strip():
         raise DataError(f"{where}: the output is empty, so there is nothing to learn")
+    # FireAct's rows have no input, and a response that consists of steps; anything else is an ordinary Alpaca row.
     steps = None if known else fireact_steps(output)
     if steps is None:
         return [prompt_and_answer(ALPACA[bool(known)].format(task=task, known=known), output)]

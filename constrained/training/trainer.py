@@ -18,8 +18,8 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from constrained.errors import TrainingError
 from constrained.training.batching import BatchSampler, RowDataset, collate
-from constrained.training.checkpoints import PARTIAL, seal
 from constrained.training.encoding import IGNORED
+from constrained.training.output_folder import PARTIAL, seal
 from constrained.training.settings import SCHEDULES, Tuning
 
 SECONDS_BETWEEN = 60.0
@@ -101,6 +101,7 @@ class Progress(TrainerCallback):
     def on_step_end(self, args, state, control, **_):
         now = time.monotonic()
         due = now - self.saved > max(SECONDS_BETWEEN, self.cost / SHARE_OF_TIME)
+        # All processes must agree on the loss and on whether to save, or they would wait for each other for ever.
         accelerator = self.trainer.accelerator
         if accelerator.num_processes > 1:
             # The main process's clock decides for all of them.
@@ -144,14 +145,14 @@ def _check_finite(model: torch.nn.Module, step: int) -> None:
             raise TrainingError(f"the weights {name} are not finite after step {step}", _DIVERGED)
 
 
-def trainer_arguments(folder: Path, tuning: Tuning, precision: str, on_cpu: bool) -> TrainingArguments:
+def trainer_arguments(folder: Path, tuning: Tuning, precision: str, device: torch.device) -> TrainingArguments:
     """Return the Trainer's arguments; it writes only checkpoints, into `folder`.
 
     Creating the arguments sets up the processes, so the number of steps is filled in afterwards.
     """
     arguments = TrainingArguments(
         output_dir=os.fspath(folder / PARTIAL),
-        use_cpu=on_cpu,
+        use_cpu=device.type == "cpu",
         bf16=precision == "bf16",
         fp16=precision == "fp16",
         learning_rate=tuning.rate,

@@ -31,10 +31,9 @@ from constrained.models import LoadedModel
 from constrained.models.adapters import add_adapter, keep_requires_grad, read_adapter, require_bare
 from constrained.models.loaded import quiet_transformers
 from constrained.training.batching import BatchSampler, RowDataset, Step, collate, lay_out_steps
-from constrained.training.checkpoints import last_good
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import Encoded, TrainingText, encode_all
-from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, describe_run, finish, locked
+from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, describe_run, finish, last_good, locked
 from constrained.training.settings import EVERY_LINEAR, Tuning
 from constrained.training.trainer import TextTrainer, trainer_arguments
 
@@ -90,7 +89,8 @@ def tune(
     if tuning.whole and adapter is not None:
         raise TrainingError("all weights can't be tuned from an adapter", "merge it into the model, or leave one out")
     with _quiet_libraries(), _preserved_random_state(), _readable_errors(tuning, folder), keep_requires_grad(model):
-        arguments = trainer_arguments(folder / CHECKPOINTS, tuning, _precision(model, tuning), _on_cpu(model))
+        # The arguments first: making them sets up the processes, which all that follows asks about.
+        arguments = trainer_arguments(folder / CHECKPOINTS, tuning, _precision(model, tuning), model.device)
         processes = PartialState().num_processes
         kept, left_out = encode_all(model, texts, tuning.max_length)
         run = on_main_process(lambda: describe_run(model, kept, tuning, adapter, processes))
@@ -98,6 +98,7 @@ def tune(
             finished = on_main_process(lambda: begin(folder, run))
             if finished is not None:
                 return finished
+            # The whole run is laid out before the model is touched, so that it can resume at any step.
             steps = lay_out_steps(
                 [len(text.ids) for text in kept],
                 rows=tuning.batch * tuning.accumulation * processes,
@@ -106,6 +107,7 @@ def tune(
                 packed=min(tuning.max_length, model.max_context or tuning.max_length) if tuning.packing else None,
             )
             arguments.max_steps, arguments.warmup_steps = len(steps), math.ceil(tuning.warmup * len(steps))
+            # Seeded here for the adapter's initial weights; the Trainer seeds again for dropout.
             torch.manual_seed(tuning.seed)
             module = _trainable_module(model, tuning, adapter, arguments.device)
             history = _train(module, arguments, kept, steps, tuning, folder / CHECKPOINTS)
@@ -120,10 +122,6 @@ def tune(
             )
             on_main_process(lambda: finish(tuned, run, model, module))
             return tuned
-
-
-def _on_cpu(model: LoadedModel) -> bool:
-    return model.device.type == "cpu"
 
 
 def _precision(model: LoadedModel, tuning: Tuning) -> str:
@@ -145,7 +143,7 @@ def _trainable_module(
         # Training is in float32, because small updates would be lost in 16 bits; the result has the model's dtype.
         module = copy.deepcopy(model.model).float().requires_grad_(True)
     else:
-        if not _on_cpu(model) and model.device != device:
+        if model.device.type != "cpu" and model.device != device:
             model = replace(model, model=copy.deepcopy(model.model))  # the Trainer will move it
         config: PeftConfig
         if adapter is None:
@@ -167,6 +165,7 @@ def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
 
     Raises TrainingError: the model lacks one of the named layers; PEFT complains only if it lacks all of them.
     """
+    # Layers that LoRA can adapt: those with a matrix of weights.
     names = {
         name.rpartition(".")[2]: None
         for name, module in model.named_modules()
@@ -201,6 +200,7 @@ def _train(
         )
     if tuning.packing:
         _check_packing(module, texts, arguments.device)
+    # Damaged checkpoints are moved aside by one process before any of them resumes.
     checkpoint = on_main_process(lambda: last_good(checkpoints))
     try:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

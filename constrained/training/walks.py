@@ -44,6 +44,7 @@ def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed
     """
     rng = random.Random(seed)
     for _ in range(_TRIES):
+        # Two walks: one to a new start, and from there one to the end, some of whose facts become the goal.
         given = rng.choice(problems)
         task = PlanningTask(domain, given)
         start = _walk(task, task.initial, rng.randint(0, longest), rng)
@@ -52,6 +53,7 @@ def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed
         new = sorted(end.difference(start))
         if not new:
             continue
+        # At least one fact that the walk made true, so that the goal doesn't hold at the start.
         goal = {rng.choice(new), *rng.sample(facts, min(len(facts), rng.randint(0, len(new))))}
         return replace(
             given,

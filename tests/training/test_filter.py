@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.errors import DataError
-from constrained.training.filter import RULES, filter_trajectories, merge, reason_to_drop
+from constrained.training.trajectory import RULES, filter_trajectories, merge, reason_to_drop
 from tests.training.trajectories import ADMITTED, ANY, INVALID, MISORDERED, trajectory
 
 

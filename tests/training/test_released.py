@@ -9,9 +9,9 @@ from benchmarks.household_solver import solve
 from constrained import ActionKnowledge
 from constrained.environments.household import make_game
 from constrained.errors import DataError
-from constrained.training.filter import filter_trajectories, merge, reason_to_drop
 from constrained.training.judging import judge_actions, judge_in_game
 from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
+from constrained.training.trajectory import filter_trajectories, merge, reason_to_drop
 from tests.data import shared
 
 ROOM = """You are in the middle of a room. Looking quickly around you, you see a desk 10, and a desk 1.

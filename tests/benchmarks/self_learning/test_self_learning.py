@@ -15,8 +15,8 @@ from constrained.agents.levels import GOAL
 from constrained.cli import main
 from constrained.cli.options import tuning_of
 from constrained.errors import ConstrainedError
-from constrained.training.filter import RULES
 from constrained.training.settings import PRESETS
+from constrained.training.trajectory import RULES
 
 RESULTS = Path(command.__file__).parents[1] / "results" / "self_learning.json"
 
