@@ -14,14 +14,11 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from benchmarks.lumos.recipe import PAPER_MODEL, QUICK, VARIANTS, Recipe
 from benchmarks.papers import LUMOS_TABLE_2B
 from benchmarks.reporting import add_json, markdown, report
 from constrained import __version__
 from constrained.agents.metrics import summarise
-from constrained.agents.run_file import RunFile
 from constrained.environments.suite import Suite, open_suite
 from constrained.knowledge import ActionKnowledge
 
@@ -80,19 +77,13 @@ def run_command(options: argparse.Namespace) -> int:
 def play(way: str, suite: Suite, masks: bool, models: dict[str, LoadedModel], seed: int, folder: Path) -> dict:
     """Play a suite with models that are asked in this way; returns the metrics."""
     from benchmarks.lumos.dataset import suite_and_settings
-    from constrained.agents.suite_runner import header, label, play_suite
+    from constrained.agents.suite_runner import header, label, play_all
 
     suite, settings = suite_and_settings(way, suite, masks, seed)
     knowledge = ActionKnowledge.from_lark(suite.knowledge)
-    head = header(suite, knowledge, models, settings)
+    path = folder / f"{label(header(suite, knowledge, models, settings))}.jsonl"
     words = f"{suite.name}, {models['policy'].name}, masks {'on' if masks else 'off'}"
-    records = []
-    with RunFile(folder / f"{label(head)}.jsonl", head) as file, tqdm(total=len(suite.tasks), desc=words) as bar:
-        for task, end in play_suite(suite, knowledge, models, settings, file, BATCH):
-            records.append({"name": task.name, "kind": task.kind, **end})
-            bar.set_postfix_str(f"{sum(r['success'] for r in records)} right")
-            bar.update()
-    return summarise(records, suite.measures)
+    return summarise(play_all(suite, knowledge, models, settings, path, batch=BATCH, words=words), suite.measures)
 
 
 def table(rows: list[dict]) -> str:

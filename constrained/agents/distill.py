@@ -106,6 +106,7 @@ def distill(
     example = example_lines(ActionKnowledge.from_lark("hotpotqa"))
 
     def write(so_far: str, grammar: Grammar) -> str:
+        # The budget is never below the shortest admitted line, so that every line ends whole.
         compiled = compile_grammar(grammar, loaded.vocabulary)
         fewest = compiled.budget.fewest(compiled.matcher().state) or 1
         prompt = _prompt(loaded, example, so_far, fewest, max(line_tokens, fewest))
@@ -147,6 +148,8 @@ def example_lines(knowledge: ActionKnowledge) -> str:
 
 def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted: int) -> str:
     """Return the prompt before a line: as much of instruction, example and draft as fits the context."""
+    # Ever less is shown until the line fits: first without the example, then without the instruction, then without the
+    # draft's first lines.
     with_example = f"{_INSTRUCTION}\n\nExample:\n{example}"
     whole = so_far.split("\n")
     tails = ["\n".join(whole[n:]) for n in range(len(whole))]

@@ -187,6 +187,7 @@ class Episode:
         listed = self.world.commands if self.level not in (None, FORM) else None
         if self.choose is None and not to_goal and listed is None:
             return action
+        # The cheapest list first: the texts of the grammar if they are few, else the environment's commands.
         texts = action.texts() if listed is None else action.texts(4 * len(listed))
         if texts is not None:
             left = texts if listed is None else [text for text in texts if text in listed]
@@ -194,6 +195,7 @@ class Episode:
             left = sorted(filter(action.matches, listed))
         else:  # too many to filter one by one
             return action
+        # Both filters of the goal admit everything rather than nothing.
         if to_goal:
             facts, here, history = self.facts(), self.world.situation(), self.world.history
             left = history.without_dead_ends(left, facts, here)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
 from queue import Queue
@@ -18,11 +18,11 @@ from constrained.agents.episode import Episode
 from constrained.agents.levels import LEVELS, STATE
 from constrained.agents.messages import POLICY
 from constrained.agents.plan import Plan, Step
-from constrained.agents.run_file import RunFile, lines_since
+from constrained.agents.run_file import RunFile
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
-from constrained.agents.suite_runner import Models, ending, header
+from constrained.agents.suite_runner import Models, header
 from constrained.environments.base import Environment
 from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
 from constrained.environments.household.env import HouseholdTexts
@@ -132,12 +132,14 @@ def generate_plan(
         knowledge = environment.knowledge if isinstance(environment, PddlEnvironment) else "household"
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
+    # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
     if model is None and _is_problem(knowledge, environment):
         model = "search"
     household = is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
     if message := unfit(model, household):
         warnings.warn(message, ConstrainedWarning, stacklevel=2)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
+    # `prior`: an environment in which a plan that isn't executed binds its slots.
     prior, note = None, ""
     if environment is None:
         environment, prior, note = _make_environment(task, knowledge, seed)
@@ -158,11 +160,13 @@ def generate_plan(
         episode = Episode(models, knowledge, plan, settings, environment, on_step=report, on_text=on_text)
         unexecuted = UNEXECUTED.get(strategy, open_loop)
         rollout = Rollout(episode, unexecuted(episode, prior) if environment is None else None)
-        with _recorded(trace, rollout, models) as record:
+        with _run_file(trace, episode, models) as file:
             for number, _ in enumerate(schedule([rollout])):
-                if number == 0 and on_start:
+                if number == 0 and on_start:  # the first is yielded before anything is written
                     on_start(plan)
-                record()
+                if file is not None:
+                    for line in rollout.lines():
+                        file.write(line)
     if rollout.failure:
         raise rollout.failure
     return plan
@@ -224,26 +228,12 @@ def _make_environment(
         return None, house, f"nothing was executed: {error.message}. The slots were bound to an imagined house."
 
 
-@contextmanager
-def _recorded(path: str | Path | None, rollout: Rollout, models: Models) -> Iterator[Callable[[], None]]:
-    """Yield a function that writes the steps done since its last call to the run's file at `path`, if there is one."""
+def _run_file(path: str | Path | None, episode: Episode, models: Models) -> AbstractContextManager[RunFile | None]:
+    """Return the file that the run is recorded in, if there is to be one."""
     if path is None:
-        yield lambda: None
-        return
-    episode, plan = rollout.episode, rollout.episode.plan
-    head = header(Suite("plan", plan.knowledge, ()), episode.start, models, episode.settings)
-    steps = answers = 0
-    with RunFile(path, head, replace=True) as file:
-
-        def record() -> None:
-            nonlocal steps, answers
-            if len(plan.steps) > steps:
-                for line in lines_since(plan.task, plan, steps, answers):
-                    file.write(line)
-                steps, answers = len(plan.steps), len(plan.answers)
-
-        yield record
-        file.write({"task": plan.task, "end": ending(rollout)})
+        return nullcontext()
+    suite = Suite("plan", episode.plan.knowledge, ())
+    return RunFile(path, header(suite, episode.start, models, episode.settings), replace=True)
 
 
 Event = str | Step | Plan
@@ -288,6 +278,7 @@ def stream_plan(task: str, knowledge: str | ActionKnowledge | None = None, **opt
     closed = threading.Event()
 
     def put(event: Event) -> None:
+        # Called for each token, so a closed iterator ends the plan within one forward pass.
         if closed.is_set():
             raise _Closed
         events.put(event)

@@ -70,6 +70,7 @@ class History:
         after = self.tried.get(here, {}).get(action)
         if after is None:
             return False
+        # A walk over the situations reached so far: exhausted if none of them has an admitted action left to try.
         seen, work = {here}, [after]
         while work:
             situation = work.pop()
@@ -91,6 +92,8 @@ class History:
         """
         if facts is None:
             return self._new(actions, None, here) or list(actions)
+        # Helpful actions first. Where all of them were done, or can't be undone and lead nowhere, a search finds a way.
+        # Once that was necessary the way is followed to its end, because the heuristic has failed in this episode.
         useful = looking_useful(facts, actions)
         new = [] if self.ways.followed else self._new(useful, facts, here)
         new = [action for action in new if self.ways.safe(facts, action)]

@@ -16,6 +16,7 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
         Keys of the outcomes; each becomes a mean in percent. A task that failed counts as 0.
     """
     count = max(len(records), 1)
+    # Rates are over all actions, not means over tasks: a long task counts for more.
     actions = max(sum(r["actions"] for r in records), 1)
     won = [r for r in records if r["success"]]
     by_kind: dict[str, list[float]] = {}

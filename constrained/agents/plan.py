@@ -213,6 +213,7 @@ class Plan:
             f"{usage['completion_tokens']:,.0f} tokens written, {usage['forced_tokens']:,.0f} of them forced; "
             f"{usage['prompt_tokens']:,.0f} read; {usage['seconds']:.1f} s"
         )
+        # Columns that would be empty in every row are left out.
         columns: dict[str, Callable[[Step], str | int]] = {"step": lambda step: step.n}
         if any(step.thought for step in self.steps):
             columns["thought"] = lambda step: html.plain(step.thought)

@@ -60,6 +60,7 @@ def build_prompt(
     if loaded.is_embedded and memory:
         return memory + "\n"
     known = "\n".join(filter(None, [memory, hints]))
+    # Ever less is shown: fewer steps, then no action knowledge, then no hints.
     tries = [(knowledge_text, known, k) for k in KEPT_STEPS] + [
         ("", known, KEPT_STEPS[-1]),
         ("", memory, KEPT_STEPS[-1]),

@@ -97,6 +97,7 @@ class RunFile:
             ) from None
         try:
             whole = self._read() if self.path.exists() else 0
+            # Only after the whole file was read as a run may it be cut.
             self._file = self.path.open("a", encoding="utf-8")
             self._file.truncate(whole)  # a last line cut short is dropped: its step is played again
             if not whole:
@@ -128,7 +129,7 @@ class RunFile:
                 break
             line = parse_line(self.path, number, text)
             whole += len(text)
-            if self.replace:
+            if self.replace:  # the file must be a run throughout, but of which run doesn't matter
                 known = line["run"] if number == 1 else line
                 if not isinstance(known, dict) or _KEYS[number == 1].isdisjoint(known):
                     raise _no_line(self.path, number, "not a line of a run")

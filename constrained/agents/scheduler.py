@@ -14,6 +14,7 @@ import torch
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import ChoiceRequest, Strategy
+from constrained.agents.run_file import lines_since, summary
 from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import trace_of
 from constrained.decoding import Generation, PrefixCache, Request, generate_batch
@@ -42,6 +43,8 @@ class Rollout:
     over : bool
     failure : Exception or None
         The error in the strategy or its environment that ended the rollout, if one did.
+    written : (int, int)
+        The numbers of the plan's steps and answers that are in the run's file.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Rollout:
         self.request: Request | None = None
         self.over = False
         self.failure: Exception | None = None
+        self.written = 0, 0
         self._recorded = recorded
         self._strategy = strategy or STRATEGIES[episode.settings.strategy](episode)
 
@@ -69,6 +73,16 @@ class Rollout:
         """Answer the current request, and play up to the next."""
         self.episode.plan.answers.append(answer)
         self._resume(answer)
+
+    def lines(self) -> Iterator[dict]:
+        """Yield the lines of the run's file for what is new since the last call: steps, and the end once it is over."""
+        plan, task = self.episode.plan, self.name or self.episode.plan.task
+        if len(plan.steps) > self.written[0]:  # answers wait for the step that they belong to
+            yield from lines_since(task, plan, *self.written)
+            self.written = len(plan.steps), len(plan.answers)
+        if self.over:
+            failed = {"failure": f"{type(self.failure).__name__}: {self.failure}"} if self.failure else {}
+            yield {"task": task, "end": summary(plan) | failed}
 
     def close(self) -> None:
         """End the rollout; the strategy frees its resources."""
@@ -193,10 +207,12 @@ def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[
         if (request := rollout.request) is not None
     ]
     model = group[0].episode.writer.model(requests[0].role)
+    # One cache a model: most prompts of an episode begin with the one before.
     written = generate_batch(
         model, requests, temperature=settings.temperature, top_k=settings.top_k, top_p=settings.top_p,
         cache=caches.setdefault(id(model), PrefixCache()),
     )  # fmt: skip
+    # The trace holds what pages show of the tokens; all tokens of a long run would fill the memory.
     return [
         replace(
             generation,

@@ -45,6 +45,7 @@ def write_step(
         return episode.new_step("", chosen.text, chosen)
     if episode.writer.remote(role) is not None:
         return (yield from _write_remotely(episode, action, role))
+    # The prompt ends with the step's head, so the grammar's text is head and answer, and is read back as a whole.
     head, grammar, form = next_head(episode, role), next_grammar(episode, action, role), episode.settings.step_format
     answer = yield from episode.ask(
         next_prompt(episode, role) + head, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
@@ -69,7 +70,7 @@ def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[St
         None if masks else "\nObservation", role=role,
         messages=build_messages(
             episode.space.knowledge.to_text(), episode.plan.task, form,
-            episode.world.facts(), episode.steps, _known_here(episode),
+            episode.world.remembered(), episode.steps, _known_here(episode),
         ),
     )  # fmt: skip
     if form == "act" and masks:
@@ -90,7 +91,7 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
     last = episode.steps[-1].observation if episode.steps else episode.plan.first_observation
     return Choice(
         episode.plan.task, tuple(actions), stop, tuple(episode.path), last or "",
-        episode.world.facts(), knowledge, episode.facts(), episode.world.history.tried,
+        episode.world.remembered(), knowledge, episode.facts(), episode.world.history.tried,
         episode.settings.temperature,
     )  # fmt: skip
 
@@ -99,7 +100,7 @@ def next_prompt(episode: Episode, role: str = POLICY) -> str:
     """Return the prompt before the next step."""
     return build_prompt(
         episode.writer.model(role), episode.space.knowledge.to_text(), episode.plan.task, episode.settings.step_format,
-        episode.world.facts(), episode.steps, _known_here(episode),
+        episode.world.remembered(), episode.steps, _known_here(episode),
     )  # fmt: skip
 
 

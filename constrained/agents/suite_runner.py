@@ -15,7 +15,7 @@ from tqdm import tqdm
 from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.plan import Plan
-from constrained.agents.run_file import RunFile, TaskRecord, digest, lines_since, summary
+from constrained.agents.run_file import RunFile, TaskRecord, digest
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STRATEGIES
@@ -155,34 +155,25 @@ def play(
 ) -> Iterator[dict]:
     """Play tasks, and yield the lines of the run (see `run_file`); tasks in `unfinished` are continued."""
     diverged: list[Task] = []
-    playing: dict[Rollout, tuple[Task, int, int]] = {}  # the task, and how many of its steps and answers are written
+    opened: dict[str, Task] = {}
 
     def rollouts() -> Iterator[Rollout]:
         for task in tasks:
             recorded = unfinished.get(task.name, TaskRecord()).answers
-            rollout = rollout_of(task, knowledge, models, settings, recorded, judge)
-            playing[rollout] = task, 0, 0
-            yield rollout
+            opened[task.name] = task
+            yield rollout_of(task, knowledge, models, settings, recorded, judge)
 
     for rollout in schedule(rollouts(), batch):
-        task, steps, answers = playing[rollout]
-        plan, earlier = rollout.episode.plan, unfinished.get(task.name)
-        if earlier and not steps:  # the recorded answers have just been replayed
+        earlier = unfinished.get(rollout.name)
+        if earlier and rollout.written == (0, 0):  # the recorded answers have just been replayed
             if not _agrees(rollout, earlier):
                 rollout.close()
-                del playing[rollout]
-                diverged.append(task)
-                yield {"task": task.name, "again": True}
+                diverged.append(opened[rollout.name])
+                yield {"task": rollout.name, "again": True}
                 continue
-            steps, answers = len(earlier.steps), len(earlier.answers)
-        if len(plan.steps) > steps:
-            yield from lines_since(task.name, plan, steps, answers)
-            answers = len(plan.answers)
-        playing[rollout] = task, len(plan.steps), answers
-        if rollout.over:
-            del playing[rollout]
-            yield {"task": task.name, "end": ending(rollout)}
-    if diverged:
+            rollout.written = len(earlier.steps), len(earlier.answers)
+        yield from rollout.lines()
+    if diverged:  # the recorded answers no longer lead to the recorded steps: play these tasks from their start
         yield from play(diverged, knowledge, models, settings, batch=batch, judge=judge)
 
 
@@ -213,12 +204,6 @@ def _in_environment(task: Task, episode: Episode) -> Strategy:
     finally:
         if isinstance(environment, Closable):
             environment.close()
-
-
-def ending(rollout: Rollout) -> dict[str, Any]:
-    """Return the "end" of a task that was played."""
-    failure = rollout.failure
-    return summary(rollout.episode.plan) | ({"failure": f"{type(failure).__name__}: {failure}"} if failure else {})
 
 
 def _agrees(rollout: Rollout, earlier: TaskRecord) -> bool:

@@ -72,6 +72,7 @@ def trace_of(generation: Generation, request: Request, episode: Episode) -> dict
     action = None if grammar is None else grammar.grammar.bindings.get(ACTION)
     action = action if isinstance(action, Grammar) else None
     admitted = _admitted(knowledge)
+    # Without masks the model had all that the rules admit; with masks, what its grammar's slot held.
     choices = admitted if grammar is None else action.texts() if action else None
     left_out = sorted(set(admitted or ()) - set(choices or ())) if choices else []
     answered = _Answered(request.begun, generation.text, grammar, episode, action, left_out)
@@ -139,6 +140,7 @@ class _Answered:
         knowledge, begin = self.episode.space.knowledge, self._action_begin
         if begin is None or len(so_far) < begin or knowledge.source_map is None:
             return {"kind": "form", "reason": f"expected {self._expected(so_far)}"}
+        # A token may end within a character: its incomplete bytes are left out of the text to explain.
         text = so_far[begin:] if ends else so_far[begin:] + token
         found = explain_path(knowledge, "", text.decode("utf-8", "ignore"))
         if ends:

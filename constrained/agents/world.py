@@ -97,6 +97,7 @@ class World:
             if not isinstance(view, Mapping) or not all(isinstance(slot, str) for slot in view):
                 raise ConstrainedError(f"view() gave {view!r:.80}", "return a dict: slot -> its values now")
             found.update(view)
+        # A memory knows things that are out of view, so its values replace those of the view.
         if isinstance(self.memory, MemoryWithSlots):
             remembered = self.memory.slots()
             found.update(remembered)
@@ -119,6 +120,7 @@ class World:
         """Do an action, and remember its result."""
         environment = self.environment
         assert environment is not None, "only an environment can carry out actions"
+        # Situations are taken around the memory's update, so that the history tells whether an action changed anything.
         before = self.situation()
         observation, reward, done = _stepped(environment.step(action))
         had_effect = environment.had_effect if isinstance(environment, WithEffect) else True
@@ -152,7 +154,7 @@ class World:
         shown = ["What can be named now:", *lines] if lines else []
         return "\n".join([*([self.first_observation] if self.first_observation else []), *shown])
 
-    def facts(self) -> str:
+    def remembered(self) -> str:
         """Return the memory as lines for a prompt."""
         return "" if self.memory is None else self.memory.text()
 

@@ -18,17 +18,17 @@ PROBLEM = "(define (problem p) (:domain d) (:objects lamp fan) (:init (near lamp
 def test_a_model_reads_what_is_known_now_in_a_lark_world():
     env = WorldEnvironment(read_world("world"))
     world = World(env)
-    assert isinstance(env, WithMemory) and not world.facts() and world.reset()
+    assert isinstance(env, WithMemory) and not world.remembered() and world.reset()
     assert isinstance(world.memory, Memory)
-    first = world.facts().splitlines()
+    first = world.remembered().splitlines()
     assert first[:2] == ["Task: lies letter office", "There is: room: hall, office, cellar; thing: key, letter."]
     assert "at: hall" in first and first[-1] == "Last: none"
     before = world.situation()
     world.step("go to office")
-    text = world.facts().splitlines()
+    text = world.remembered().splitlines()
     assert "at: office" in text and "lies: key, office" in text and text[-1] == "Last: go to office"
     world.step("take letter")
-    assert world.facts().splitlines()[-1] == "Last: take letter, no effect"
+    assert world.remembered().splitlines()[-1] == "Last: take letter, no effect"
     assert before != world.situation() and before in world.history.tried
 
 
@@ -51,7 +51,7 @@ def test_a_model_reads_the_facts_of_a_pddl_problem():
     world = World(PddlEnvironment(DOMAIN, PROBLEM))
     world.reset()
     world.step("press lamp")
-    assert world.facts() == "Task: on lamp\nThere is: object: lamp, fan.\non: lamp\nnear: lamp\nLast: press lamp"
+    assert world.remembered() == "Task: on lamp\nThere is: object: lamp, fan.\non: lamp\nnear: lamp\nLast: press lamp"
 
 
 def test_in_a_plan_written_ahead_the_situation_is_what_is_supposed():

@@ -45,8 +45,7 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
     """
     answer = answer_only(episode.start)
     if answer is None:
-        episode.settings = replace(episode.settings, step_format="react")
-        yield from plan_ahead(episode) if episode.world.environment is not None else open_loop(episode, prior)
+        yield from write_ahead(episode, prior)
         return
     episode.start, episode.space = answer, ActionSpace(answer)
     if episode.world.environment is None:
@@ -54,6 +53,12 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
     else:
         episode.begin()
         yield from play_step(episode)
+
+
+def write_ahead(episode: Episode, prior: Environment | None) -> Strategy:
+    """Write a whole path in ReAct's steps, and do it if there is an environment; `prior`: as in `open_loop`."""
+    episode.settings = replace(episode.settings, step_format="react")
+    yield from plan_ahead(episode) if episode.world.environment is not None else open_loop(episode, prior)
 
 
 def plan_ahead(episode: Episode) -> Strategy:
@@ -98,12 +103,14 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         episode.world.memory = house.memory
         _bind_view(episode, house)
     space = episode.space
+    # The judge still holds the plan to all that is known, whatever the masks leave out.
     if episode.level == FORM:
         space.hold_to(space.knowledge.form)
     stop_word = _stop_word(space.knowledge)
     has_goal = _goal(space.knowledge) is not None
     episode.world.suppose(space.knowledge.facts)
     while len(plan.steps) < settings.max_steps and not _at_goal(space.knowledge):
+        # 1. The actions after which the path can still end within the steps and tokens left.
         steps_left = _steps_left(episode)
         try:
             action = space.knowledge.next_action(steps_left if settings.constrained else None)
@@ -112,9 +119,11 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
                 break
             raise _too_tight(episode) from None
         action = _in_time(episode, episode.at_level(action) or action, steps_left)
+        # 2. The plan may end where its path may: the model then writes the stop word as its action.
         may_stop = space.knowledge.may_end and plan.steps and not action.matches(stop_word)
         if may_stop:
             action = either(action, stop_word)
+        # 3. The step is written within the tokens left, less those that ending the path will take.
         tokens = writer.tokens_left()
         if tokens is not None and not writer.fits(next_grammar(episode, action), tokens, next_head(episode)):
             break
@@ -123,6 +132,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         step = yield from write_step(episode, action, tokens, stop=stop_word if may_stop else None)
         if step is None or (step.action == stop_word and (may_stop or not settings.constrained)):
             break
+        # 4. The plan goes on as if the action had been done: in the facts, and in the prior, which binds the slots.
         if step.verdict == OK or episode.level == FORM:
             space.advance(step.action)
             episode.world.suppose(space.knowledge.facts, step.action)
@@ -161,6 +171,7 @@ def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
     relaxed = Relaxed.of(facts.task)
     distance = relaxed.distance(facts.state)
     texts = action.texts()
+    # Far from the limit nothing is checked: each check is a relaxed plan for every action.
     if distance is None or texts is None or steps_left > SPARE_STEPS * (distance + 1):
         return action
     left = []

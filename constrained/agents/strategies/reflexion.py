@@ -34,12 +34,14 @@ def reflexion(episode: Episode) -> Strategy:
     for trial in range(1, trials + 1):
         memory, history = episode.world.memory, episode.world.history
         first = episode.begin(f"trial {trial}")
+        # `begin` has made a fresh memory; the embedded model gets the last trial's instead of reflections.
         if trial > 1 and embedded and isinstance(memory, LearningMemory):
             episode.world.memory = memory.restart(first)
             episode.world.history = history
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
             yield from play_step(episode)
+        # No reflection is written that no trial would read.
         tokens = episode.writer.tokens_left()
         if episode.plan.success or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
             return

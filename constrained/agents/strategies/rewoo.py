@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests, Strategy
 from constrained.agents.prompts import instruction_that_fits
 from constrained.agents.step_formats import shipped_grammar
-from constrained.agents.strategies.open_loop import open_loop, plan_ahead
+from constrained.agents.strategies.open_loop import write_ahead
 from constrained.automaton import Grammar
 from constrained.decoding.request import Generation
 from constrained.environments.base import Environment
@@ -60,11 +60,11 @@ class Call:
 def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
     """Plan, work, solve; without an environment nothing is executed (`prior` as in `open_loop`)."""
     if not answer_actions(episode.start):
-        episode.settings = replace(episode.settings, step_format="react")
-        yield from plan_ahead(episode) if episode.world.environment is not None else open_loop(episode, prior)
+        yield from write_ahead(episode, prior)
         return
     if episode.world.environment is not None:
         episode.begin()
+    # `written`: answers whose cost belongs to the next step, because they made none themselves.
     plan = yield from _plan(episode)
     calls, written = (read_plan(plan.text), [plan]) if plan else ([], [])
     if episode.world.environment is None:
@@ -72,7 +72,7 @@ def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
         return
     evidence: dict[int, str] = {}
     for call in calls:
-        if not episode.over and len(episode.steps) < episode.settings.max_steps - 1:
+        if not episode.over and len(episode.steps) < episode.settings.max_steps - 1:  # the last step is the answer's
             evidence[call.number] = yield from _work(episode, call, evidence, written)
     if not episode.over:
         yield from _solve(episode, calls, evidence, written)
@@ -133,6 +133,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
         None if there is no plan.
     """
     form = shipped_grammar("steps/rewoo")
+    # From the last line to the first, so that each line's grammar holds those of the lines that may follow it.
     plans: dict[str, Grammar] = {}  # tool called last -> the rest of the plan, from the next line on
     for n in range(lines, 0, -1):
         before: list[str] | dict[str, str] = [str(number) for number in range(1, n)] or {}
@@ -216,6 +217,7 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
         state = episode.space.knowledge.next_action().automaton.start.read(f"{call.tool}[".encode())
     except KnowledgeError:  # the path is over
         state = None
+    # Evidence is read character by character; what leads nowhere in the rule's text is skipped.
     kept = ""
     for letter in given:
         after = state.read(letter.encode()) if state and letter != "]" else None  # a bracket would end the input

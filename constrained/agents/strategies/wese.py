@@ -33,6 +33,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
         return [action for action in actions if action not in done]
 
     episode.choose = memory.filter_exploration if isinstance(memory, LearningMemory) else not_done
+    # Weak exploration (Algorithm 3): look around, and extract triples from what was not read before.
     known: list[Triple] = []
     read: set[str | None] = set()
     while not episode.over:
@@ -40,15 +41,16 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
         if step is not None and step.had_effect and step.observation not in read:
             read.add(step.observation)
             known += yield from extract(episode, step, extractor)
+    # Retrieval (Algorithm 2): the triples one hop around the entities that the task is about.
     graph = knowledge_graph(known)
     entities = yield from task_entities(episode, graph, extractor)
     retrieved = one_hop(graph, entities, settings.retrieved)
+    # Strong exploitation: the task from its start, with the triples as hints, or in a memory that can hold them.
     episode.settings = settings
     episode.begin("exploit")
     episode.hints = "\n".join(map(str, retrieved))
-    if isinstance(
-        episode.world.memory, LearningMemory
-    ):  # of the triples not retrieved, only which places were searched
+    if isinstance(episode.world.memory, LearningMemory):
+        # Of the triples that were not retrieved, it is told only which places were searched.
         locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
         episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:

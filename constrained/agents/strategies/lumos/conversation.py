@@ -87,6 +87,7 @@ def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, b
     replaced by `brief`; finally the beginning of the remaining text is cut off.
     """
     users, answers = [*(turn.user for turn in turns), user], [turn.assistant for turn in turns]
+    # Ever less is shown: fewer turns between the first and the last, then a shorter first text, then less of the text.
     for first in filter(None, [users[0], brief]):
         users[0] = first
         for kept in (len(turns), *KEPT_STEPS):

@@ -72,6 +72,8 @@ class Grounder:
         episode, more, turn, result = self.episode, True, "", ""
         costs = [subgoal.answer]
         actions: list[str] = []
+        # `turn` is the grounder's text so far. With masks on it is written action by action, each with the results of
+        # those before it in its slots; without masks at once, and its actions are then taken from the list.
         if not self.turns:
             self.brief = ground(self.task, {}, subgoal.label)
         user = ground_next(subgoal.label) if self.turns else ground(self.task, episode.start.actions, subgoal.label)

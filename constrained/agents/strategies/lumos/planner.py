@@ -114,6 +114,7 @@ def next_subgoal(number: int, most: int) -> Grammar:
 def whole_plan(most: int) -> Grammar:
     """Return the grammar of the onetime planner's text: up to `most` subgoals, numbered in order."""
     plan = shipped_grammar("lumos/planner_onetime")
+    # From the last subgoal to the first: after the last one no more may follow.
     rest = plan.bind(N=str(most), MORE={})
     for number in range(most - 1, 0, -1):
         rest = plan.bind(N=str(number), MORE=rest)
