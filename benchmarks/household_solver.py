@@ -11,8 +11,7 @@ from functools import cache, partial
 from itertools import permutations, product
 
 from constrained.environments.household.game import Game
-from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec, Treatment
+from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec, Treatment, parse_task
 from constrained.errors import GameError
 from constrained.planning.facts import State
 

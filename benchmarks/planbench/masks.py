@@ -76,7 +76,7 @@ def planbench() -> dict[str, tuple[str, list[str]]]:
 def alfred(games: int) -> tuple[str, list[str]]:
     """ALFWorld's planning domain, and the problems of the first seen games."""
     domain = data_file("alfworld/logic_2.1.1/alfred.pddl").read_text(encoding="utf-8")
-    return domain, [read_game_file(content, name).problem for name, content in islice(game_files("valid_seen"), games)]
+    return domain, [read_game_file(content, name)[1] for name, content in islice(game_files("valid_seen"), games)]
 
 
 def compare_all(name: str, domain: str, found: Iterable[str], walks: int, steps: int) -> dict[str, int]:

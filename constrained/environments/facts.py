@@ -4,35 +4,70 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
+from typing import ClassVar
 
 from constrained.knowledge.world_state import WorldState
-from constrained.planning.facts import State
+from constrained.planning.wording import condition_words
 
 
 class FactsEnvironment(ABC):
-    """An environment that can tell what the player knows, as facts.
+    """An environment that plays a planning task, and can tell what the player knows, as facts.
+
+    Parameters
+    ----------
+    start : WorldState
+        The planning task, and the facts at its start.
+    no_goal : str
+        The task sentence if the task has no goal.
 
     Attributes
     ----------
     task : str
         The goal in words.
+    facts : WorldState
+        The planning task, and the facts that hold now.
     had_effect : bool
         Whether the last action was possible.
     done : bool
         Whether the goal holds.
     """
 
-    task: str
-    had_effect: bool
-    done: bool
+    TASK_LINE: ClassVar[str] = "Your task is to: {}"
+    """The last line of the first observation."""
+
+    def __init__(self, start: WorldState, no_goal: str):
+        goal = start.task.goal
+        self.task = no_goal if goal is None else condition_words(goal, start.task)
+        self._start = self.facts = start
+        self.had_effect, self.done = True, self._goal_holds()
+
+    def reset(self) -> str:
+        """Start at the first facts; the observation names objects, known facts and goal."""
+        self.facts, self.had_effect = self._start, True
+        self.done = self._goal_holds()
+        return "\n".join([*self.lines(), self.TASK_LINE.format(self.task)])
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        """Do an action; an impossible one changes nothing. The reward is 1.0 if the goal holds after it, else 0.0."""
+        self.had_effect = action in self.facts.actions
+        answer = self.do(action)
+        self.done = self._goal_holds()
+        return answer, float(self.done), self.done
 
     @abstractmethod
+    def do(self, action: str) -> str:
+        """Change the facts by an action, if it is possible (`had_effect`), and return the answer to it."""
+
     def facts_now(self) -> WorldState:
-        """Return what the player knows, and what may be."""
+        """Return what the player knows, and what may be: here all that holds."""
+        return self.facts
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
         """Return the objects and the known facts, in words."""
+
+    def _goal_holds(self) -> bool:
+        return self.facts.task.reached_goal(self.facts.state)
 
     def outcome(self) -> dict[str, float]:
         """Return success: whether the goal holds."""
@@ -64,5 +99,4 @@ class FactsMemory:
 
     def situation(self) -> Hashable:
         """Return the facts: equal facts mean that nothing has changed."""
-        state: State = self._environment.facts_now().state
-        return state
+        return self._environment.facts_now().state

@@ -10,11 +10,10 @@ from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, State
 from constrained.planning.query import NOTHING
 from constrained.planning.relaxed import require_reachable
-from constrained.planning.wording import condition_words, fact_lines
+from constrained.planning.wording import fact_lines
 
 MAX_BYTES = 8_000_000
 """Most bytes of a PDDL file: enough for 4,000,000 characters."""
@@ -36,15 +35,7 @@ class PddlEnvironment(FactsEnvironment):
     Attributes
     ----------
     knowledge : ActionKnowledge
-        The given knowledge or the imported domain, at the start of the problem.
-    task : str
-        The goal in words.
-    facts : WorldState
-        The planning task and the facts that hold now.
-    had_effect : bool
-        Whether the last action was possible.
-    done : bool
-        Whether the goal holds.
+        The given knowledge or the imported domain, at the start of the problem; for the others see `FactsEnvironment`.
 
     Raises
     ------
@@ -52,6 +43,8 @@ class PddlEnvironment(FactsEnvironment):
         The domain or the problem can't be parsed, contains something unsupported, or has a goal that can't be reached
         even if nothing were ever undone; with file, line and column.
     """
+
+    TASK_LINE = f"\n{FactsEnvironment.TASK_LINE}"
 
     def __init__(
         self,
@@ -67,36 +60,22 @@ class PddlEnvironment(FactsEnvironment):
         self.knowledge = knowledge.for_problem(*read_pddl(problem))
         assert self.knowledge.facts is not None
         require_reachable(self.knowledge.facts.task)
-        self.facts: WorldState = self.knowledge.facts
-        self._initial = self.facts
-        goal = self.facts.task.goal
-        self.task = "do anything that is possible" if goal is None else condition_words(goal, self.facts.task)
-        self.had_effect = False
-        self.done = False
-
-    def reset(self) -> str:
-        """Start at the problem's initial facts; the observation names objects, facts and goal."""
-        self.facts = self._initial
-        self.had_effect, self.done = False, self._reached_goal()
-        return "\n".join([*self.lines(), "", f"Your task is to: {self.task}"])
+        super().__init__(self.knowledge.facts, "do anything that is possible")
 
     def lines(self) -> Iterator[str]:
         """Return the problem's objects and the facts that hold, in words."""
         task = self.facts.task
         return fact_lines(task.domain, task.objects, sorted(self.facts.state), task.spell)
 
-    def step(self, action: str) -> tuple[str, float, bool]:
-        """Do an action; an impossible action changes nothing, and the answer names the missing condition."""
-        self.had_effect = action in self.facts.actions
+    def do(self, action: str) -> str:
+        """Return the facts that have changed; for an impossible action, the conditions that don't hold."""
         if not self.had_effect:
-            return f"Nothing happens: {self.facts.why_not(action)}.", 0.0, self.done
+            return f"Nothing happens: {self.facts.why_not(action)}."
         before, self.facts = self.facts.state, self.facts.after(action)
         now = self.facts.state
         changes = self._words(now.difference(before))
         changes += [f"not {words}" for words in self._words(before.difference(now))]
-        self.done = self._reached_goal()
-        answer = f"Now: {', '.join(changes)}." if changes else "Nothing changes."
-        return answer, float(self.done), self.done
+        return f"Now: {', '.join(changes)}." if changes else "Nothing changes."
 
     def applicable(self) -> list[str]:
         """Return the actions that are possible now, as they are written."""
@@ -109,16 +88,9 @@ class PddlEnvironment(FactsEnvironment):
             slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.knowledge.slot_types.items()
         }
 
-    def facts_now(self) -> WorldState:
-        """Return the facts that hold now: all of them are known."""
-        return self.facts
-
     def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
         """Return `knowledge` with the problem's objects, without its facts."""
         return knowledge.told(self.facts).form
-
-    def _reached_goal(self) -> bool:
-        return self.facts.task.reached_goal(self.facts.state)
 
     def _words(self, facts: State | set[Fact]) -> list[str]:
         return sorted(" ".join(map(self.facts.task.spell, fact)) for fact in facts)

@@ -34,6 +34,7 @@ class VariationFinder:
         return [i for i in candidates if 2 * len(words & self._words[i]) >= len(words | self._words[i])]
 
     def _rarest(self, words: frozenset[str]) -> list[str]:
+        # Sets of n and m words with a Jaccard similarity of 1/2 share at least n/2 words, so one of any n - n/2 + 1.
         ordered = sorted(words, key=lambda word: (self._count[word], word))
         return ordered[: len(ordered) - (len(ordered) + 1) // 2 + 1]
 
@@ -83,6 +84,7 @@ def ratio(left: str, right: str) -> float:
 
 def _common_subsequence(left: str, right: str) -> int:
     """Return the length of the longest common subsequence, with the table's rows as bits of a number (Hyyrö, 2004)."""
+    # Bit i of `row` is 0 where the table's row rises at position i; a carry moves each rise to its first match.
     full = (1 << len(left)) - 1
     positions: dict[str, int] = {}
     for index, character in enumerate(left):

@@ -105,6 +105,7 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
         raise DataError(
             f"no environment {name!r}", f"there are: {', '.join(SUITES)}; or name your own, FILE.py:FUNCTION"
         )
+    # Bound before it is called, so that a TypeError inside the user's function isn't taken for a wrong signature.
     try:
         signature(make).bind(split=split, limit=limit, seed=seed)
     except TypeError as error:

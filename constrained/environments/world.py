@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from constrained.environments.base import Binding
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
-from constrained.knowledge.world import World
+from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells
@@ -16,7 +17,16 @@ from constrained.planning.facts import State
 from constrained.planning.model import ROOT, Condition, Parameter, conjunction, conjuncts, free_variables
 from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import condition_words, squeezed
+from constrained.planning.wording import squeezed
+
+
+@cache
+def shipped_world(name: str) -> World:
+    """Return the world of a `.lark` file that ships; it is read once."""
+    world = read_world(name)
+    assert world is not None, f"{name} has no `//:` lines"
+    return world
+
 
 NOTHING_HAPPENS = "Nothing happens."
 DONE = "Done."
@@ -35,14 +45,8 @@ class WorldEnvironment(FactsEnvironment):
 
     Attributes
     ----------
-    task : str
-        The goal in words.
     known : Known
-        The facts that the player knows.
-    had_effect : bool
-        Whether the last action was possible.
-    done : bool
-        Whether the goal holds.
+        The facts that the player knows; for the others see `FactsEnvironment`.
 
     Raises
     ------
@@ -58,34 +62,25 @@ class WorldEnvironment(FactsEnvironment):
             )
         self.world = world
         task = Task(world.domain, world.problem)
-        self._start = WorldState(world, task, task.initial)
-        self._answers = Answers(world, task)
-        self.task = condition_words(task.goal, task) if task.goal is not None else "anything"
-        self.reset()
+        self._answers, self.known = Answers(world, task), Known(world)
+        super().__init__(WorldState(world, task, task.initial), "anything")
 
     def reset(self) -> str:
-        """Start at the file's initial facts; the observation names objects, known facts and goal."""
-        self._truth = self._start
+        """Start at the file's initial facts, of which the player has learned nothing yet."""
         self.known = Known(self.world)
-        self.had_effect, self.done = True, self._goal_holds()
-        return "\n".join([*self.lines(), f"Your task is to: {self.task}"])
+        return super().reset()
 
-    def step(self, action: str) -> tuple[str, float, bool]:
-        """Do an action; an impossible action changes nothing."""
-        ground = min(self._truth.actions.get(action, ()), default=None)
-        self.had_effect = ground is not None
-        if ground is None:
-            answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
+    def do(self, action: str) -> str:
+        """Return the answer of the file's `tells` lines, from which the player learns; or that of a `fails` line."""
+        if self.had_effect:
+            ground = min(self.facts.actions[action])
+            self.facts = self.facts.told(self.facts.task.apply(self.facts.state, ground))
+            answer = self._answers.to(ground, self.facts.state) or DONE
         else:
-            self._truth = self._truth.told(self._truth.task.apply(self._truth.state, ground))
-            answer = self._answers.to(ground, self._truth.state) or DONE
+            answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
         if self.had_effect or self.world.fails:
             self.known.update(action, answer)
-        self.done = self._goal_holds()
-        return answer, float(self.done), self.done
-
-    def _goal_holds(self) -> bool:
-        return self._truth.task.reached_goal(self._truth.state)
+        return answer
 
     def lines(self) -> Iterator[str]:
         """Return the known facts, written by the file's `shows` lines if it has any."""

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import LIGHT
+from constrained.environments.household.task_spec import LIGHT, parse_task
 from constrained.environments.memory import WorldMemory
 from constrained.knowledge.world.world import kind_of
 

@@ -73,7 +73,7 @@ class AlfworldEnv(HouseholdTexts):
         *,
         answer_seconds: float = ANSWER_SECONDS,
     ):
-        self.task = read_game_file(content, name).task
+        self.task, _ = read_game_file(content, name)
         self.name = name
         self._content = content if isinstance(content, str) else content.decode()
         self._answer_seconds = answer_seconds

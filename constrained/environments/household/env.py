@@ -10,8 +10,7 @@ from itertools import islice
 from constrained.environments.base import IN_ON
 from constrained.environments.household.game import SPLITS, Game, game_files
 from constrained.environments.household.generate import make_game, prior_game
-from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import UNKNOWN, player_world
+from constrained.environments.household.task_spec import UNKNOWN, parse_task, player_world
 from constrained.environments.memory import WorldMemory
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import DataError, GameError

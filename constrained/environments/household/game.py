@@ -12,14 +12,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from constrained.environments.data import archive_files, data_file, data_folder, folder_files
-from constrained.environments.world import Answers
+from constrained.environments.world import Answers, shipped_world
 from constrained.errors import DataError, GameError
-from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world import World
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
 from constrained.planning.model import Condition, Problem, renamed
@@ -38,12 +38,9 @@ MAX_OBJECTS = 5_000
 """Most objects that a problem may declare; the largest game file of ALFWorld has 363."""
 
 
-@cache
 def household_world() -> World:
     """Return the world of ``grammars/household_game.lark``: the household's true physics, as the game plays it."""
-    world = read_world("household_game")
-    assert world is not None  # the file that ships has `//:` lines
-    return world
+    return shipped_world("household_game")
 
 
 @dataclass(frozen=True)
@@ -131,10 +128,10 @@ class Game:
         GameError
             The text isn't a whole game; the message says where it fails.
         """
-        file = read_game_file(text, name)
-        problem = read_problem_of(household_world().domain, file.problem, name)
+        task, planned = read_game_file(text, name)
+        problem = read_problem_of(household_world().domain, planned, name)
         try:
-            return cls.from_problem(name, file.task, problem)
+            return cls.from_problem(name, task, problem)
         except GameError as error:
             raise GameError(f"{name}: {error.message}", hint=error.hint) from error
 
@@ -153,12 +150,14 @@ def _named(problem: Problem) -> Problem:
     """Rename a problem's objects as the player calls them, and put them in the order in which the game lists them."""
     if len(problem.objects) > MAX_OBJECTS:
         raise GameError(f"the game has {len(problem.objects):,} objects, more than {MAX_OBJECTS:,}")
+    # Things and locations are numbered separately. Their order is that in which the game lists them.
     names = name_things(i for i, kind in problem.objects.items() if kind in ("object", "receptacle"))
     names |= name_things(i for i, kind in problem.objects.items() if kind == "location")
     objects = {name: problem.objects[i] for i, name in names.items()}
     objects |= {i: kind for i, kind in problem.objects.items() if i not in names}
     new = {i.lower(): name for i, name in names.items()}
     init = [(predicate, *(new.get(term.lower(), term) for term in terms)) for predicate, *terms in problem.init]
+    # The domain's actions ask whether the agent holds anything; a file may say only what it holds.
     init += [("holdsAny", agent) for predicate, agent, *_ in init if predicate.lower() == "holds"]
     goal = None if problem.condition is None else renamed(problem.condition, new)
     return Problem(objects, tuple(init), goal, problem.name)
@@ -187,16 +186,8 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
     return dict(reversed(names.items()))
 
 
-@dataclass(frozen=True)
-class GameFile:
-    """The parts of a ``game.tw-pddl`` that are used: the task sentence and the text of the planning problem."""
-
-    task: str
-    problem: str
-
-
-def read_game_file(text: str | bytes, name: str) -> GameFile:
-    """Read the text of a ``game.tw-pddl``.
+def read_game_file(text: str | bytes, name: str) -> tuple[str, str]:
+    """Return the task sentence and the text of the planning problem in a ``game.tw-pddl``.
 
     Raises
     ------
@@ -219,7 +210,7 @@ def read_game_file(text: str | bytes, name: str) -> GameFile:
     task = _TASK.search(grammar)
     if task is None:
         raise GameError(f"the text grammar of {name} has no 'Your task is to: ...'")
-    return GameFile(task.group(1), problem)
+    return task.group(1), problem
 
 
 def load_games(split: str = "valid_seen", *, every: int = 1) -> Iterator[Game]:
@@ -279,6 +270,7 @@ def game_files(split: str) -> Iterator[tuple[str, bytes]]:
     """
     if split not in SPLITS:
         raise GameError(f"no split {split!r}", hint=f"the splits are {', '.join(SPLITS)}")
+    # ALFWorld's own download first: a user who has set the variable means those games.
     folder, archive = Path("json_2.1.1", split), f"alfworld/games_2.1.1_{split}.tar.xz"
     downloaded = os.environ.get("ALFWORLD_DATA")
     if downloaded and (Path(downloaded) / folder).is_dir():

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from constrained.environments.household import commonsense
 from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, LAMPS, OBJECTS, ROOMS, TRAITS, Room
 from constrained.environments.household.game import Game
-from constrained.environments.household.task_parser import parse_task, resolve_task
 from constrained.environments.household.task_spec import (
     LIGHT,
     TASK_TYPES,
@@ -21,7 +20,9 @@ from constrained.environments.household.task_spec import (
     TWO,
     UNKNOWN,
     TaskSpec,
+    parse_task,
     player_world,
+    resolve_task,
 )
 from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
@@ -104,6 +105,7 @@ def prior_game(first_observation: str) -> Game:
         raise GameError(f"the task {seen.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
     spec = TaskSpec(parsed.task_type, _pddl_kind(parsed.object_kind), _pddl_kind(parsed.destination))
     kinds = [_pddl_kind(kind_of(name)) for name in seen.shown.things("receptacle")]
+    # Identifiers in the order of the text, so that the game gives them the same names again.
     furniture = {f"{kind}_bar_{number:05}": kind for number, kind in enumerate(kinds)}
     locations = {f"{spec.object_kind}_bar_{number}": _likely(spec, set(kinds)) for number in range(spec.count)}
     if spec.task_type == LIGHT:
@@ -191,6 +193,7 @@ def _needed_furniture(spec: TaskSpec) -> list[str]:
 
 def _furniture(spec: TaskSpec, room: Room, rng: random.Random) -> list[str]:
     """Choose the room's receptacles, as identifiers that begin with the kind and "_bar_"."""
+    # What the room usually has, and then what the task needs and it may lack.
     counts = {kind: rng.randint(least, most) for kind, (least, most) in room.furniture.items()}
     for kind in _needed_furniture(spec):
         counts[kind] = max(1, counts.get(kind, 0))
@@ -210,16 +213,19 @@ def _ensure(counts: dict[str, int], kinds: Sequence[str], rng: random.Random) ->
 
 def _objects(spec: TaskSpec, room: Room, furniture: Sequence[str], rng: random.Random) -> dict[str, str]:
     """Choose the objects, and the receptacle in or on which each of them is."""
+    # How many of each kind there are, enough of the task's.
     counts = {kind: rng.randint(0, most) for kind, most in room.objects.items()}
     counts[spec.object_kind] = max(spec.count, counts.get(spec.object_kind, 0))
     lying: dict[str, str] = {}
     for kind, count in counts.items():
         options = [r for r in furniture if kind in HOLDS[_kind(r)]]
+        # None of the task's objects may lie in its destination yet; one that must be treated first may.
         if kind == spec.object_kind and spec.treatment is None:
             options = [r for r in options if _kind(r) != spec.destination]
         weights = [commonsense.CROWDED.get(_kind(r), 1) for r in options]
         for number in range(1, count + 1 if options else 1):
             lying[f"{kind}_bar_{number:02d}"] = rng.choices(options, weights)[0]
+    # What can't be moved stands last; the order of all draws from `rng` determines the game and must not change.
     standing = dict(room.scenery)
     if spec.task_type == LIGHT:
         stands = [r for r in furniture if _kind(r) in LAMP_STANDS]
@@ -259,6 +265,7 @@ def state_problem(
     lying : collection of (str, str)
         Each object's identifier with the furniture it lies in or on; an object may lie in several.
     """
+    # First the objects with their types; then facts: of the agent, the furniture, what holds what, what lies where.
     start = "loc_bar_00"
     object_kinds = sorted({_kind(name) for name, _ in lying})
     receptacle_kinds = sorted({_kind(receptacle) for receptacle in furniture})

@@ -98,6 +98,7 @@ class MathsEnv:
             self.done = self.had_effect = True
             right = self.outcome()["success"]
             return f"Answer is {'CORRECT' if right else 'INCORRECT'}", right, True
+        # A calculation without a name gets the next result's, which its answer then shows.
         calculator, label = _CALCULATOR.fullmatch(action), ""
         if calculator:
             label = f"R{self._executor.slots()['N'][0]} = "

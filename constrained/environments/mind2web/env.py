@@ -83,6 +83,7 @@ class Mind2WebEnv:
         GameError
             The last step was done before.
         """
+        # Scored against the recorded step, whatever the page admits; then the recorded page follows.
         step = self._step()
         element, operation, self.had_effect = self._read(action)
         self._steps_with_target += any(offered.node in step.targets for offered in self._offered)

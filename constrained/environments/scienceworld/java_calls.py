@@ -86,6 +86,7 @@ class JavaFunctions:
         ----------
         *queries : tuple of mapper and Java list
         """
+        # Map all objects in Java, join the texts there, and read them in one piece.
         results, sizes = self._list(), []
         for mapper, objects in queries:
             part = self._list(objects)

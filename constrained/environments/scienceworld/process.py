@@ -69,6 +69,7 @@ class JavaProcess:
         """Turn failures of the gateway inside this block into GameError, and kill the process after the time limit."""
         from py4j.protocol import Py4JError
 
+        # A fork shares the parent's pipes: using or ending the process here would break the parent's game.
         if not self.process.owned:
             raise GameError(
                 "this ScienceWorld simulator belongs to another process",

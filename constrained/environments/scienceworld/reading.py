@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
 
 from constrained.environments.memory import WorldMemory
 from constrained.environments.scienceworld.scene import QUESTION, Scene
-from constrained.knowledge.world import World, read_world
+from constrained.environments.world import shipped_world
+from constrained.knowledge.world import World
 from constrained.knowledge.world.shown import Shown
 
 LONGEST_ANSWER = 300
@@ -52,12 +52,9 @@ def shorter(text: str) -> str:
     return text.strip(" .\t").lower()
 
 
-@cache
 def scienceworld() -> World:
     """Return the world of ``grammars/scienceworld.lark``: places, things and the meaning of answers."""
-    world = read_world("scienceworld")
-    assert world is not None  # the file that ships has `//:` lines
-    return world
+    return shipped_world("scienceworld")
 
 
 def lines_of(look: str) -> list[str]:
@@ -82,6 +79,7 @@ def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
     look, inventory : str
         The descriptions of the room and of what is carried.
     """
+    # A name that only one thing has is unambiguous; of these one that the model has read in a description.
     everything = scene.names | scene.terminals
     holders = Counter(name for names in everything.values() for name in set(names))
     seen = " ; ".join(lines_of(look) + lines_of(inventory))
@@ -122,6 +120,7 @@ class Reading(WorldMemory):
 
     def text(self) -> str:
         """Return the beginning, as many of the last steps as fit, an empty line, and the facts."""
+        # From the last step back, as long as there is room.
         kept = len(self._blocks)
         room = MAX_TEXT - len(self._blocks[0])
         while kept > 1 and (room := room - len(self._blocks[kept - 1]) - 1) > 0:

@@ -86,6 +86,7 @@ class Observer:
     def __init__(self, gateway: Any):
         jvm = gateway.jvm
         make = self._functions = JavaFunctions(gateway)
+        # Functions that tell about each thing: its number, its names (from this room), whether it can be connected.
         thing, strings = _THING.replace(".", "/"), "Lscala/collection/immutable/Set;"
         show = make.method("java.lang.String", "valueOf", "(Ljava/lang/Object;)Ljava/lang/String;", static=True)
         listing = make.method("scala.collection.TraversableOnce", "mkString", "(Ljava/lang/String;)Ljava/lang/String;")
@@ -97,6 +98,7 @@ class Observer:
         self._connectable = make.mapper(
             make.chain(make.method(connecting, "getTerminal", f"(L{thing};)Lscala/Tuple3;", static=True), show)
         )
+        # Functions that tell about each terminal: the thing that it is part of, and whether it is connected already.
         self._part_of = make.mapper(make.chain(make.method(_TERMINAL, "parentObject", f"()L{thing};"), show))
         self._connected = make.mapper(
             make.chain(
@@ -109,6 +111,7 @@ class Observer:
         self._collect = jvm.scienceworld.input.InputParser.collectAccessibleObjects
         self._list = jvm.java.util.ArrayList
         self._possible = [self._listing_of(name) for name in ACTIONS]
+        # Arguments of the simulator's own functions: what to look for, what to leave out, and how to name a thing.
         tag = jvm.scala.reflect.ClassTag.apply
         self._things, self._terminals = tag(make.java_class(_THING)), tag(make.java_class(_TERMINAL))
         self._hidden = make.implement("scala.Function1", make.method(_THING, "isHidden", "()Z"))
@@ -128,6 +131,7 @@ class Observer:
         room = agent.getContainer().get()
         # Hidden things are filtered here: the simulator's own filter leaves out the drain of a sink.
         things = self._collect(room, True).union(self._collect(agent, True)).toSeq().filterNot(self._hidden)
+        # One call for all things and one for all terminals (see `java_calls`).
         inside = room.getContainedAccessibleObjectsOfType(True, True, self._terminals)
         carried = agent.getContainedAccessibleObjectsOfType(True, True, self._terminals)
         listed, terminals = make.listed(things), make.listed(inside.union(carried).toSeq())
@@ -140,6 +144,7 @@ class Observer:
         numbers = [int(number) for number, _ in ids]
         names = {number: line.split("\t") for number, line in zip(numbers, names_shown)}
         able = self._able(agent, things)
+        # What can be wired: things with free contacts, and terminals, which are named only for this.
         able["connect"] = {number for number, line in zip(numbers, connectable) if line.endswith(",true)")}
         able["disconnect"] = set()
         unshown = {}
@@ -279,14 +284,17 @@ def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int
         thing: names for thing, names in scene.names.items()
         if "room" not in names and "outside" not in names and not (thing in passable and "door" in names)
     }  # fmt: skip
+    # 1. The task names the things: the next one that was not focused on, at last those under a condition.
     always, sometimes = asked(task)
     if not any(map(_DESCRIBED.match, [*always, *sometimes])):
         left = [name for name in always if not any(name in answer.lower() for answer in focused)]
         return {thing for thing, names in things.items() if not set(left[:1] or sometimes).isdisjoint(names)}
+    # 2. The task asks for anything of a kind: living or not.
     if {"thing", "animal"} & set(always):
         kind = _OF_KIND.search(text)
         alive = {thing for thing, names in things.items() if "living thing" in names}
         return set(things) if kind is None else things.keys() - alive if kind[1] else alive
+    # 3. The task describes it: longer names first, so that a name within another isn't found there.
     words = set(re.findall(r"[a-z]+", text)) - _KINDS - _NO_SPECIES
     named = set()
     for name in sorted({name for names in things.values() for name in names} - _KINDS, key=len, reverse=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from constrained.environments.base import Binding
@@ -121,7 +121,7 @@ class WebshopEnv:
 
     def outcome(self) -> dict[str, float]:
         """Return success (a reward of 1), the reward as "score", and its parts; all 0 while nothing is bought."""
-        parts = (self.reward or Reward(0.0, 0.0, 0.0, 0.0, 0.0)).parts()
+        parts = asdict(self.reward or Reward())
         return {"success": float(parts["score"] == 1.0), **parts}
 
     # -- actions -------------------------------------------------------------
@@ -136,6 +136,7 @@ class WebshopEnv:
         state = self._state
         if what not in self.clickable():
             return False
+        # Buttons of every page first; what else can be clicked depends on the page: a result, a part, an option.
         if what == BACK_TO_SEARCH.lower():
             self._state = PageState()
         elif what == BUY.lower():

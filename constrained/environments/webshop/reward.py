@@ -15,7 +15,7 @@ except function words.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from constrained.environments.similarity import token_set_ratio, word_set
 from constrained.environments.text_search import STOP_WORDS
@@ -29,16 +29,12 @@ SAME_PERCENT = 85
 class Reward:
     """A reward and its parts, all from 0 to 1."""
 
-    score: float  # the reward
-    type: float  # 1 for the kind of product asked for; 0.5, 0.1 and 0 for less and less similar kinds
+    score: float = 0.0  # the reward
+    type: float = 0.0  # 1 for the kind of product asked for; 0.5, 0.1 and 0 for less and less similar kinds
     # the share of those asked for that the purchase has; 1 if none is asked for
-    attributes: float
-    options: float
-    price: float  # 1 if the price is within the limit
-
-    def parts(self) -> dict[str, float]:
-        """Return all five by name."""
-        return asdict(self)
+    attributes: float = 0.0
+    options: float = 0.0
+    price: float = 0.0  # 1 if the price is within the limit
 
 
 def title_words(title: str) -> set[str]:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.household_solver import solve
 from constrained.environments.household import HouseholdEnv, game_for_task, load_games, make_game
 from constrained.environments.household.commonsense import HOLDS, ROOMS, TRAITS
-from constrained.environments.household.task_parser import resolve_task
-from constrained.environments.household.task_spec import TASK_TYPES, TREATMENTS, TaskSpec
+from constrained.environments.household.task_spec import TASK_TYPES, TREATMENTS, TaskSpec, resolve_task
 from constrained.errors import GameError
 from tests.data import shared
 from tests.environments.household.small_house import small_house

@@ -2,8 +2,7 @@
 
 import pytest
 
-from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec, player_world
+from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec, parse_task, player_world
 from constrained.environments.memory import WorldMemory
 
 KITCHEN = (

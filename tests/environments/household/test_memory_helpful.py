@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from constrained.agents.levels import looking_useful
 from constrained.agents.world import World
 from constrained.environments.household import HouseholdEnv, load_games, make_game
-from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import player_world
+from constrained.environments.household.task_spec import parse_task, player_world
 from constrained.environments.memory import WorldMemory
 from tests.data import shared
 from tests.environments.household.small_house import small_house
