@@ -109,6 +109,7 @@ class LlamaCpp:
             raise ModelError(
                 f"llama.cpp can't read {path}: {self._reason()}", "give a whole .gguf file of a causal model"
             )
+        # One context for all rows: their tokens share its cells (`kv_unified`).
         self.context_tokens = min(CONTEXT, library.llama_model_n_ctx_train(self.model))
         options = library.llama_context_default_params()
         options.n_ctx, options.n_seq_max, options.kv_unified = self.context_tokens, ROWS, True
@@ -141,6 +142,7 @@ class LlamaCpp:
 
     def run(self, rows: Sequence[tuple[int, list[int]]]) -> torch.Tensor:
         """Return the logits after each text, float32 ``[len(rows), width]``; `rows`: sequence -> its whole text."""
+        # What a sequence already holds isn't read again, except the last token, whose logits are wanted.
         waiting = []
         for sequence, ids in rows:
             held = self.held[sequence]
@@ -159,6 +161,7 @@ class LlamaCpp:
         for i, (sequence, at, token, last) in enumerate(tokens):
             batch.token[i], batch.pos[i], batch.logits[i] = token, at, last
             batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
+        # After an error nobody knows which tokens were read, so all is forgotten.
         if code := self.library.llama_decode(self._context, batch):
             self.library.llama_memory_clear(self._memory, True)
             self.held = [[] for _ in range(ROWS)]
@@ -174,7 +177,7 @@ class LlamaCpp:
 
 
 _TOLD: deque[str] = deque(maxlen=100)
-"""Return llama.cpp's last message."""
+"""What llama.cpp told last, for errors: it prints the reason of a failure and returns none."""
 
 
 @cache

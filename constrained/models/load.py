@@ -57,6 +57,7 @@ def load(
         no token ends a text.
     """
     dtype = _dtype(dtype)
+    # llama.cpp first: its models can't be moved. Then by what was given: a loaded model, a name, a path, objects.
     if isinstance(model, str) and model.startswith(LLAMA_CPP):
         model = _from_gguf(model.removeprefix(LLAMA_CPP), tokenizer)
     if isinstance(model, LlamaCppModel):
@@ -218,6 +219,7 @@ def _from_source(
         raise ModelError(
             "the name of the model is empty", "name a folder, a .gguf file or a model of the Hugging Face Hub"
         )
+    # What is a path is checked here, because transformers would look for it on the Hub and report a failed download.
     folder, gguf = name, None
     path = Path(name).expanduser()
     if path.suffix == ".gguf":
@@ -234,7 +236,7 @@ def _from_source(
         raise ModelError(f"{path} is neither a folder nor a .gguf file", "give the folder that holds config.json")
     elif looks_like_path(name):
         raise ModelError(f"no such folder: {path}", "check the path, or give a Hugging Face name such as org/model")
-    if tokenizer is None:
+    if tokenizer is None:  # loaded before the model: it fails sooner than gigabytes of weights
         tokenizer = _tokenizer(folder, gguf)
     elif isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))

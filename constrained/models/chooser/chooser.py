@@ -79,6 +79,7 @@ class GraphChooser:
             return choice.stop
         if len(choice.actions) == 1:
             return choice.actions[0]
+        # Without facts about an action its successor is unknown, so it can't be scored.
         texts = [text for text in choice.actions if facts.actions.get(text)]
         if self.network(facts.task.domain) is None:
             raise ModelError(
@@ -87,6 +88,7 @@ class GraphChooser:
             )
         if not texts:
             return choice.random.choice(choice.actions)
+        # Actions that lead somewhere new; repeating one of the others would loop.
         after = {text: facts.task.apply(facts.state, facts.actions[text][0]) for text in texts}
         new = [text for text in texts if after[text] != facts.state and after[text] not in choice.been] or texts
         scores = self.scores(facts.task, facts.state, [facts.actions[text][0] for text in new])
@@ -161,6 +163,7 @@ class SearchChooser:
         state = facts.state
         if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach by the known facts
             state = state.changed(added=facts.optimistic)
+        # Plan only where no earlier plan says what to do: the network's path first, as it is cheaper than a search.
         if held.actions.get(state) not in meant and task.goal is not None and not held.given_up:
             ahead = self._ahead(task, state)
             held.actions |= self._search(held, task, state) if ahead is None else ahead

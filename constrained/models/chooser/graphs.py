@@ -52,6 +52,8 @@ class Vocabulary:
         self.links: dict[tuple[str, int], int] = {}
         self.slots: list[int] = []
         self.slot_count = 0
+        # All numbers follow the order of the signature, so that domains of one structure share weights. Facts that can
+        # change have three kinds, others one.
         for name in names.types:
             self.features["type", name] = len(self.features)
         for constant in names.constants:
@@ -65,6 +67,7 @@ class Vocabulary:
                 self.links[predicate, kind] = len(self.links)
                 self.slots.append(self.slot_count)
                 self.slot_count += arity
+        # Effects are in an order that doesn't depend on the file: added facts first, then by predicate and arguments.
         schemas = {action.name: action for action in domain.actions}
         self.actions = {name: number for number, name in enumerate(names.actions)}
         self.parameters = [len(schemas[name].parameters) for name in names.actions]
@@ -123,6 +126,7 @@ class Encoder:
     def __init__(self, vocabulary: Vocabulary, task: Task, goal: Iterable[Fact] | None = None):
         self.vocabulary = vocabulary
         self.node = {name: number for number, name in enumerate(task.objects)}
+        self._parameters = {a.name: [p.name for p in a.parameters] for a in vocabulary.domain.actions}
         self.goal = frozenset(goal_facts(task.goal) if goal is None else goal)
         self._features: list[tuple[int, int]] = []
         for name, kind in task.objects.items():
@@ -168,6 +172,7 @@ class Encoder:
         links: list[tuple[int, int, int]],
         number: int,
     ) -> int:
+        # By arity: a feature of all nodes, of one node, or a link between several, each in its slot of the fact.
         known, numbers, node = self.vocabulary.features, self.vocabulary.links, self.node
         for fact, kind in facts:
             key = fact[0], kind
@@ -187,11 +192,12 @@ class Encoder:
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         words = self.vocabulary
         found: list[tuple[list[int], list[list[int]], list[list[bool]]]] = [([], [], []) for _ in words.actions]
+        # By action of the domain, because each has a layer of its own in the network.
         for position, action in enumerate(actions):
             at, objects, changes = found[words.actions[action.action]]
             at.append(position)
             objects.append([self.node[name] for name in action.arguments])
-            names = dict(zip(self._parameters(action.action), action.arguments))
+            names = dict(zip(self._parameters[action.action], action.arguments))
             made = [(ground(effect, names), effect.positive) for effect in words.effects[action.action]]
             changes.append([fact in self.goal and not (positive and fact in state) for fact, positive in made])
         return [
@@ -202,11 +208,6 @@ class Encoder:
             )
             for (name, number), (at, objects, changes) in zip(words.actions.items(), found)
         ]
-
-    def _parameters(self, action: str) -> tuple[str, ...]:
-        if not hasattr(self, "_names"):
-            self._names = {a.name: tuple(p.name for p in a.parameters) for a in self.vocabulary.domain.actions}
-        return self._names[action]
 
 
 def goal_facts(goal: Condition | None) -> Iterator[Fact]:

@@ -57,7 +57,8 @@ class Batch:
 
 
 def collate(vocabulary: Vocabulary, examples: Sequence[Example]) -> Batch:
-    """Join examples of one domain to a batch."""
+    """Join examples of one domain into a batch."""
+    # Nodes, facts and actions of all examples are numbered through, by the sums of those before.
     sizes = [example.nodes for example in examples]
     nodes = np.cumsum([0, *sizes])
     facts = np.cumsum([0, *(example.facts for example in examples)])
@@ -70,6 +71,7 @@ def collate(vocabulary: Vocabulary, examples: Sequence[Example]) -> Batch:
     links = np.concatenate([
         example.links + np.array([0, fact, node]) for example, fact, node in zip(examples, facts, nodes)
     ])  # fmt: skip
+    # Links by slot, so that each slot's weights are used in one product.
     links = links[np.argsort(links[:, 0], kind="stable")]
     used, starts = np.unique(links[:, 0], return_index=True)
     cuts = [*starts, len(links)]
@@ -108,6 +110,7 @@ class Network(nn.Module):
         super().__init__()
         self.vocabulary, self.width = vocabulary, width
         slots = max(1, vocabulary.slot_count)
+        # `read` takes what an object tells a fact in its slot, `tell` what the fact tells it back.
         self.embed = nn.Linear(len(vocabulary.features) + 1, width)
         self.read = nn.Parameter(torch.randn(slots, width, width) / math.sqrt(width))
         self.bias = nn.Parameter(torch.zeros(slots, width))
@@ -128,6 +131,8 @@ class Network(nn.Module):
         known = self.embed(batch.features)
         order = torch.cat([nodes for _, _, nodes in batch.links]) if batch.links else None
         facts = torch.cat([facts for _, facts, _ in batch.links]) if batch.links else None
+        # A round: each fact sums what its objects tell it, by slot, and tells each of them something back. An object
+        # keeps the largest of what it is told, so the number of its facts doesn't matter.
         for _ in range(rounds or batch.rounds):
             told = torch.zeros_like(known)
             if order is not None and facts is not None:
@@ -138,6 +143,7 @@ class Network(nn.Module):
             known = self.norm(
                 known + self.update(torch.cat([known, told, self._largest(known, batch)[batch.graph]], 1))
             )
+        # An action is scored from its objects in their order, the whole state, and the goal facts that it changes.
         largest = self._largest(known, batch)
         scores = known.new_zeros(len(batch.owner))
         for layer, (at, objects, changes) in zip(self.score, batch.actions):
@@ -164,6 +170,7 @@ def imitation_loss(scores: torch.Tensor, batch: Batch, good: torch.Tensor) -> to
     """
 
     def total(values: torch.Tensor) -> torch.Tensor:
+        # The logarithm of a sum of exponentials for each example; its largest value is taken out for precision.
         top = values.new_full((batch.examples,), -torch.inf).scatter_reduce(0, batch.owner, values, "amax").detach()
         summed = values.new_zeros(batch.examples).index_add(0, batch.owner, (values - top[batch.owner]).exp())
         return top + summed.log()

@@ -106,6 +106,7 @@ class Reader(nn.Module):
         second : Tensor of float32, shape (moments, names), or None
             Of the second names; None if no moment has a form and a first name.
         """
+        # 1. The stories: a recurrent network reads action and result of each block; attention looks up the task.
         task = torch.from_numpy(np.stack([self.words.ids(story.task, TASK) for story in stories])).long()
         heard, said = self._heard(stories, self.begin(self.mean(task)).tanh())
         keys = self.context(self.embed(task).transpose(1, 2)).relu().transpose(1, 2)
@@ -118,6 +119,7 @@ class Reader(nn.Module):
         weights = weights.masked_fill(task[at[:, 0]] == 0, -1e9).softmax(-1)
         asked = (weights[:, None] @ own)[:, 0]
 
+        # 2. The names: those of all moments in one long list (`flat`), or in a row for each moment (`padded`).
         looks = [moment.look for moment in moments]
         sizes = [len(look.names) for look in looks]
         rows = torch.repeat_interleave(torch.arange(len(looks)), torch.tensor(sizes))
@@ -138,6 +140,7 @@ class Reader(nn.Module):
         middle = names.sum(1) / torch.tensor(sizes)[:, None]
         whole = self.mean(task)[at[:, 0]]
         state = self.state(torch.cat([now, last, whole, asked, top, middle], -1))
+        # 3. How well a name fits what the task asks of it.
         slots = len(self.words.slots)
         # The task's request has products of its own, which needn't be learned through the layers above.
         facts = features[:, -slots - JUDGED : -slots]
@@ -145,12 +148,14 @@ class Reader(nn.Module):
         asking = self.judge_of(torch.cat([whole, lately, shown, now], -1))[rows] * self.judge_on(parts[3])
         judgement = padded((facts * self.judged(torch.cat([whole[rows], parts[3]], -1))).sum(-1) + asking.sum(-1))
 
+        # 4. Each form's query with each name's key, and how often the two were used together.
         forms = len(self.words.forms)
         wanted = self.wanted(state).view(len(looks), forms, self.width)
         scores = wanted @ names.transpose(1, 2) / self.width**0.5 + self.likely(state)[..., None]
         pairs = flat("pairs", 1).float().transpose(0, 1)  # names, forms, features
         scores = scores + padded((pairs * self.repeats).sum(-1)).transpose(1, 2)
         scores = scores + self.trust[:-1, None] * judgement[:, None]
+        # 5. Only admitted forms, and of each only names that its first slot holds.
         in_slots = features[:, -slots:] > 0
         nameless = columns == 0  # the first is no name
         first, other = self.slots[:, 0], self.slots[:, 1]
@@ -159,6 +164,7 @@ class Reader(nn.Module):
         allowed = padded(allowed & admitted[rows]).bool().transpose(1, 2)
         scores = scores.masked_fill(~allowed, -torch.inf)
 
+        # 6. The second name, where form and first name are known: in training, and for the best first names in play.
         chosen = torch.tensor([moment.chosen for moment in moments])
         if not any(moment.second is not None for moment in moments):
             return scores, None

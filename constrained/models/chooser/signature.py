@@ -42,6 +42,7 @@ def signature(domain: Domain) -> Signature:
     """Return the signature of a domain."""
     occurrences = {action.name: list(_occurrences(action)) for action in domain.actions}
     used = {literal.predicate for found in occurrences.values() for _, literal, _ in found} - {"="}
+    # The first colours tell apart what can be told without looking at actions: arity, whether facts can change.
     colours = {("type", name): _hash("type", name == ROOT) for name in (ROOT, *domain.types)}
     colours |= {("constant", name): "" for name in domain.constants}
     colours |= {
@@ -51,6 +52,7 @@ def signature(domain: Domain) -> Signature:
     }
     colours |= {("predicate", "="): _hash("=")}
     colours |= {("action", action.name): _hash(len(action.parameters)) for action in domain.actions}
+    # A refinement only ever splits colours, so it is finished when their number stays the same.
     kinds = 0
     while len(set(colours.values())) > kinds:
         kinds = len(set(colours.values()))
@@ -70,6 +72,7 @@ def _refined(
     domain: Domain, occurrences: Mapping[str, list[_Occurrence]], colours: Mapping[tuple[str, str], str]
 ) -> dict[tuple[str, str], str]:
     """Return one round of colour refinement."""
+    # Collect for each item the colours of its neighbours, with the roles in which they meet; then hash all together.
     around: dict[tuple[str, str], list[str]] = {item: [] for item in colours}
     for action in domain.actions:
         here = colours["action", action.name]

@@ -144,6 +144,7 @@ class _Name:
         own, text = name_words(name), f" {' '.join(task)} "
         self.own, self.bag, self.ids = set(own), words.bag(own), words.ids(own, NAME)
         self.in_task = f" {name} " in text
+        # The longest part of the name that the task mentions, and the words before it there.
         asked: list[str] = []
         for size in range(len(own), 0, -1):
             runs = [own[i : i + size] for i in range(len(own) - size + 1)]
@@ -152,6 +153,7 @@ class _Name:
             if asked:
                 break
         self.asked = words.ids(asked, ASKED)
+        # "If its temperature is above 50 ..., place it in NAME": the comparison nearest before the name.
         near = reversed(text[1 : max(text.find(f" {name} ", 1), 1)].split()[-NEAR:])
         self.condition = next((word for word in near if word in COMPARED.values()), "")
         self.uses: tuple[list[int], list[int]] = [], []
@@ -189,6 +191,8 @@ class Story:
         self._names: dict[str, _Name] = {}
         self._segments: list[tuple[int, list[str], list[str], list[str], float]] = []
         self._compared = ""
+        # What every name is compared with, as bags of words: the names of the last actions, the task, the last block;
+        # then of each form the two names of its last use, and the result of that.
         forms = len(words.forms)
         self._references = np.zeros((2 * RECENT + 2 + 3 * forms, words.numbers), np.float32)
         self._references[2 * RECENT] = words.bag(self.task)
@@ -212,6 +216,7 @@ class Story:
             name.uses[place].append(n)
         self._pairs.setdefault((form, names[0]), []).append(n)
         self._pairs.setdefault((names[0], names[1]), []).append(n)
+        # The newest action comes first among the recent ones; the oldest drops out.
         references, forms = self._references, len(self.words.forms)
         references[2 : 2 * RECENT] = references[: 2 * RECENT - 2].copy()
         references[:2] = [name.bag for name in entries]
@@ -233,8 +238,9 @@ class Story:
         return fitting[0] if fitting else (-1, "", "")
 
     def look(self, forms: Sequence[str], view: Mapping[str, Sequence[str]]) -> Look:
-        """Return the input before an action of these forms, with these values of the slots."""
+        """Return the network's input before an action, given the admitted forms and the values of the slots."""
         words, self._view = self.words, view
+        # The names that can be used now, and the slots that hold each of them.
         slots = {slot: number for number, slot in enumerate(words.slots) if view.get(slot)}
         members: dict[str, list[int]] = {"": []}
         for slot, number in slots.items():
@@ -244,6 +250,7 @@ class Story:
         entries = [self._name(name) for name in names]
         bags = np.stack([name.bag for name in entries])
         shared = bags @ self._references.T / np.maximum(bags.sum(1, keepdims=True), 1)
+        # Features by name: shares of its words in the references, then its context and uses, at the end its slots.
         features = np.zeros((len(names), words.features), np.float16)
         features[:, : shared.shape[1]] = shared
         at = shared.shape[1]
@@ -258,6 +265,8 @@ class Story:
                 0 <= entry.told < max(told, default=0), fits,
             )  # fmt: skip
             features[i, [words.features - len(words.slots) + number for number in members[names[i]]]] = 1
+        # Features by form and first name: how often they were used together, when,
+        # and how often since something new was last seen.
         pairs = np.zeros((len(words.forms), len(names), PAIRS), np.float16)
         places = {name: i for i, name in enumerate(names)}
         for (form, name), uses in self._pairs.items():
@@ -295,6 +304,8 @@ class Story:
         self._references[2 * RECENT + 1] = self.words.bag(everything)
         if any(": " in line for line in lines):
             self._changed = block
+        # Cut the block into segments that a name may be found in: "PLACE: item; item", and items at their punctuation.
+        # Each has the words beside it, and the largest number after it.
         fresh = len(self._segments)
         for line in lines:
             head, _, body = line.partition(": ") if ": " in line else ("", "", line)

@@ -68,6 +68,8 @@ class TextChooser:
             slot: [value.decode() for value in values] for slot, values in choice.knowledge.grammar.bindings.items()
             if isinstance(values, tuple)
         }  # fmt: skip
+        # Try the best pairs of form and first name; of a form with two names the second is chosen given the first. The
+        # first admitted action that isn't repeated too often is taken.
         look = story.look(forms_of(choice.knowledge, view), view)
         admitted = set(choice.actions)
         best: dict[bool, str] = {}
@@ -88,6 +90,7 @@ class TextChooser:
 
     def _whole(self, story: Story, look, form: int, at: int) -> list[str]:
         """Return the actions of a form with a first name, the best first."""
+        # A second name needs another pass of the network, which is given form and first name.
         slots = self.reader.words.of_form(form)
         text = self.reader.words.forms[form]
         marks = [f"<{self.reader.words.slots[slot]}>" for slot in slots]
