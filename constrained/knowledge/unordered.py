@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
 from constrained.automaton.explain import expected
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.grammar import texts_in
 from constrained.grammar.nodes import Node
@@ -107,11 +107,13 @@ class UnorderedActions:
 def start_state(grammar: Grammar) -> State | None:
     """The state before a text of `grammar`; None if its bindings leave it no text.
 
-    Raises GrammarError: a slot was never bound.
+    Raises GrammarError: a slot was never bound, or (`LimitError`) the bindings cost more than the limits allow.
     """
     unbound = grammar.unbound()
     try:
         return grammar.automaton.start
+    except LimitError:  # there may be texts: it costs too much to tell
+        raise
     except GrammarError:
         if unbound:
             raise

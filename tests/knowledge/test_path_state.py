@@ -2,9 +2,9 @@
 
 import pytest
 
-from constrained import ActionKnowledge, Grammar, Vocabulary, compile_grammar
+from constrained import ActionKnowledge, Grammar, Limits, Vocabulary, compile_grammar
 from constrained.environments.household import HouseholdEnv
-from constrained.errors import GrammarError, KnowledgeError
+from constrained.errors import GrammarError, KnowledgeError, LimitError
 from tests.environments.household.small_house import small_house
 from tests.knowledge.enumerate import texts
 
@@ -303,3 +303,18 @@ def test_knowledge_where_a_grammar_is_wanted():
     knowledge = ActionKnowledge.from_lark("hotpotqa")
     with pytest.raises(GrammarError, match=r"(?s)not ActionKnowledge.*knowledge.next_action\(\)"):
         compile_grammar(knowledge, Vocabulary([b"a", b""], [1]))
+
+
+@pytest.mark.parametrize("count", [10, 40])
+def test_values_beyond_a_limit_are_an_error_that_names_it_and_not_no_action(count):
+    text = '%declare _STEP P T\nstart: take{T, P}\ntake{t, p}: "take " t " from " p _STEP [start]\n'
+    places = [f"desk {i}" for i in range(count)]
+    values = {"P": places, "T": {p: ["hat", f"pen of {p}"] for p in places}}
+    grammar = Grammar.from_lark(text, limits=Limits(state_positions=30)).bind(**values)
+    state = ActionKnowledge.from_lark(text).state.bound(grammar)
+    if count == 10:
+        assert len(texts(state.next_action())) == 20
+        return
+    for ask in (state.next_action, lambda: state.may_follow, lambda: state.judge("take hat from desk 1")):
+        with pytest.raises(LimitError, match="state_positions"):
+            ask()
