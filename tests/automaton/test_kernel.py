@@ -177,6 +177,29 @@ def test_values_are_read_alike_whatever_follows_them():
         walk_both(compiled.matcher(), plain.matcher(), random.Random(seed), 20)
 
 
+def test_runs_of_characters_are_read_alike_whatever_follows_them():
+    """Which tokens stay in a run's set is found once for a vocabulary; what may follow, for each text."""
+    grammars = [
+        'start: "n " /[0-9]+/ (";" | "\\n" "x"? | ";" start)',
+        'start: "n " /[0-9]+/ /[a-z]+/ "." start?',
+        'start: /[0-9]+/ /[0-9]/ "n"',
+        'start: "n " /[^;]+/ ";" /[0-9]*/ "n"?',
+        'start: /[^\\x00]+/ "\\x00" ("\\x00" | "x" start)',
+        'start: (/[é-ü0-9]+/ ("n " | ";"))+',
+        'start: (/[0-9]+/ | /[0-9a-z]+/ "x") ("." | ";")',
+    ]
+    rnd = random.Random(18)
+    pieces = ["n ", " ", "0", "12", "345", "é", "ü", "ñ", ";", "\n", "x", "ab", ".", "\0", "\0x", ";n "]
+    words = {"".join(rnd.choices(pieces, k=rnd.randint(1, 4))).encode() for _ in range(900)}
+    words |= {word[at:] for word in words for at in (1, 2)} - {b""}
+    tokens = sorted(words | {bytes((b,)) for b in range(256)})
+    vocab = Vocabulary([*tokens, b"<eos>"], eos_token_ids=[len(tokens)])
+    for lark in grammars:
+        compiled, plain = both(Grammar.from_lark(lark), vocab)
+        for seed in range(6):
+            walk_both(compiled.matcher(), plain.matcher(), random.Random(seed), 15)
+
+
 def test_a_batch_rewrites_only_what_changed_and_is_right_all_the_same():
     rnd = random.Random(5)
     vocab = Vocabulary([*(bytes((b,)) for b in range(256)), b"go to", b" desk", b"ab", b"abc", b""], [260])

@@ -138,7 +138,10 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
     return 0;
 }
 
-/* What a frame's own construct begins with, and which frames come at once below it. */
+/* What a frame's own construct begins with, and which frames come at once below it (fill_closure adds theirs).
+ *
+ * Constructs are entered from a list, not recursively: a grammar may nest deeply. Marks on frames keep one from being entered
+ * twice; they carry a stamp, so that they needn't be cleared. */
 static Closure *enter(Engine *e, int32_t frame) {
     int32_t construct = e->frames[frame].construct;
     Closure *closure = calloc(1, sizeof *closure);
@@ -217,7 +220,8 @@ int know_closure(Engine *e, int32_t frame, const Config *config) {
     return finish(e, closure);
 }
 
-/* Fill the closure of a frame: first those of the frames that may come at once. */
+/* Fill the closure of a frame. It contains the closures of the frames that come at once below it, so these are filled first: a
+ * frame stays on `work` until none of them is missing. Frames only lead downwards, so this ends. */
 static int fill_closure(Engine *e, int32_t frame) {
     Waiting work = {.room = FEW};
     work.at = work.few;

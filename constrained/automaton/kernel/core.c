@@ -99,6 +99,8 @@ static PyObject *positions(Engine *e, const Vec *vec) {
     return out;
 }
 
+/* Read a token: False, and nothing is changed, if it isn't allowed. The positions after it are made in `one` and swapped in at
+ * the end, so that an error leaves the text where it was. */
 static PyObject *core_advance(Core *c, PyObject *token) {
     PyObject *number = PyNumber_Index(token);
     if (!number) { /* what int() takes is taken, as in Python */

@@ -1,31 +1,39 @@
-/* Free text without walking: nearly all tokens lie inside its set of characters.
+/* Free text without walking.
  *
- * Which ones, of those that begin as some node of the trie does, depends on the set and on the characters
- * left, not on the grammar: such base rows are made once for a vocabulary. What is left to try are the
- * tokens in which a character outside the set stands (outliers), where the grammar goes on after the text.
+ * Which tokens lie inside its set of characters depends on the set, on the node of the trie that the walk has come to, and on
+ * how many characters are left, not on the grammar. So it is found once for a vocabulary, and kept for all grammars, in two
+ * ways. What is left to try are the tokens in which, after characters of the set, something else stands.
+ *
+ * - Large sets (`permissive`): a base row of the tokens inside; the others are the set's outliers.
+ * - Any set, where the text has no bounds and ends where a character outside the set stands (a run): the tokens inside, and the
+ *   branches of the trie in which others leave the set (`Inside`). Digits and words are read so, and what is left of a
+ *   character that a token has begun.
  */
 #include "kernel.h"
 
 #define ROW_COST 128 /* ids that take as long to emit as a row */
 #define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
 #define MOST_BASES 512
+#define MOST_INSIDE (8 << 20) /* bytes of what is kept of runs */
 
-/* The set's outliers of one byte among the tokens low … high - 1: outliers[*first … end - 1]; `end` is returned. */
-static int32_t outlier_range(const TextSet *set, int byte, int32_t low, int32_t high, int32_t *first) {
-    int32_t begin = set->outlier_start[byte], end = set->outlier_start[byte + 1], stop = end;
-    while (begin < stop) {
-        int32_t middle = begin + (stop - begin) / 2;
-        if (set->outliers[middle].token < low) begin = middle + 1;
-        else stop = middle;
+/* Where `token` stands, or would stand, among outliers[begin … end - 1], which are in the order of their tokens. */
+static int32_t outlier_at(const TextSet *set, int32_t begin, int32_t end, int32_t token) {
+    while (begin < end) {
+        int32_t middle = begin + (end - begin) / 2;
+        if (set->outliers[middle].token < token) begin = middle + 1;
+        else end = middle;
     }
-    *first = begin;
-    if (begin < end && set->outliers[end - 1].token < high) return end;
-    for (stop = end, end = begin; end < stop;) {
-        int32_t middle = end + (stop - end) / 2;
-        if (set->outliers[middle].token < high) end = middle + 1;
-        else stop = middle;
-    }
-    return end;
+    return begin;
+}
+
+/* The outliers of one byte among the tokens low … high - 1: outliers[*first … end - 1]; `end` is returned. Half 0: those that
+ * end with the byte, half 1: the others. */
+static int32_t outlier_range(const TextSet *set, int byte, int half, int32_t low, int32_t high, int32_t *first) {
+    int32_t begin = half ? set->outlier_longer[byte] : set->outlier_start[byte];
+    int32_t end = half ? set->outlier_start[byte + 1] : set->outlier_longer[byte];
+    if (begin == end) return *first = end;
+    *first = outlier_at(set, begin, end, low);
+    return set->outliers[end - 1].token < high ? end : outlier_at(set, *first, end, high);
 }
 
 static int32_t characters(const Tokens *t, const Node *node) {
@@ -44,7 +52,7 @@ static void write_base(const Tokens *t, const TextSet *set, const Node *node, in
         uint32_t in = inside[token] & (most < 0 || chars[token] <= most);
         row[ids[token] >> 5] |= in << (ids[token] & 31);
     }
-    int32_t i, end = outlier_range(set, 0, low, node->high, &i);
+    int32_t i, end = outlier_range(set, 0, 1, low, node->high, &i);
     for (; i < end; i++) {
         const Outlier *outlier = &set->outliers[i]; /* one that ends inside a character of the set */
         if (outlier->offset < 0 && (most < 0 || outlier->before < most)) row[outlier->id >> 5] |= 1u << (outlier->id & 31);
@@ -127,30 +135,63 @@ static int loop_others(Walk *w, const Node *node, const Config *c, int32_t befor
             for (; token < end; token++)
                 if (try_aside(w, c, token, node->depth, 0) < 0) return -1;
         }
-        int32_t i, end = outlier_range(set, byte, node->low + node->ends, node->high, &i);
-        for (; i < end; i++) {
-            const Outlier outlier = set->outliers[i];
-            if (outlier.before > before && try_aside(w, c, outlier.token, outlier.offset, outlier.before - before) < 0)
-                return -1;
+        for (int half = 0; half < 2; half++) {
+            int32_t i, end = outlier_range(set, byte, half, node->low + node->ends, node->high, &i);
+            for (; i < end; i++) {
+                const Outlier outlier = set->outliers[i];
+                if (outlier.before > before && try_aside(w, c, outlier.token, outlier.offset, outlier.before - before) < 0)
+                    return -1;
+            }
         }
     }
     return 0;
 }
 
-/* As try_sorted, for a token from where it leaves its set: nearly always the bytes beside it tell. */
+/* As try_sorted, for a token from the byte after that with which it leaves its set: nearly always the bytes beside it tell. */
 static int try_outlier(Walk *w, const Outlier *outlier, int32_t state) {
-    for (int i = 0; i <= OUTLIER_BYTES; i++) {
-        uint8_t byte = i ? outlier->after[i - 1] : outlier->byte;
-        if (i == outlier->left - 1) {
+    for (int i = 0; i < OUTLIER_BYTES; i++) {
+        uint8_t byte = outlier->after[i];
+        if (i == outlier->left - 2) {
             const uint64_t *next = table_first(w->engine, state);
             return !next ? -1 : next[byte >> 6] >> (byte & 63) & 1 ? emit(w, outlier->id) : 0;
         }
         int32_t after = table_step(w->engine, state, byte);
-        if (after == NO_ROOM) return try_sorted(w, outlier->token, outlier->offset + i, state);
+        if (after == NO_ROOM) return try_sorted(w, outlier->token, outlier->offset + 1 + i, state);
         if (after < 0 || after == DEAD) return after < 0 ? -1 : 0;
         state = after;
     }
     return try_sorted(w, outlier->token, outlier->offset + OUTLIER_BYTES + 1, state);
+}
+
+/* Whether a text may end before an outlier's byte, `before` characters of which are read already. */
+static inline int may_end(const Config *c, const Outlier *outlier, int32_t before) {
+    int32_t taken = outlier->before - before;
+    return outlier->offset >= 0 && taken > 0 && taken >= c->low && (c->high < 0 || taken <= c->high);
+}
+
+/* Try the outliers of one byte below a node, `before` of whose characters are read. `state` is what follows the text, and reads
+ * that byte. There may be a thousand: those that end with it need no look, and nearly all others fail at the next byte. */
+static int try_outliers(Walk *w, const TextSet *set, const Config *c, int byte, const Node *node, int32_t before, int32_t state) {
+    int32_t low = node->low + node->ends, i, end = outlier_range(set, byte, 0, low, node->high, &i);
+    if (!node->depth && c->low <= 1 && c->high < 0) {
+        if (emit_all(w, set->outlier_ids + i, end - i) < 0) return -1;
+    } else {
+        for (; i < end; i++)
+            if (may_end(c, &set->outliers[i], before) && emit(w, set->outliers[i].id) < 0) return -1;
+    }
+    end = outlier_range(set, byte, 1, low, node->high, &i);
+    if (i == end) return 0;
+    int32_t after = table_step(w->engine, state, (uint8_t)byte);
+    const uint64_t *next = after >= DEAD ? table_first(w->engine, after) : NULL;
+    if (after == FAILED || (after >= DEAD && !next)) return -1;
+    for (; i < end; i++) {
+        const Outlier *outlier = &set->outliers[i];
+        uint8_t second = outlier->after[0];
+        if ((next && !(next[second >> 6] >> (second & 63) & 1)) || !may_end(c, outlier, before)) continue;
+        int failed = next ? try_outlier(w, outlier, after) : try_sorted(w, outlier->token, outlier->offset, state);
+        if (failed) return -1;
+    }
+    return 0;
 }
 
 /* Try the tokens below the node that leave the text, or may: its set isn't all they take. */
@@ -174,25 +215,29 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
     }
     if (!open && c->kind == LOOP && loop_others(w, node, c, before) < 0) return -1;
     for (int byte = 0; byte < 256; byte++) {
-        if (!open && !(first[byte >> 6] >> (byte & 63) & 1)) continue;
-        int32_t i, end = outlier_range(set, byte, low, node->high, &i);
-        for (; i < end; i++) {
-            const Outlier *outlier = &set->outliers[i];
-            int32_t taken = outlier->before - before;
-            if (open) {
-                if (try_sorted(w, outlier->token, node->depth, state) < 0) return -1;
-            } else if (outlier->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high)) {
-                if (try_outlier(w, outlier, state) < 0) return -1;
-            }
+        if (!open) {
+            if (first[byte >> 6] >> (byte & 63) & 1 && try_outliers(w, set, c, byte, node, before, state) < 0) return -1;
+            continue;
+        }
+        for (int half = 0; half < 2; half++) {
+            int32_t i, end = outlier_range(set, byte, half, low, node->high, &i);
+            for (; i < end; i++)
+                if (try_sorted(w, set->outliers[i].token, node->depth, state) < 0) return -1;
         }
     }
     return 0;
 }
 
+/* Set all bits of a row that another has. */
+static void merge(Target *target, const uint32_t *row) {
+    for (int32_t i = 0; i < target->words; i++) target->row[i] |= row[i];
+    target->touched_count = -1;
+}
+
 /* Free text somewhere inside a token, at a node whose own bytes are whole characters of the set. */
-int free_text(Walk *w, int32_t number, const Config *c) {
+static int free_text(Walk *w, const Node *node, const Config *c) {
     Tokens *t = w->engine->tokens;
-    const Node *node = node_at(t, number);
+    int32_t number = node_number(t, node);
     Target *target = w->target;
     TextSet *set = t->sets[set_of(w->engine, c)];
     int32_t most = most_characters(t, c, characters(t, node));
@@ -201,7 +246,7 @@ int free_text(Walk *w, int32_t number, const Config *c) {
     if (node->high - node->low > SMALL) {
         const uint32_t *base = base_row(t, number, set_of(w->engine, c), most);
         if (!base) return -1;
-        for (int32_t i = 0; i < target->words; i++) target->row[i] |= base[i];
+        merge(target, base);
         w->emitted += ROW_COST;
     } else {
         write_base(t, set, node, most, target->row);
@@ -211,10 +256,124 @@ int free_text(Walk *w, int32_t number, const Config *c) {
     return text_others(w, node, c, open);
 }
 
+/* Whether the node's own bytes are whole characters of the set, so that `free` tells of what follows them. */
+static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
+    const uint8_t *data = t->flat + t->offsets[node->low];
+    int state = 0;
+    for (int32_t i = 0; i < node->depth && state >= 0; i++) {
+        if (!set->known[state] && text_expand(set, state) < 0) return -1;
+        state = set->next[state][data[i]];
+    }
+    return state == 0;
+}
+
+/* What is kept of a run of characters, without bounds, below a node: how many tokens stay in the set, their ids or, if they
+ * are many, a row of them, and the branches in which others leave the set. */
+typedef struct {
+    int32_t count, branches;
+    int32_t is_row;
+    uint32_t data[]; /* ids or row; then the branches */
+} Inside;
+
+/* List the tokens below a node that stay in the set, in whose `state` the node is; push a branch where others leave it after
+ * a character. `begin`: the depth at which the run began. */
+static int list_inside(Walk *w, TextSet *set, const Node *node, int state, int32_t begin, Target *found) {
+    const Tokens *t = w->engine->tokens;
+    if (!set->known[state] && text_expand(set, state) < 0) return -1;
+    for (int i = 0; i < node->count; i++) {
+        Branch branch = {CHILD_BYTE(node->child[i]), 0, node->child[i], node->depth};
+        const Leaf *leaf = CHILD_IS_TOKEN(branch.child) ? leaf_at(t, branch.child) : NULL;
+        int last = state, next = set->next[state][branch.low];
+        while (leaf && next >= 0 && ++branch.high < leaf->length) {
+            if (!set->known[next] && text_expand(set, next) < 0) return -1;
+            last = next, branch.low = leaf->bytes[branch.high], next = set->next[last][branch.low];
+        }
+        int failed = 0;
+        if (next < 0) {
+            if (last == 0 && node->depth + branch.high > begin) failed = push_branch(w, branch);
+        } else if (leaf) {
+            failed = list_id(found, leaf->id);
+        } else {
+            const Node *below = node_at(t, CHILD_AT(branch.child));
+            for (int32_t k = 0; k < below->ends && !failed; k++) failed = list_id(found, t->ids[below->low + k]);
+            if (!failed) failed = list_inside(w, set, below, next, begin, found);
+        }
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+/* What a run of characters, without bounds, allows below a node, whatever follows it: kept for all grammars. NULL on error. */
+static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
+    Tokens *t = w->engine->tokens;
+    Config key = {TEXT, c->object, node_number(t, node), c->depth, 0, 0};
+    Inside *kept = map_get(&t->inside, &key);
+    if (kept || read_only) return kept;
+    Target found = {.touched_count = -1};
+    int32_t begin = w->branch_count, failed = list_inside(w, t->sets[c->object], node, c->depth, node->depth, &found);
+    int32_t is_row = found.listed > t->words / 4, words = is_row ? t->words : found.listed, branches = w->branch_count - begin;
+    size_t bytes = sizeof *kept + words * sizeof(uint32_t) + branches * sizeof(Branch);
+    w->branch_count = begin;
+    if (!failed && !(kept = calloc(1, bytes))) no_memory();
+    if (kept) {
+        kept->count = found.listed, kept->branches = branches, kept->is_row = is_row;
+        for (int32_t i = 0; i < found.listed; i++) {
+            if (is_row) kept->data[found.list[i] >> 5] |= 1u << (found.list[i] & 31);
+            else kept->data[i] = (uint32_t)found.list[i];
+        }
+        if (branches) memcpy(kept->data + words, w->branches + begin, branches * sizeof(Branch));
+        if (t->inside_bytes + bytes > MOST_INSIDE) map_clear(&t->inside, 1), t->inside_bytes = 0;
+        Inside *before = map_get(&t->inside, &key); /* another thread's, while Python ran */
+        if (before || map_put(&t->inside, &key, kept) < 0) free(kept), kept = before;
+        else t->inside_bytes += bytes;
+    }
+    free(found.list);
+    return kept;
+}
+
+/* Emit what a run of characters, without bounds, and what follows it allow below a node. One that allows many counts as
+ * emitted, so that its mask is kept the next time. */
+static int read_run(Walk *w, const Node *node, const Config *c) {
+    Closure *rest = closure_of(w->engine, c->rest);
+    const uint64_t *first = rest ? closure_first(w->engine, rest) : NULL;
+    const Inside *inside = first ? inside_of(w, node, c) : NULL;
+    if (!inside) return -1;
+    const uint32_t *end = inside->data + (inside->is_row ? w->target->words : inside->count);
+    int32_t begin = w->branch_count;
+    if (inside->is_row) merge(w->target, inside->data), w->emitted += inside->count;
+    else if (emit_all(w, inside->data, inside->count) < 0) return -1;
+    for (int32_t i = 0; i < inside->branches; i++) { /* those that go on: other runs, which are read meanwhile, may forget `inside` */
+        Branch branch = ((const Branch *)end)[i];
+        if (first[branch.low >> 6] >> (branch.low & 63) & 1 && push_branch(w, branch) < 0) return -1;
+    }
+    Vec after = {rest->configs, rest->n, rest->n};
+    int32_t failed = 0, state = UNKNOWN;
+    for (int32_t i = begin, many = w->branch_count; i < many && !failed; i++) failed = visit_after(w, w->branches[i], &after, &state);
+    w->branch_count = begin;
+    return failed;
+}
+
+/* Emit what free text, a position of those before a node, allows below it: 1. 0: it is to be walked. */
+int read_text(Walk *w, const Node *node, const Config *c) {
+    Engine *e = w->engine;
+    TextSet *set = e->tokens->sets[set_of(e, c)];
+    /* a run that is over where something else than a character of its set stands, and may be after any character: not open */
+    int open = c->kind == LOOP || c->high >= 0 || c->low > 1 ? 1 : ambiguous(e, set, c->rest);
+    if (open < 0) return -1;
+    if (node->depth && !c->depth && (open || node->high - node->low > SMALL)) {
+        if (text_index(e->tokens, set) < 0) return -1;
+        int inside = set->permissive ? stays_inside(e->tokens, set, node) : 0;
+        if (inside) return inside < 0 || free_text(w, node, c) < 0 ? -1 : 1;
+    }
+    if (open) return 0;
+    return read_run(w, node, c) < 0 ? -1 : 1;
+}
+
 /* which positions are alike ---------------------------------------------------------------------- */
 
 /* Whether the rest can begin with a character of the set: then where the text ends is open. */
 int ambiguous(Engine *e, TextSet *set, int32_t rest) {
+    if (text_expand(set, 0) < 0) return -1;
     Closure *closure = closure_of(e, rest);
     const uint64_t *first = closure ? closure_first(e, closure) : NULL;
     if (!first) return -1;

@@ -83,15 +83,22 @@ void *no_memory(void);
 
 enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT, FINISHED, JOINED, ASIDE, INSIDE };
 
-/* LOOP is TEXT in which something else may stand for each character (positions.py: InLoop). */
-/* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
+/* A position: what is read next, and the frame of what comes after it (0: nothing does). What the fields hold, by kind:
+ *
+ *   kind       object                 low               high                                depth
+ *   LITERAL    the literal            bytes read        0                                   0
+ *   CHOICES    the choices            the first value   the one after the last              bytes of them read
+ *   EXCEPT     the texts left out     the same          the same                            the same
+ *   TEXT       the set of characters  characters due    characters allowed; -1: any number  state inside a character
+ *   LOOP       what is read           the same          the same                            the same
+ *   JSON_TEXT  the table              its state         as in TEXT                          state inside a character
+ *
+ * A LOOP is a TEXT in which something else may stand for each character (positions.py: InLoop). The kinds from FINISHED on
+ * are never positions: they tell keys of one map apart. Positions are compared as bytes, so every field is always set. */
 typedef struct {
-    int32_t kind;
-    int32_t object;    /* index of the literal, choices (EXCEPT: texts left out; LOOP: what is read), table or character set */
-    int32_t rest;
-    int32_t low, high; /* LITERAL: at, 0; CHOICES, EXCEPT: range of values; TEXT: characters left, high -1: no bound;
-                        * JSON_TEXT: state, characters left */
-    int32_t depth;     /* CHOICES, EXCEPT: bytes read; TEXT, JSON_TEXT: state inside a character */
+    int32_t kind, object, rest;
+    int32_t low, high;
+    int32_t depth;
 } Config;
 
 typedef struct {
@@ -111,15 +118,16 @@ typedef struct {
 
 /* vocabulary ------------------------------------------------------------------------------------ */
 
-/* A beginning that two or more tokens share, its children after it: a walk waits for memory more than for anything else. */
+/* A node of the trie: a beginning that two or more tokens share. Its children stand right behind it, because a walk spends most
+ * of its time waiting for memory. */
 typedef struct {
     int32_t low, high;     /* the tokens that begin so: low … high - 1 of the sorted ones */
     int32_t ends, end_id;  /* how many of them end here (they come first), and the id of one; -1: none */
     uint16_t count, depth; /* children; bytes read so far */
-    uint32_t child[];      /* byte, bit 8: a single token is left, and from bit 9 where that Leaf, or the node, begins */
+    uint32_t child[];      /* bits 0-7: the next byte; bit 8: it leads to a Leaf, not to a node; from bit 9: where in the trie */
 } Node;
 
-/* The only token that begins as a child of a node does: all that a walk reads of it stands behind that node. */
+/* A child below which only one token is left. Leaves stand behind their node, with the bytes that a walk compares. */
 typedef struct {
     int32_t id;
     uint16_t length;  /* of its bytes after those of the node */
@@ -149,16 +157,18 @@ typedef struct {
     uint8_t *known;              /* whether a row of `next` is filled */
     int states, room;
     int indexed;                 /* whether what follows is filled */
-    int permissive;              /* most tokens lie inside: `free` pays */
+    int permissive;              /* most tokens lie inside, so that base rows are made of it: free_text.c */
     uint32_t *row;               /* packed over ids: tokens all inside */
     uint8_t *free;               /* the same by sorted index, one byte each */
-    Outlier *outliers;           /* the others, if permissive: by `byte`, then by token */
+    Outlier *outliers;           /* the others, if permissive: by `byte`, those that end with it first, then by token */
+    uint32_t *outlier_ids;       /* and their ids, side by side */
     int32_t outlier_count;
     int32_t outlier_start[257];      /* where those of a byte begin; byte 0: those that end inside a character */
+    int32_t outlier_longer[256];     /* and where those that go on after it do */
     uint8_t *counts;             /* [longest + 2]: some token may take that many characters */
 } TextSet;
 
-/* Blocks of one size that were used before: new memory costs a page fault for every 4 KB, more than what is written there. */
+/* Blocks of one size, kept to be used again: the page faults of new memory take longer than writing to it. */
 typedef struct {
     void **at;
     int count, most;
@@ -188,6 +198,8 @@ typedef struct {
     Spare rows, states;          /* of engines that are gone */
     struct Walk *spare;          /* a walk's scratch memory, while no walk uses it */
     Map bases;                   /* (set, node, characters) -> row of the tokens that stay inside: free_text.c */
+    Map inside;                  /* (set, node, state) -> the same of a run without bounds, and where others leave the set */
+    size_t inside_bytes;
     PyObject *set_numbers;       /* dict: CharSet -> index into sets */
     TextSet **sets;
     int set_count;
@@ -333,8 +345,8 @@ typedef struct {
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
-    Map promote;         /* configs whose walks allowed many tokens: next time, these are kept */
-    Map stack_sensitive; /* configs, what is far below left open, whose walk reaches it */
+    Map promote;         /* positions whose walks allowed many tokens: when they come again, their masks are kept */
+    Map stack_sensitive; /* positions with the bottom frame far below (near_frame), whose walks reach it: they are walked whole */
     size_t row_bytes, max_row_bytes, rows_made;
     int64_t max_positions; /* of one state */
     Vec start;
@@ -431,9 +443,10 @@ typedef struct {
     int32_t *list, listed, list_room;
 } Target;
 
-/* Values of choices that go on with the same byte, and the child of a node of the trie that reads it. */
+/* A child of a node of the trie that is still to be visited, and what reads it: values of choices that go on with the same
+ * byte, or what follows a run of characters. */
 typedef struct {
-    int32_t low, high;
+    int32_t low, high; /* of the values; after a run: the byte that isn't in its set, and how many before it in a Leaf are */
     uint32_t child;
     int32_t depth; /* of the node */
 } Branch;
@@ -460,6 +473,9 @@ Walk *walk_take(Engine *engine, Target *target);
 void walk_leave(Walk *walk);
 void walk_free(Walk *walk);
 int emit(Walk *walk, int32_t id);
+int emit_all(Walk *walk, const uint32_t *ids, int32_t count);
+int push_branch(Walk *walk, Branch branch);
+int visit_after(Walk *walk, Branch branch, const Vec *after, int32_t *state);
 int emit_ends(Walk *walk, const Node *node);
 int list_id(Target *target, int32_t id);
 int descend_from(Walk *walk, const Node *node, int32_t state, uint32_t child);
@@ -470,7 +486,7 @@ int visit_from(Walk *walk, const Node *node, int32_t state);
 
 const uint32_t *text_base(const Engine *engine, const Config *config);
 int text_others(Walk *walk, const Node *node, const Config *config, int open);
-int free_text(Walk *walk, int32_t node, const Config *config);
+int read_text(Walk *walk, const Node *node, const Config *config);
 int ambiguous(Engine *engine, TextSet *set, int32_t rest);
 int canonical(Engine *engine, const Config *config, TextSet *set, int open, Config *key);
 

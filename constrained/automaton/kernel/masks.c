@@ -13,12 +13,13 @@ static size_t row_size(const Engine *e) {
     return sizeof(CachedMask) + e->tokens->words * sizeof(uint32_t);
 }
 
-/* A row, all clear; NULL on error. */
-static CachedMask *new_row(Engine *e) {
+/* A row with the bits of `base` (NULL: none); NULL on error. */
+static CachedMask *new_row(Engine *e, const uint32_t *base) {
     CachedMask *row = spare_take(&e->tokens->rows, row_size(e));
     if (!row) return no_memory();
-    memset(row, 0, row_size(e));
     row->count = -1;
+    if (base) memcpy(row->data, base, e->tokens->words * sizeof(uint32_t));
+    else memset(row->data, 0, e->tokens->words * sizeof(uint32_t));
     return row;
 }
 
@@ -56,10 +57,9 @@ static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32
     int32_t words = e->tokens->words;
     int as_row = found->listed > most;
     size_t bytes = sizeof(CachedMask) + (as_row ? words : found->listed) * sizeof(uint32_t);
-    CachedMask *kept = as_row ? new_row(e) : malloc(bytes);
+    CachedMask *kept = as_row ? new_row(e, base) : malloc(bytes);
     if (!kept) return as_row ? NULL : no_memory();
     kept->count = as_row ? -1 : found->listed;
-    if (as_row && base) memcpy(kept->data, base, words * sizeof(uint32_t));
     for (int32_t i = 0; i < found->listed; i++) {
         if (as_row) kept->data[found->list[i] >> 5] |= 1u << (found->list[i] & 31);
         else kept->data[i] = (uint32_t)found->list[i];
@@ -145,7 +145,7 @@ static int keep_walked(Engine *e, const Config *c) {
     int32_t words = e->tokens->words, emitted = 0, count = 0;
     size_t bytes = row_size(e);
     int64_t bottom_hits = e->bottom_hits;
-    CachedMask *kept = new_row(e);
+    CachedMask *kept = new_row(e, NULL);
     if (!kept) return -1;
     Target row = {.row = kept->data, .words = words, .touched_count = -1};
     int failed = walk(e, &one, &row, &emitted) < 0;
@@ -238,7 +238,7 @@ static int fill_json(Engine *e, const Config *c, int crowded, Target *target, in
     if (!known) {
         if (read_only) return -1;
         size_t bytes = row_size(e);
-        CachedMask *kept = new_row(e);
+        CachedMask *kept = new_row(e, NULL);
         Target row = {.row = kept ? kept->data : NULL, .words = words, .touched_count = -1};
         Walk *w = kept ? walk_take(e, &row) : NULL;
         int done = w ? walk_json(w, key) : -1, count = w ? w->emitted : 0; /* each id once */
@@ -266,8 +266,12 @@ static int push(Vec *vec, const Config *few, const Config *config) {
 
 /* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything.
  *
- * What is far below on a stack is left open at first, so that all stacks with the same top share their masks; where a
- * walk reaches that, it is done again on the whole stack. It has only found too little, never too much.
+ * Each position's mask is taken from where it is kept, if it is: that of free text from its first visit on, others, if they
+ * allow many tokens, from the second. What is left is walked together. Free text and kept rows come first, as they may overwrite the whole row.
+ *
+ * What is far below on a stack is replaced by the bottom frame at first, so that all stacks with the same top share their
+ * masks. Where a walk reaches the bottom (`bottom_hits` tells), it is done again on the whole stacks: what it has found is
+ * allowed there, too, but may not be all.
  */
 int fill_row(Engine *e, const Vec *vec, Target *target) {
     Config few[FEW], as_many[FEW];

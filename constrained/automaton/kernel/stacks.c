@@ -77,6 +77,8 @@ static int by_text(const void *a, const void *b) {
     return 0;
 }
 
+/* Join the positions that read the same into one, over a frame for any of their stacks. Counts are joined first, as they can
+ * be without Python; then whole groups; where a group can't be joined, each with the one before it. */
 int vec_join(Engine *e, Vec *vec) {
     if (vec->n <= CROWD_OF_STACKS) return 0;
     qsort(vec->at, vec->n, sizeof(Config), by_text);

@@ -4,7 +4,7 @@
 void text_free(TextSet *set) {
     if (!set) return;
     Py_XDECREF(set->charset), Py_XDECREF(set->keys), Py_XDECREF(set->numbers);
-    free(set->next), free(set->first), free(set->known), free(set->row), free(set->free), free(set->outliers), free(set->counts);
+    free(set->next), free(set->first), free(set->known), free(set->row), free(set->free), free(set->outliers), free(set->outlier_ids), free(set->counts);
     free(set);
 }
 
@@ -121,9 +121,15 @@ static int classify(Tokens *t, TextSet *set, int32_t token, Outlier *outlier) {
 
 static int by_byte(const void *a, const void *b) {
     const Outlier *one = a, *two = b;
-    return one->byte != two->byte ? one->byte - two->byte : one->token - two->token;
+    if (one->byte != two->byte) return one->byte - two->byte;
+    int first = one->left == 1, second = two->left == 1;
+    return first != second ? second - first : one->token - two->token;
 }
 
+/* Fill what a set knows of the tokens: which lie inside it, and where the others leave it.
+ *
+ * A token's ASCII characters decide, where nothing beyond ASCII is in it or everything is in the set; only the rest are read
+ * byte by byte. The others are listed only if they are few (`permissive`): else a walk is quicker. */
 int text_index(Tokens *t, TextSet *set) {
     if (set->indexed) return 0;
     if (read_only) return -1;
@@ -140,6 +146,7 @@ int text_index(Tokens *t, TextSet *set) {
 
     uint32_t *row = malloc(t->words * sizeof(uint32_t));
     uint8_t *inside = calloc(t->n, 1), *counts = calloc(t->longest + 2, 1);
+    uint32_t *outlier_ids = NULL;
     Outlier *outliers = NULL;
     if (!row || !inside || !counts) goto memory;
     memcpy(row, t->whole, t->words * sizeof(uint32_t));
@@ -175,9 +182,14 @@ int text_index(Tokens *t, TextSet *set) {
         for (int32_t b = 0, at = 0; b <= 256; b++) {
             while (at < count && outliers[at].byte < b) at++;
             set->outlier_start[b] = at;
+            if (b == 256) break;
+            while (at < count && outliers[at].byte == b && outliers[at].left == 1) at++;
+            set->outlier_longer[b] = at;
         }
+        if (!(outlier_ids = malloc((size_t)count * sizeof *outlier_ids + 1))) goto memory;
+        for (int32_t i = 0; i < count; i++) outlier_ids[i] = (uint32_t)outliers[i].id;
     }
-    set->row = row, set->free = inside, set->outliers = outliers, set->outlier_count = count, set->counts = counts;
+    set->row = row, set->free = inside, set->outliers = outliers, set->outlier_ids = outlier_ids, set->outlier_count = count, set->counts = counts;
     set->indexed = 1;
     return 0;
 memory:

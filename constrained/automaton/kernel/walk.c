@@ -58,13 +58,21 @@ int emit(Walk *w, int32_t id) {
     return 0;
 }
 
-/* Tokens that were found before. */
-static int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
+/* Emit tokens that were found before. They don't count in `emitted`: to keep them once more would save nothing. */
+int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
     Target *t = w->target;
-    int plain = t->row && t->touched_count < 0;
-    for (int32_t i = 0; i < count && plain; i++) t->row[ids[i] >> 5] |= 1u << (ids[i] & 31);
-    for (int32_t i = 0; i < count && !plain; i++)
-        if (emit(w, (int32_t)ids[i]) < 0) return -1;
+    if (!t->row && count) {
+        int32_t *list = with_room(t->list, t->listed + count, &t->list_room, 64, sizeof *list);
+        if (!list) return -1;
+        memcpy(list + t->listed, ids, count * sizeof *list);
+        t->list = list, t->listed += count;
+        return 0;
+    }
+    if (t->touched_count >= 0 && count > t->touched_room - t->touched_count) t->touched_count = -1;
+    for (int32_t i = 0; i < count; i++) {
+        t->row[ids[i] >> 5] |= 1u << (ids[i] & 31);
+        if (t->touched_count >= 0) t->touched[t->touched_count++] = (int32_t)(ids[i] >> 5);
+    }
     return 0;
 }
 
@@ -185,17 +193,6 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
     return 0;
 }
 
-/* Whether the node's own bytes are whole characters of the set, so that `free` tells of what follows them. */
-static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
-    const uint8_t *data = t->flat + t->offsets[node->low];
-    int state = 0;
-    for (int32_t i = 0; i < node->depth && state >= 0; i++) {
-        if (!set->known[state] && text_expand(set, state) < 0) return -1;
-        state = set->next[state][data[i]];
-    }
-    return state == 0;
-}
-
 /* Emit the tokens of a child that can be read from level[depth]. */
 static int descend(Walk *w, int32_t depth, uint32_t child) {
     if (CHILD_IS_TOKEN(child)) return try_leaf(w, child, &w->level[depth]);
@@ -203,6 +200,17 @@ static int descend(Walk *w, int32_t depth, uint32_t child) {
     if (step_vec(w->engine, &w->level[depth], CHILD_BYTE(child), next) < 0) return -1;
     if (!next->n) return 0;
     return visit(w, CHILD_AT(child));
+}
+
+/* Emit what a branch that leaves a run of characters allows, where its byte may come: `after` is what follows the run, and
+ * `*state` its number in the table, or UNKNOWN. */
+int visit_after(Walk *w, Branch branch, const Vec *after, int32_t *state) {
+    if (!CHILD_IS_TOKEN(branch.child))
+        return vec_copy(&w->level[branch.depth], after) < 0 ? -1 : descend(w, branch.depth, branch.child);
+    const Leaf *leaf = leaf_at(w->engine->tokens, branch.child);
+    if (branch.high == leaf->length - 1) return emit(w, leaf->id);
+    if (*state == UNKNOWN && (*state = table_state(w->engine, after, 1)) < 0) return -1;
+    return try_from(w, leaf->id, leaf->bytes + branch.high, leaf->length - branch.high, *state);
 }
 
 /* Follow a literal down the trie, short of its last byte. The node it leads to; NULL where it ends, or -1 in `failed`. */
@@ -230,7 +238,7 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
 }
 
 /* Add a branch, and begin to load it: others are visited while its memory arrives. */
-static int push_branch(Walk *w, Branch branch) {
+int push_branch(Walk *w, Branch branch) {
     Branch *branches = with_room(w->branches, w->branch_count + 1, &w->branch_room, 128, sizeof *branches);
     if (!branches) return -1;
     w->branches = branches;
@@ -328,11 +336,15 @@ static int visit_choices(Walk *w, const Node *node, const Config *c) {
     return failed < 0 ? -1 : 0;
 }
 
-/* Emit the tokens below a node that can be read from level[depth]. */
+/* Emit the tokens below a node that can be read from level[depth].
+ *
+ * From the cheapest way to the dearest: choices alone are followed value by value, a literal alone is followed to its last
+ * byte; free text is taken out of the positions (read_text); what still has free text in it is walked by numbered states, as
+ * it comes to few; all else byte by byte, each through the positions themselves.
+ */
 int visit(Walk *w, int32_t number) {
     Engine *e = w->engine;
-    Tokens *t = e->tokens;
-    const Node *node = node_at(t, number);
+    const Node *node = node_at(e->tokens, number);
     Vec *here = &w->level[node->depth];
     if (node->depth && emit_ends(w, node) < 0) return -1;
     if (here->n == 1 && here->at[0].kind == CHOICES) {
@@ -345,21 +357,13 @@ int visit(Walk *w, int32_t number) {
         if (!node || failed) return failed;
         here = &w->level[node->depth];
     }
-    if (node->depth && node->high - node->low > WIDE) {
+    if (node->high - node->low > WIDE) { /* free text that needs no walk is taken out */
         int kept = 0;
         for (int i = 0; i < here->n; i++) {
             Config c = here->at[i];
-            if ((c.kind == TEXT || c.kind == LOOP) && c.depth == 0) {
-                TextSet *set = t->sets[set_of(e, &c)];
-                if (text_index(t, set) < 0) return -1;
-                int inside = set->permissive ? stays_inside(t, set, node) : 0;
-                if (inside < 0) return -1;
-                if (inside) {
-                    if (free_text(w, node_number(t, node), &c) < 0) return -1;
-                    continue;
-                }
-            }
-            here->at[kept++] = c;
+            int done = c.kind == TEXT || c.kind == LOOP ? read_text(w, node, &c) : 0;
+            if (done < 0) return -1;
+            if (!done) here->at[kept++] = c;
         }
         here->n = kept;
     }
@@ -373,7 +377,7 @@ int visit(Walk *w, int32_t number) {
     uint64_t wanted[4];
     if (next_bytes(e, here, wanted) < 0) return -1;
     if (node->count < FEW) {
-        expect_children(t, node, wanted);
+        expect_children(e->tokens, node, wanted);
         for (int i = 0; i < node->count; i++) {
             uint8_t byte = CHILD_BYTE(node->child[i]);
             if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node->depth, node->child[i]) < 0) return -1;
