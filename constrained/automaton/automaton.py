@@ -72,9 +72,12 @@ class Automaton:
     def half_full(self) -> bool:
         """Whether half of some limit (frames, positions, states, entered frames) is used up."""
         limits = self.limits
-        counts = len(self.frames), len(self.positions), len(self._states), self.closure.entered
-        most = limits.frames, limits.positions, limits.states, limits.entered
-        return any(2 * count > limit for count, limit in zip(counts, most))
+        return (
+            2 * len(self.frames) > limits.frames
+            or 2 * len(self.positions) > limits.positions
+            or 2 * len(self._states) > limits.states
+            or 2 * self.closure.entered > limits.entered
+        )
 
     def read(self, data: bytes) -> State | None:
         """Return the state after `data` from the start; None if no text begins so."""

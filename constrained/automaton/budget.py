@@ -18,6 +18,7 @@ from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.distance import Distance
 from constrained.automaton.masks import FEW, Masks
 from constrained.automaton.positions import Accept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
+from constrained.automaton.vocabulary import UTF8_BYTES
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
@@ -29,8 +30,6 @@ EXACT_STEPS = 4_000
 
 SMALL_VOCABULARY = 256
 """Up to this vocabulary size, free text is searched exactly, token by token."""
-
-_UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 
 
 class Budget:
@@ -48,8 +47,8 @@ class Budget:
     @cached_property
     def needed(self) -> bool:
         """Whether some byte of the grammar is not a token by itself, so that every step must be checked."""
-        single = self._vocabulary.single_bytes
-        return not single >= _UTF8 and not _bytes_of(self._automaton.grammar) <= single
+        vocabulary = self._vocabulary
+        return not vocabulary.spells_all and not _bytes_of(self._automaton.grammar) <= vocabulary.single_bytes
 
     def horizon(self, state: State) -> float:
         """Return a number of tokens; a larger budget rules nothing out at `state`."""
@@ -238,7 +237,7 @@ def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
             elif isinstance(node, Members):
                 out.update(b"".join(node.of.names))
             elif isinstance(node, (n.Lazy, JsonText)):
-                out |= _UTF8
+                out |= UTF8_BYTES
             elif isinstance(node, n.Scoped):
                 out.update(b"".join(node.texts()))
     for value in grammar.bindings.values():

@@ -27,7 +27,7 @@ Body = tuple[n.Node, Env]
 
 def has_gaps(grammar: ContextFreeGrammar) -> bool:
     """Whether some slot or relation may have no value for some key."""
-    return any(
+    return bool(grammar.slots) and any(
         any(isinstance(value, dict) for value in g.bindings.values()) or g.slots and g.of_rules(uses_relations)
         for g in grammar.nested()
     )

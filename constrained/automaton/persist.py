@@ -357,7 +357,7 @@ _HINTS: dict[str, dict[str, Any]] = {
 }
 
 _FIELDS = {
-    name: {field: decoder(kind) for field, kind in hints.items() if field not in ("return", "span", "joined")}
+    name: {field: decoder(kind) for field, kind in hints.items() if field not in ("return", "place", "joined")}
     for name, hints in _HINTS.items()
 }
 """Name of a type -> its fields, each with its decoder."""

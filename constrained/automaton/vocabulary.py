@@ -21,6 +21,9 @@ _HEAD[0xE0:0xF0] = 3
 _HEAD[0xF0:0xF5] = 4
 _PAYLOAD = np.array([0, 0x7F, 0x1F, 0x0F, 0x07])
 
+UTF8_BYTES = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
+"""Those that occur in UTF-8."""
+
 
 class Vocabulary:
     """Tokens as bytes, with the ids that end a text.
@@ -219,6 +222,11 @@ class Vocabulary:
     def single_bytes(self) -> frozenset[int]:
         """Bytes that are a token by themselves."""
         return frozenset(self.flat[self.offsets[self.lengths == 1]].tolist())
+
+    @cached_property
+    def spells_all(self) -> bool:
+        """Whether each byte of UTF-8 is a token by itself, so that every text can be written."""
+        return self.single_bytes >= UTF8_BYTES
 
     @cached_property
     def fingerprint(self) -> str:

@@ -8,7 +8,6 @@ symbols), and Hopcroft, Motwani and Ullman, *Introduction to Automata Theory*, s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from math import isqrt
 
@@ -160,12 +159,23 @@ def unproductive(bodies: Mapping[str, Node]) -> set[str]:
 def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     """Whether some finite text can be derived from `node`, by whether it can be from a rule."""
 
-    def leaf(node: Node) -> bool:
-        if isinstance(node, nodes.Call):
-            return rule_is(node.rule) and (not node.args or all(is_productive(arg, rule_is) for arg in node.args))
-        return not isinstance(node, Members) or node.of.fit(lambda part: is_productive(part, rule_is))
-
-    return fold(node, leaf, all, any, optional_repeat)
+    if type(node) in nodes.LEAVES:  # most nodes
+        return True
+    if isinstance(node, nodes.Call):
+        return rule_is(node.rule) and (not node.args or all(is_productive(arg, rule_is) for arg in node.args))
+    if isinstance(node, nodes.Seq):
+        for item in node.items:  # noqa: SIM110  # faster than `all`, and called for every node
+            if type(item) not in nodes.LEAVES and not is_productive(item, rule_is):
+                return False
+        return True
+    if isinstance(node, nodes.Alt):
+        for item in node.items:  # noqa: SIM110
+            if is_productive(item, rule_is):
+                return True
+        return False
+    if isinstance(node, nodes.Repeat):
+        return not node.low or is_productive(node.item, rule_is)
+    return not isinstance(node, Members) or node.of.fit(lambda part: is_productive(part, rule_is))
 
 
 def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
@@ -177,7 +187,7 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
 
     def trimmed(rule: Rule) -> Rule:
         stays = rule.name not in productive or (every and len(rule.nodes) <= _LONG)
-        return rule if stays else replace(rule, body=prune(rule.body, productive.__contains__))
+        return rule if stays else Rule(rule.name, prune(rule.body, productive.__contains__), rule.params, rule.line)
 
     return {name: trimmed(rule) for name, rule in rules.items()}
 

@@ -290,7 +290,7 @@ class ContextFreeGrammar:
 
     def check_slots(self) -> None:
         """Raise GrammarError if a slot bound to the empty text makes a rule left-recursive."""
-        for grammar in self.nested():
+        for grammar in self.nested() if self.bindings else ():
             grammar._check_own_slots()
 
     def _check_own_slots(self) -> None:

@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from constrained.errors import GrammarError, LimitError
@@ -44,9 +43,11 @@ class Scope:
         """Return the name that `name`, as written in this file, has in the grammar as a whole."""
         found = self.called.get(name)
         if found is None:
-            mark, rest = ("_", name[1:]) if name[0] == "_" else ("", name)
-            own = name if self.outer is None or name == STEP else f"{mark}{self.prefix}__{rest}"
-            found = self.called[name] = own if self.outer is None else self.outer.full(own)
+            found = name
+            if self.outer is not None:
+                mark, rest = ("_", name[1:]) if name[0] == "_" else ("", name)
+                found = self.outer.full(name if name == STEP else f"{mark}{self.prefix}__{rest}")
+            self.called[name] = found
         return found
 
     def definition(self, name: str) -> Definition | None:
@@ -92,12 +93,12 @@ class Definition:
         """Where its name stands where it is defined."""
         return self.scope.span(self.at)
 
-    @cached_property
+    @property
     def shown(self) -> str:
         """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that an import brings with it."""
-        if self.name.startswith("$ignore"):
+        if self.name[0] == "$":
             return "%ignore"
-        if self.name in self.scope.imported or self.scope.outer is None:
+        if self.scope.outer is None or self.name in self.scope.imported:
             return self.name
         return f"{self.scope.prefix.replace('__', '.')}.{word_at(self.scope.source.text, self.at)}"
 
@@ -143,7 +144,9 @@ def load(
     `statements` are those of the file, if they are parsed already. Errors go to `faults`; LimitError: it costs more
     than `limits` allow.
     """
-    limits.check("characters", len(source.text), f"grammar text of {len(source.text)} characters", source=source.name)
+    if len(source.text) > limits.characters:
+        what = f"grammar text of {len(source.text)} characters"
+        limits.check("characters", len(source.text), what, source=source.name)
     loader = _Loader(limits, faults)
     return loader.load(source, statements), loader.ignored
 
@@ -185,11 +188,14 @@ class _Loader:
 
     def _define(self, scope: Scope, statement: syntax.Defined) -> None:
         name = scope.full(statement.name)
-        span = scope.span(statement.at)
         known = scope.definitions.get(name)
         terminal = statement.name.isupper()
-        kind = "terminal" if terminal else "rule"
         body = Body(statement.options, scope)
+        if statement.kind == "define" and not known:  # the usual case
+            scope.definitions[name] = Definition(name, terminal, statement.params, [body], False, statement.at, scope)
+            return
+        span = scope.span(statement.at)
+        kind = "terminal" if terminal else "rule"
         if statement.kind == "define" and known:
             if known.params == statement.params:
                 known.bodies.append(body)  # its errors are looked for, too

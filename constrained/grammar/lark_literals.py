@@ -87,10 +87,10 @@ def written_offset(literal: Quoted, at: int) -> int:
     return 1 + last + at - done
 
 
-def plain_text(literal: Quoted) -> bytes:
+def plain_text(string: str) -> bytes:
     """Return the text of a string without flags; empty if something is wrong with it, which `literal_node` tells."""
     try:
-        return unescape(literal.text[1:-1], regex=False).encode()
+        return unescape(string[1:-1], regex=False).encode()
     except (Fault, UnicodeEncodeError):
         return b""
 

@@ -11,7 +11,7 @@ from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.assertions import Atomic, looks, one_stretch
 from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, load, nearest, some, undefined
-from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
+from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Repeated, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
 from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_recursion
@@ -24,6 +24,7 @@ from constrained.grammar.nodes import (
     STEP,
     Alt,
     Call,
+    Literal,
     Node,
     Rule,
     Var,
@@ -51,7 +52,7 @@ _RELATIONS = {
 """The templates of `grammars/relations.lark` by their parameters: an import may call them by other names."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LarkRules:
     """What a `.lark` file says, with all that it imports.
 
@@ -217,7 +218,7 @@ class _Reader:
                 elif definition.declared:
                     hint = "only terminals are slots: write its name in capitals, or define it"
                     raise definition.span.error(f"rule '{definition.name}' is declared but not defined", hint)
-                elif not self.templates.of(definition.name) and definition.name not in self.relations:
+                elif not (self.templates.of(definition.name) or definition.name in self.relations):
                     self.rule(definition, {}, definition.name)
         while self.templates.wanted:  # templates that take templates, once for each
             name, (definition, given) = self.templates.wanted.popitem()
@@ -251,6 +252,7 @@ class _BodyReader:
         self.reader, self.definition, self.body, self.given = reader, definition, body, given
         self.templates, self.definitions = reader.templates, reader.definitions
         self.gap = reader.gap
+        self.strings, self.source, self.shown = reader.terminals.strings, body.scope.source, definition.shown
         self.calls = {} if definition.params else reader.calls.setdefault(body.scope, {})
         self.item: Callable[[Item], Node] = self.kept_going if reader.faults.every else self.node
 
@@ -262,7 +264,7 @@ class _BodyReader:
 
     def options(self, options: Options) -> Node:
         item = self.item
-        found = [item(items[0]) if len(items) == 1 else nodes.seq([item(i) for i in items]) for items in options.items]
+        found = [item(items[0]) if len(items) == 1 else nodes.seq(map(item, items)) for items in options.items]
         return found[0] if len(found) == 1 else nodes.alt(found)
 
     def kept_going(self, item: Item) -> Node:
@@ -279,13 +281,19 @@ class _BodyReader:
             called = self.calls.get(item.text)
             # Each call is a node of its own: `nesting_calls` tells them apart.
             return Call(called) if called else self.name(item)
-        if isinstance(item, (Quoted, Range)):
-            self.reader.count(1, self.body, item.at)
-            return self.token(self.reader.terminals.literal(item, self.definition, self.body))
+        if isinstance(item, Quoted) and (data := self.strings[item.text]):
+            self.reader.size += 1
+            if self.reader.size > self.reader.limits.nodes:
+                self.reader.count(0, self.body, item.at)
+            node = Literal(data, (self.source, item.at, len(item.text), self.shown))
+            return node if self.gap is None else self.token(node)
         if isinstance(item, Group):
             inner = self.options(item.options)
             return nodes.repeat(inner, 0, 1) if item.optional else inner
-        return nodes.repeat(self.item(item.item), item.low, item.high)
+        if isinstance(item, Repeated):
+            return nodes.repeat(self.item(item.item), item.low, item.high)
+        self.reader.count(1, self.body, item.at)
+        return self.token(self.reader.terminals.literal(item, self.definition, self.body))
 
     def token(self, node: Node) -> Node:
         return node if self.gap is None else nodes.seq([self.gap, node])
@@ -385,8 +393,11 @@ class TemplateArguments:
         as_template: set[Parameter] = set()
         given_to: dict[Parameter, list[Parameter]] = {}
         given_from: dict[Parameter, list[Parameter]] = {}
-        templates = any(d.params for d in definitions.values())
-        for definition in definitions.values() if templates else ():
+        self._tokens: set[Parameter] = set()
+        self._templates: dict[str, set[str]] = {}
+        if not any(d.params for d in definitions.values()):
+            return
+        for definition in definitions.values():
             for body in definition.bodies if not definition.terminal else ():
                 for item in walk(body.options):
                     if not isinstance(item, Name) or item.args is None:
@@ -402,7 +413,6 @@ class TemplateArguments:
                         elif self._is_token(arg, body):
                             tokens.add(param)
         self._tokens = set(reached(tokens, lambda param: given_to.get(param, ())))
-        self._templates: dict[str, set[str]] = {}
         for template, name in reached(as_template, lambda param: given_from.get(param, ())):
             self._templates.setdefault(template, set()).add(name)
 

@@ -21,6 +21,7 @@ _VALUES = frozenset(("rule", "terminal", "string", "regex"))
 _COUNTED = frozenset(("operator", "~"))
 _PARTED = frozenset(("{", ".."))
 """Kinds of token that go on with a value of several tokens."""
+_OPENING, _CLOSING, _ENDING = frozenset("(["), frozenset(")]"), frozenset(("newline", "end"))
 
 LINES = "a line goes on only before `|`, or after a backslash at its end"
 
@@ -224,13 +225,16 @@ class _Parser:
     def definition(self, kind: str) -> Defined:
         modifiers = self.take("modifiers") or ""
         start, at = self.at, self.starts[self.at]
-        terminal = self.kinds[self.at] == "terminal"
-        name = self.take("terminal") or self.need("rule", "a rule or terminal")
+        terminal = self.kinds[start] == "terminal"
+        name = self.need("terminal" if terminal else "rule", "a rule or terminal")
         if "?" in modifiers and name.startswith("_"):
             raise self.error(f"rule '{name}' can't be `?` and begin with `_`, too", "leave one of both out", start)
-        params = self.parameters() if not terminal and self.take("{") else ()
-        if self.take("."):
-            self.need("number", "a priority", "a priority is a whole number: `name.2: ...`")
+        params: tuple[str, ...] = ()
+        if self.kinds[self.at] != ":":
+            if not terminal and self.take("{"):
+                params = self.parameters()
+            if self.take("."):
+                self.need("number", "a priority", "a priority is a whole number: `name.2: ...`")
         if not self.take(":"):
             raise self.tokens.no_colon(start, self.at)
         options = self.options()
@@ -314,49 +318,67 @@ class _Parser:
         items: list[Item] = []
         options = Options([items], [])
         kinds, texts, starts = self.kinds, self.texts, self.starts
+        at = self.at
         while True:
-            at = self.at
             kind = kinds[at]
             if kind in _VALUES:
-                value: Value
-                if kind == "regex" or kinds[at + 1] in _PARTED:
-                    value = self.value()
+                following = kinds[at + 1]
+                item: Item
+                if following in _PARTED or kind == "regex":
+                    self.at = at
+                    item = self.value()
+                    at = self.at
+                    following = kinds[at]
                 else:  # the usual case
-                    value = Quoted(texts[at], starts[at]) if kind == "string" else Name(texts[at], starts[at])
-                    self.at = at + 1
-                items.append(self.repeated(value) if kinds[self.at] in _COUNTED else value)
+                    item = Quoted(texts[at], starts[at]) if kind == "string" else Name(texts[at], starts[at])
+                    at += 1
+                if following in _COUNTED:
+                    self.at = at
+                    item = self.repeated(item)
+                    at = self.at
+                items.append(item)
             elif kind == "|":
-                self.at = at + 1
+                at += 1
                 items = []
                 options.items.append(items)
-            elif kind in ("(", "["):
-                outer.append((options, self.at))
+            elif kind in _OPENING:
+                outer.append((options, at))
+                self.at = at
                 self.check_depth(len(outer), "groups")
-                self.at += 1
+                at += 1
                 items = []
                 options = Options([items], [])
-            elif kind in (")", "]"):
+            elif kind in _CLOSING:
+                self.at = at
                 if not outer:
-                    raise self.error(f"nothing is open that {self.texts[self.at]} could close", "leave it out")
+                    raise self.error(f"nothing is open that {texts[at]} could close", "leave it out")
                 inner, (options, opened) = options, outer.pop()
                 if (kinds[opened] == "(") != (kind == ")"):
-                    hint = f"it was opened by {self.texts[opened]}, in {self.tokens.named(opened)}"
-                    raise self.error(f"{self.texts[self.at]} closes another bracket", hint)
-                self.at += 1
-                group = Group(inner, self.starts[opened], kind == "]")
+                    hint = f"it was opened by {texts[opened]}, in {self.tokens.named(opened)}"
+                    raise self.error(f"{texts[at]} closes another bracket", hint)
+                at += 1
+                item = Group(inner, starts[opened], kind == "]")
+                if kinds[at] in _COUNTED:
+                    self.at = at
+                    item = self.repeated(item)
+                    at = self.at
                 items = options.items[-1]
-                items.append(self.repeated(group) if kinds[self.at] in _COUNTED else group)
-                options.aliases += inner.aliases
+                items.append(item)
+                if inner.aliases:
+                    options.aliases += inner.aliases
             elif kind == "->":
-                options.aliases.append(self.starts[self.at])
+                options.aliases.append(starts[at])
+                self.at = at
                 self.alias()
-            elif kind in ("newline", "end"):
+                at = self.at
+            elif kind in _ENDING:
+                self.at = at
                 if outer:
                     opened = outer[-1][1]
-                    raise self.error(f"{self.texts[opened]} is never closed", LINES, opened)
+                    raise self.error(f"{texts[opened]} is never closed", LINES, opened)
                 return options
             else:
-                raise self.tokens.misplaced(self.at)
+                raise self.tokens.misplaced(at)
 
     def check_depth(self, depth: int, what: str) -> None:
         if depth > self.limits.depth:

@@ -14,7 +14,6 @@ from constrained.grammar.lark_definitions import Body, Definition, Faults, undef
 from constrained.grammar.lark_literals import Fault, branches, literal_node, plain_text, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
-from constrained.grammar.source import SourceSpan
 from constrained.grammar.token_contexts import Token
 from constrained.limits import Limits
 
@@ -26,10 +25,19 @@ _PLAIN = frozenset((Literal, nodes.Chars, nodes.Choices, nodes.Seq, nodes.Alt, n
 """Types of node that neither look around nor end early."""
 
 
+class _Strings(dict[str, bytes]):
+    """What strings without flags say, by how they are written; empty for other literals, and for faulty ones."""
+
+    def __missing__(self, text: str) -> bytes:
+        data = self[text] = plain_text(text) if text[0] == text[-1] == '"' else b""
+        return data
+
+
 class Terminals:
     """Reads terminals when they are asked for, their parts first.
 
-    `rules`: the terminals that became rules. `looking`: whether some token that was read looks around.
+    `rules`: the terminals that became rules. `looking`: whether some token that was read looks around. `strings`:
+    the texts of plain strings.
     """
 
     def __init__(self, limits: Limits, faults: Faults):
@@ -41,7 +49,7 @@ class Terminals:
         self._nodes: dict[Definition, Node] = {}
         self._sizes: dict[Definition, int] = {}
         self._depths: dict[Definition, int] = {}
-        self._strings: dict[str, bytes] = {}  # what strings without flags say; empty for those that say it wrongly
+        self.strings = _Strings()
         self._looks: dict[Definition, partial] = {}  # terminals that look around -> makes an error there
 
     def node(self, definition: Definition) -> Node:
@@ -63,12 +71,6 @@ class Terminals:
 
     def literal(self, item: Quoted | Range, definition: Definition, body: Body) -> Node:
         """Return the texts of a string, regular expression or range, with its span."""
-        text = item.text
-        data = self._strings.get(text)
-        if data is None and text[0] == text[-1] == '"' and isinstance(item, Quoted):  # no flags
-            data = self._strings[text] = plain_text(item)
-        if data:
-            return Literal(data, SourceSpan(body.scope.source, item.at, len(text), definition.shown))
         (node,) = self._literal(item, definition, body)
         if _PLAIN.issuperset(map(type, nodes.walk(node))):
             return node
@@ -94,8 +96,8 @@ class Terminals:
         except Fault as fault:
             self.faults.add(scope.error(fault.message, item.at + fault.offset, fault.hint))
             found = [nodes.EMPTY]
-        span = SourceSpan(scope.source, item.at, len(text), definition.shown)
-        return [nodes.with_span(node, span) for node in found]
+        place = (scope.source, item.at, len(text), definition.shown)
+        return [nodes.placed(node, place) for node in found]
 
     def _read(self, definition: Definition) -> None:
         if definition.declared:

@@ -37,7 +37,6 @@ _TOKEN = re.compile(
       | _[a-z][_a-z0-9]* | _[A-Z][_A-Z0-9]*
       | %(?:declare|extend|ignore|import|override)
       | {_COMMENT} | [^\S\n \t]\s*(?:{_COMMENT})? | \\[ ]*\r?\n
-      | \Z
       | [^ \t]
     )[ \t]*""",
     re.VERBOSE,
@@ -45,16 +44,13 @@ _TOKEN = re.compile(
 _UNDECIDED, _SKIPPED = "undecided", "skipped"
 """Kinds that no token keeps: of `?` and `!`, which are modifiers before a name; of comments and continued lines."""
 _BY_FIRST = {
-    "": "end",
-    '"': "string",
+    **{chr(code): "" for code in range(128)},
     **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "rule"),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "terminal"),
     **{sign: sign for sign in "|:(),~{}[]"},
-    **dict.fromkeys("?!", _UNDECIDED),
     "*": "operator",
-    "#": _SKIPPED,
 }
-"""The kind of a token by its first character, where no other character of it matters."""
+"""The kind of a token by its first character, an ASCII one; empty where the others matter, too."""
 
 
 _TEXT_OR_COMMENT = re.compile(rf"{_STRING}|{_REGEX}|(?P<comment>{_COMMENT})")
@@ -112,22 +108,17 @@ def blank_comments(text: str) -> str:
     return _TEXT_OR_COMMENT.sub(lambda found: " " * len(found[0]) if found["comment"] else found[0], text)
 
 
-class _Kinds(dict[str, str]):
-    """The kinds of tokens by their text, each found out once."""
-
-    def __init__(self) -> None:
-        self['"'] = "bad"  # one that is never closed
-
-    def __missing__(self, text: str) -> str:
-        kind = self[text] = _BY_FIRST.get(text[:1]) or _kind(text)
-        return kind
-
-
 def _kind(text: str) -> str:
-    """Return the kind of a token that its first character alone doesn't tell."""
-    first, second = text[0], text[1:2]
+    """Return the kind of a token, with the blanks after it, that its first character alone doesn't tell."""
+    first = text[0]
+    if first == '"':
+        return "string" if text.find('"', 1) > 0 else "bad"  # one that is never closed
     if first in "\r\n" and "\n" in text[:2]:
         return "|" if text[text.rindex("\n") :].strip() == "|" else "newline"
+    text = text.rstrip(" \t")
+    second = text[1:2]
+    if first in "?!":
+        return _UNDECIDED
     if first == "." or text == "->":
         return text
     if first.isdecimal() or (first in "+-" and second):
@@ -136,7 +127,7 @@ def _kind(text: str) -> str:
         return "operator"
     if first == "_" and second:
         return "rule" if second.islower() else "terminal"
-    if first == "/" and second == "/" or first.isspace() and not text.isspace():
+    if first == "#" or first == "/" == second or first.isspace() and not text.isspace():
         return _SKIPPED
     kinds = {"/": "regex", "%": "directive", "\\": _SKIPPED}
     return kinds.get(first, "bad") if second else "bad"
@@ -155,19 +146,23 @@ class Tokens:
         found = _TOKEN.findall(source.text)
         begin = len(source.text) - len(source.text.lstrip(" \t"))
         self.starts: list[int] = list(accumulate(map(len, found), initial=begin))
-        self.texts: list[str] = [text.rstrip(" \t") for text in found]
-        self.kinds: list[str] = list(map(_Kinds().__getitem__, self.texts))
-        if _UNDECIDED in self.kinds:
+        self.texts: list[str] = [*map(str.rstrip, found), ""]
+        by_first = _BY_FIRST if source.text.isascii() else {t[0]: _BY_FIRST.get(t[0], "") for t in found}
+        self.kinds: list[str] = [by_first[text[0]] or _kind(text) for text in found]
+        self.kinds.append("end")
+        kinds = set(self.kinds)
+        if _UNDECIDED in kinds:
             self._decide()
-        if _SKIPPED in self.kinds:
+            kinds.update(self.kinds)
+        if _SKIPPED in kinds:
             kept = [kind != _SKIPPED for kind in self.kinds]
             self.kinds, self.texts = list(compress(self.kinds, kept)), list(compress(self.texts, kept))
             self.starts = list(compress(self.starts, kept))
-        if "bad" in self.kinds:
+        if "bad" in kinds:
             for index in range(self.kinds.index("bad")):
                 self.check_regex(index)
             raise self._no_token(self.starts[self.kinds.index("bad")])
-        count = self.kinds.index("end")
+        count = len(self.kinds) - 1
         if count > limits.symbols:
             advice = "split it into files, or bind long lists to a slot"
             what = "the grammar has too many names, literals and signs"

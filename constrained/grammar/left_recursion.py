@@ -19,7 +19,7 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
-from constrained.grammar.nodes import EMPTY, LEAVES, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var
+from constrained.grammar.nodes import EMPTY, LEAVES, Alt, Call, Inner, Literal, Node, Related, Repeat, Rule, Seq, Var
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules
 from constrained.grammar.traverse import reached
 from constrained.limits import Limits
@@ -39,7 +39,8 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
     Raises LeftRecursion: it can't be eliminated. Raises LimitError: it takes more nodes than there may be.
     """
     size = sum(len(rule.nodes) for rule in rules.values())
-    limits.check("nodes", size, f"a grammar of {size:,} nodes")
+    if size > limits.nodes:
+        limits.check("nodes", size, f"a grammar of {size:,} nodes")
     out = dict(rules)
     recursive = self_embedding_rules(rules)
     if not recursive:
@@ -49,8 +50,9 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
         recursive = self_embedding_rules(out)
     for name in recursive:
         rule = out[name]
-        if rule.find(Alt):
-            out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
+        body = _left_factor(rule.body)
+        if body is not rule.body:
+            out[name] = Rule(name, body, rule.params, rule.line)
     return out
 
 
@@ -64,15 +66,20 @@ def _may_be_left_recursive(rules: Mapping[str, Rule], recursive: set[str]) -> bo
 
 def _add_first_calls(node: Node, found: set[str]) -> bool:
     """Add the rules that `node` may begin with; return whether it may be empty."""
-    match node:
-        case nodes.Literal() | nodes.Chars():
-            return False
-        case Seq():
-            return all(_add_first_calls(item, found) for item in node.items)
-        case Alt():
-            return True in {_add_first_calls(item, found) for item in node.items}
-        case Repeat():
-            return _add_first_calls(node.item, found) or not node.low
+    kind = type(node)
+    if kind is Literal or kind is nodes.Chars:
+        return False
+    if isinstance(node, nodes.Choices):
+        return not node.values[0]
+    if isinstance(node, Call) and not node.args:
+        found.add(node.rule)
+        return True
+    if isinstance(node, Seq):
+        return all(_add_first_calls(item, found) for item in node.items)
+    if isinstance(node, Alt):
+        return True in [_add_first_calls(item, found) for item in node.items]
+    if isinstance(node, Repeat):
+        return _add_first_calls(node.item, found) or not node.low
     found.update(call.rule for call in nodes.find(node, Call))
     return True
 
@@ -109,6 +116,8 @@ def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[se
 
     `edges`: rule -> (rule called, whether it is a tail call).
     """
+    if not any(not tail and edges.get(callee) for calls in edges.values() for callee, tail in calls):
+        return []  # nothing is read after any call that may lead back
     callees = {name: sorted({callee for callee, _ in calls}) for name, calls in edges.items()}
     groups = map(set, cyclic_components(callees))
     return [g for g in groups if any(c in g and not tail for name in g for c, tail in edges[name])]
@@ -337,16 +346,13 @@ class _Elimination:
 
 def _left_factor(node: Node) -> Node:
     """Return `node` with alternatives that begin alike joined; the same object if there are none."""
-    match node:
-        case Seq():
-            items = [item if type(item) in LEAVES else _left_factor(item) for item in node.items]
-            return node if _same(items, node.items) else nodes.seq(items)
-        case Repeat():
-            item = _left_factor(node.item)
-            return node if item is node.item else nodes.repeat(item, node.low, node.high)
-        case Alt():
-            return _left_factor_alternatives(node)
-    return node
+    if isinstance(node, Seq):
+        items = [item if type(item) in LEAVES else _left_factor(item) for item in node.items]
+        return node if _same(items, node.items) else nodes.seq(items)
+    if isinstance(node, Repeat):
+        item = node.item if type(node.item) in LEAVES else _left_factor(node.item)
+        return node if item is node.item else nodes.repeat(item, node.low, node.high)
+    return _left_factor_alternatives(node) if isinstance(node, Alt) else node
 
 
 def _left_factor_alternatives(node: Alt) -> Node:
@@ -354,8 +360,10 @@ def _left_factor_alternatives(node: Alt) -> Node:
     for item in node.items:
         for one in item.items if isinstance(item, Alt) else (item,):
             first = _first_item(one)
-            # what comes after the end of an action is the action's own: it is found by its identity
-            key = nodes.shape(first) if first and not nodes.has_step(first) else (id(one),)
+            if type(first) is Literal or (type(first) is Call and not first.args):  # most of them
+                key = nodes.shape(first)
+            else:  # what comes after the end of an action is the action's own: it is found by its identity
+                key = nodes.shape(first) if first and not nodes.has_step(first) else (id(one),)
             by_first.setdefault(key, []).append(one)
     out = []
     for alike in by_first.values():

@@ -74,8 +74,8 @@ class LookingToken:
     """
 
     def __init__(self, node: Node, steps: Steps, alone: bool = False):
-        spans = (span for part in parts(node) if (span := getattr(part, "span", None)))
-        self._span = min(spans, key=lambda span: (span.line, span.column), default=None)
+        places = filter(None, map(nodes.place_of, parts(node)))
+        self._place = min(places, key=lambda place: place[0].line_column(place[1]), default=None)
         try:
             self._build(AlternatingAutomaton(node, steps), alone)
         except RecursionError:
@@ -107,8 +107,8 @@ class LookingToken:
             whole = f"{name}$all"
             node, rules = Call(whole), {whole: Rule(whole, node)}
         for rule in rules.values():
-            nodes.with_span(rule.body, self._span)
-        return nodes.with_span(node, self._span), rules
+            nodes.placed(rule.body, self._place)
+        return nodes.placed(node, self._place), rules
 
     def _build(self, automaton: AlternatingAutomaton, alone: bool) -> None:
         pasts = [automaton.text_start] if alone else automaton.pasts()

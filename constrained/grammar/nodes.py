@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet, charset
-from constrained.grammar.source import SourceSpan
+from constrained.grammar.source import Place
 
 
 class Node:
@@ -41,15 +41,11 @@ class Inner(Node):
 
 @dataclass(eq=False, slots=True)
 class Literal(Node):
-    """Exactly these bytes; `joined` are the (offset, span) of neighbours that were joined to it."""
+    """Exactly these bytes; `joined` are the (offset, place) of neighbours that were joined to it."""
 
     data: bytes
-    span: SourceSpan | None = None
-    joined: tuple[tuple[int, SourceSpan | None], ...] = ()
-
-    def span_at(self, offset: int) -> SourceSpan | None:
-        """Where the byte at `offset` is written."""
-        return next((span for start, span in reversed(self.joined) if start <= offset), self.span)
+    place: Place | None = None
+    joined: tuple[tuple[int, Place | None], ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -57,7 +53,7 @@ class Chars(Node):
     """One character of a set."""
 
     chars: CharSet
-    span: SourceSpan | None = None
+    place: Place | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -65,7 +61,7 @@ class Choices(Node):
     """One of several texts; `values` are sorted and distinct, so a prefix is a range."""
 
     values: tuple[bytes, ...]
-    span: SourceSpan | None = None
+    place: Place | None = None
 
 
 @dataclass(eq=False)
@@ -187,22 +183,22 @@ class Lazy(Node):
         return self.make()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Rule:
     """A rule's body, with its template parameters and the line it stands on."""
 
     name: str
     body: Node
     params: tuple[str, ...] = ()
-    line: int | None = field(default=None, compare=False)
+    line: int | None = None
+    _nodes: list[Node] | None = field(default=None, init=False, repr=False)
 
     @property
     def nodes(self) -> list[Node]:
         """All nodes of the body, as :func:`walk` gives them."""
-        found: list[Node] | None = self.__dict__.get("_nodes")  # `cached_property` takes a lock, which costs more
-        if found is None:
-            found = self.__dict__["_nodes"] = walk(self.body)
-        return found
+        if self._nodes is None:
+            self._nodes = walk(self.body)
+        return self._nodes
 
     def find(self, kind: type[N]) -> list[N]:
         """Return the nodes of one type in the body."""
@@ -284,14 +280,14 @@ def literal(text: str | bytes) -> Node:
     return Literal(data) if data else EMPTY
 
 
-def choices(values: Iterable[bytes], span: SourceSpan | None = None) -> Node:
+def choices(values: Iterable[bytes], place: Place | None = None) -> Node:
     """One of `values`."""
     ordered = tuple(sorted(set(values)))
     if not ordered:
         return NEVER
     if len(ordered) > 1:
-        return Choices(ordered, span)
-    return Literal(ordered[0], span) if ordered[0] else EMPTY
+        return Choices(ordered, place)
+    return Literal(ordered[0], place) if ordered[0] else EMPTY
 
 
 def seq(items: Iterable[Node]) -> Node:
@@ -307,32 +303,30 @@ def seq(items: Iterable[Node]) -> Node:
     if len(parts) >= _MANY_REPEATS:
         parts = _merge_repeats(parts)
     flat: list[Node] = []
-    literals: list[Literal] = []
+    row: list[Literal] = []  # of literals
     for part in parts:
         if type(part) is Literal:
-            literals.append(part)
+            row.append(part)
             continue
         if part is NEVER:
             return NEVER
-        if literals:
-            flat.append(_join(literals))
-            literals = []
+        if row:
+            flat.append(row[0] if len(row) == 1 else _join(row))
+            row = []
         flat.append(part)
-    if literals:
-        flat.append(_join(literals))
+    if row:
+        flat.append(row[0] if len(row) == 1 else _join(row))
     return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
 
 
 def _join(literals: list[Literal]) -> Literal:
-    if len(literals) == 1:
-        return literals[0]
-    spans: list[tuple[int, SourceSpan | None]] = []
+    places: list[tuple[int, Place | None]] = []
     offset = 0
     for part in literals:
-        spans += [(offset, part.span), *((offset + inner, span) for inner, span in part.joined)]
+        places += [(offset, part.place), *((offset + inner, place) for inner, place in part.joined)]
         offset += len(part.data)
-    changes = [(offset, span) for (offset, span), (_, before) in zip(spans[1:], spans) if span != before]
-    return Literal(b"".join(part.data for part in literals), literals[0].span, tuple(changes))
+    changes = [(offset, place) for (offset, place), (_, before) in zip(places[1:], places) if place != before]
+    return Literal(b"".join([part.data for part in literals]), literals[0].place, tuple(changes))
 
 
 _MANY_REPEATS = 16
@@ -360,26 +354,31 @@ def _merge_repeats(parts: list[Node]) -> list[Node]:
     return out
 
 
-_TEXTS: frozenset[type[Node]] = frozenset((Literal, Choices))
-
-
 def alt(items: Iterable[Node]) -> Node:
     """Any one of the items: nested alternatives are flattened, literals among them become one sorted choice."""
     flat = list(items)
-    if Alt in map(type, flat):
+    kinds = set(map(type, flat))
+    if Alt in kinds:
         flat = [inner for item in flat for inner in (item.items if isinstance(item, Alt) else (item,))]
-    texts: list[Literal | Choices] = [i for i in flat if type(i) in _TEXTS]  # type: ignore[misc]
-    if len(texts) > 1:
-        values: set[bytes] = set()
-        for text in texts:
-            if isinstance(text, Literal):
-                values.add(text.data)
-            else:
-                values.update(text.values)
-        flat = [i for i in flat if type(i) not in _TEXTS]
-        flat.insert(0, choices(values, texts[0].span))
+        kinds.update(map(type, flat))
+    if Literal in kinds or Choices in kinds:
+        flat = _merge_texts(flat)
     unique = list(dict.fromkeys(flat))  # by identity
     return unique[0] if len(unique) == 1 else Alt(tuple(unique)) if unique else NEVER
+
+
+def _merge_texts(items: list[Node]) -> list[Node]:
+    """Return alternatives with the texts among them as one choice, which comes first."""
+    texts = [item for item in items if isinstance(item, (Literal, Choices))]
+    if len(texts) < 2:
+        return items
+    values: set[bytes] = set()
+    for text in texts:
+        if isinstance(text, Literal):
+            values.add(text.data)
+        else:
+            values.update(text.values)
+    return [choices(values, texts[0].place), *(item for item in items if not isinstance(item, (Literal, Choices)))]
 
 
 def repeat(item: Node, low: int, high: int | None) -> Node:
@@ -403,7 +402,7 @@ def _repeat_alternatives(item: Alt, low: int) -> Node:
     others = alt([i for i in item.items if not isinstance(i, Chars)])
     if not chars or others is NEVER:
         return Repeat(item, low, None)
-    one = chars[0] if len(chars) == 1 else Chars(charset(r for c in chars for r in c.chars.ranges), chars[0].span)
+    one = chars[0] if len(chars) == 1 else Chars(charset(r for c in chars for r in c.chars.ranges), chars[0].place)
     run = Repeat(one, 0, None)
     every = seq([run, Repeat(seq([others, run]), 0, None)])
     return seq([item, every]) if low else every
@@ -426,15 +425,19 @@ def related(relation: str, arguments: Sequence[Node]) -> Related:
     return Related(relation, values, *to)
 
 
-def with_span(node: Node, span: SourceSpan | None) -> Node:
+def placed(node: Node, place: Place | None) -> Node:
     """Record where `node`, just made and used nowhere else, is written; return it."""
-    if isinstance(node, Literal) and node.span is None:  # the usual case
-        node.span = span
-        return node
-    for part in walk(node) if span else ():
-        if isinstance(part, (Literal, Chars, Choices)) and part.span is None:
-            part.span = span
+    for part in walk(node) if place else ():
+        if isinstance(part, (Literal, Chars, Choices)) and part.place is None:
+            part.place = place
     return node
+
+
+def place_of(node: Node, offset: int = 0) -> Place | None:
+    """Return where a node, or the byte of it at an offset, is written."""
+    if isinstance(node, Literal):
+        return next((place for start, place in reversed(node.joined) if start <= offset), node.place)
+    return node.place if isinstance(node, (Chars, Choices)) else None
 
 
 # Looking at a tree; folds, rewriting and fixed points are in `traverse`
@@ -493,11 +496,13 @@ def has_step(node: Node) -> bool:
 
 def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
     """Return a key that is equal for nodes that read the same texts in the same way; `key`: that of the nodes below."""
+    if isinstance(node, Literal):
+        return (Literal, node.data)
+    if isinstance(node, Call) and not node.args:
+        return (Call, node.rule)
     key = key or shape
     below = tuple(map(key, children(node)))
     match node:
-        case Literal():
-            return (Literal, node.data)
         case Choices():
             return (Choices, node.values)
         case Chars():

@@ -69,11 +69,13 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
-    limits.check("characters", len(pattern), f"a regular expression of {len(pattern):,} characters")
+    if len(pattern) > limits.characters:
+        limits.check("characters", len(pattern), f"a regular expression of {len(pattern):,} characters")
     flags = int(flags)
     if not _MORE_THAN_WORDS.search(pattern) and not flags & ~_NOTHING_FOR_WORDS:
         return _words(pattern)  # 100 times faster
-    limits.check("pattern", len(pattern), f"a regular expression of {len(pattern):,} characters")
+    if len(pattern) > limits.pattern:
+        limits.check("pattern", len(pattern), f"a regular expression of {len(pattern):,} characters")
     if not flags and (found := _CLASS.fullmatch(pattern)) and (chars := _plain_class(found)):
         return repeat(chars, *_TIMES[found[3]])  # three times faster
     try:
@@ -305,7 +307,8 @@ class _Reader:
         if op in (C.MAX_REPEAT, C.MIN_REPEAT):
             low, high, body = int(value[0]), value[1], value[2]
             high = None if high is C.MAXREPEAT else int(high)
-            self.limits.check("repeat", max(low, high or 0), f"repeat {{{low},{high}}} in a regular expression")
+            if max(low, high or 0) > self.limits.repeat:
+                self.limits.check("repeat", max(low, high or 0), f"repeat {{{low},{high}}} in a regular expression")
             self.loops += high != 1
             node = self.sequence(body, flags)
             self.loops -= high != 1

@@ -150,6 +150,10 @@ class SourceSpan(NamedTuple):
         }
 
 
+Place = tuple[Source, int, int, str | None]
+"""The first four fields of a :class:`SourceSpan`: each literal has one, and few are ever asked for."""
+
+
 def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> Source:
     """Return grammar text, the file at a path, or the shipped grammar of a name as a :class:`Source`.
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from constrained.grammar.lark_definitions import Definition
 from constrained.grammar.lark_reader import IGNORED, LarkRules
-from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Slot, Var
+from constrained.grammar.nodes import STEP, Call, Node, Related, Repeat, Slot, Var, place_of
 from constrained.grammar.source import SourceSpan
 from constrained.grammar.traverse import Pieces, Unit, argument_sources, rebuild, units
 
@@ -51,10 +51,10 @@ class SourceMap:
         owner = self._owner.get(node)
         if isinstance(node, (Slot, Var, Related)):
             return self.word_span(owner, node.slot.name if isinstance(node, Related) else node.name)
-        span = node.span_at(offset) if isinstance(node, Literal) else getattr(node, "span", None)
-        if span is None:
+        place = place_of(node, offset)
+        if place is None:
             return self.rule_span(owner)
-        return span._replace(rule=self._shown(owner) if owner else span.definition)
+        return SourceSpan(*place, rule=self._shown(owner) if owner else place[-1])
 
     def slots_of(self, parameter: Var) -> list[str]:
         """Return the slots that calls give this parameter, directly or by way of other rules' parameters."""

@@ -192,7 +192,7 @@ class Contexts:
             case Call():
                 return self.call(node, context)
             case Chars():
-                return {then: Chars(both, node.span) for both, then in self.meeting(node.chars, context)}
+                return {then: Chars(both, node.place) for both, then in self.meeting(node.chars, context)}
             case Literal():
                 end = self.after(context, node.data)
                 return {} if end is None else {end: node}
@@ -200,7 +200,7 @@ class Contexts:
                 ends: dict[Context | None, list[bytes]] = {}
                 for value in node.values:
                     ends.setdefault(self.after(context, value), []).append(value)
-                return {end: nodes.choices(values, node.span) for end, values in ends.items() if end is not None}
+                return {end: nodes.choices(values, node.place) for end, values in ends.items() if end is not None}
         undecided = [i for i, _ in context.asked if not self.tokens[i].lenient]
         if undecided:
             raise self.undecided(min(undecided), "behind")

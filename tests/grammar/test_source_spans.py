@@ -1,6 +1,7 @@
 """Every text of a grammar knows where it is written."""
 
 from constrained.grammar import nodes, read_lark, read_source
+from constrained.grammar.source import SourceSpan
 
 TEXT = """start: "go " place | "stop"i "!"
 
@@ -16,8 +17,8 @@ def placed(text: str) -> set[tuple]:
     found = []
     for rule in rules.values():
         for node in nodes.walk(rule.body):
-            found += [(rule.name, node.span)] if hasattr(node, "span") else []
-            found += [(rule.name, span) for _, span in getattr(node, "joined", ())]
+            places = [nodes.place_of(node), *(place for _, place in getattr(node, "joined", ()))]
+            found += [(rule.name, SourceSpan(*place)) for place in places if place]
     return {(rule, p.definition, p.line, p.column) for rule, p in found if p.source.name == "<string>"} | {
         (rule, p.definition, p.source.name) for rule, p in found if p.source.name != "<string>"
     }
@@ -42,7 +43,8 @@ def test_a_joined_text_knows_the_place_of_each_part():
     rules = read_lark(read_source('start: "go" A "."\nA: "to" /x/\n')).rules
     (text,) = nodes.walk(rules["start"].body)
     assert text.data == b"gotox."
-    assert [(p.definition, p.line, p.column) for p in map(text.span_at, range(6))] == [
+    spans = [SourceSpan(*nodes.place_of(text, offset)) for offset in range(6)]
+    assert [(p.definition, p.line, p.column) for p in spans] == [
         ("start", 1, 8),
         ("start", 1, 8),
         ("A", 2, 4),
