@@ -46,8 +46,14 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(ESCAPE, _escape)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; the documentation's page of commands is generated from it."""
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands; the documentation's page of commands is generated from it.
+
+    Parameters
+    ----------
+    command : str, optional
+        The command that it will parse. Unless that is `bench`, the benchmarks are not imported, which takes a second.
+    """
     parser = argparse.ArgumentParser(
         prog="constrained",
         description="Language-model agents that can't write an invalid plan: token masks from action knowledge.",
@@ -56,7 +62,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"constrained {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for add_command in COMMANDS:
-        add_command(commands)
+        if add_command is bench.add_bench and command not in (None, "bench"):
+            commands.add_parser("bench", help=bench.HELP)
+        else:
+            add_command(commands)
     return parser
 
 
@@ -64,8 +73,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 1 after one message on standard error (130: interrupted)."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors=ESCAPE)
-    parser = make_parser()
-    for word in sys.argv[1:] if argv is None else argv:
+    words = sys.argv[1:] if argv is None else argv
+    parser = make_parser(words[0] if words else "")
+    for word in words:
         if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in word):
             # surrogates are how Python shows bytes of the shell that are no UTF-8
             print(f"error: the argument {word[:80]!a} is not UTF-8 text", file=sys.stderr)

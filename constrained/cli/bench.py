@@ -19,6 +19,8 @@ RECORDED = {
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The folder that holds `benchmarks/` beside the package; an installed copy has none there."""
 
+HELP = "run a benchmark: masks against other engines, agents against the papers' tables, and more"
+
 MODULES = {
     "agents": "agents.command",
     "binding": "binding",
@@ -59,7 +61,7 @@ def find_benchmarks() -> None:
 def add_bench(commands) -> None:
     parser = commands.add_parser(
         "bench",
-        help="run a benchmark: masks against other engines, agents against the papers' tables, and more",
+        help=HELP,
         description="Run a benchmark; each prints a table and writes JSON.",
     )
     try:
