@@ -13,7 +13,17 @@ from constrained.automaton.closure import Closure
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
 from constrained.automaton.graph_stack import GraphStack, alternatives
 from constrained.automaton.liveness import Liveness, has_gaps
-from constrained.automaton.positions import TOO_MANY_WAYS, Accept, Frames, Position, Positions, Reached, Stack, StepEnd
+from constrained.automaton.positions import (
+    TOO_MANY_WAYS,
+    Accept,
+    Frames,
+    InText,
+    Position,
+    Positions,
+    Reached,
+    Stack,
+    StepEnd,
+)
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
@@ -164,6 +174,8 @@ class State:
         steps = 0
         while work:
             state, text = work.pop()
+            if any(isinstance(q, InText) and q.has_more_texts_than(limit) for q in state.positions):
+                return None
             if state.accepting:
                 out.add(text)
             for piece, after in state._branches():

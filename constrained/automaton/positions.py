@@ -374,6 +374,14 @@ class InText(Position):
     def reads(self) -> tuple:
         return InText, id(self.chars), self.inside, self.low, self.high
 
+    def has_more_texts_than(self, limit: int) -> bool:
+        """Whether the runs of the greatest length alone are more than `limit`."""
+        if self.high is None:
+            return True
+        whole = self.high - (self.inside is not None)  # characters of which all bytes are still to be read
+        characters = sum(last - first + 1 for first, last in self.chars.ranges)
+        return characters ** min(whole, limit.bit_length()) > limit
+
     def first(self) -> Iterable[int]:
         return self.chars.edges(self.inside).keys()
 
