@@ -1,5 +1,6 @@
 """Settings for the whole suite: it asserts results, never timings, and shares its machine."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -16,6 +17,16 @@ if not any(Path("/dev", name).exists() for name in ("nvidiactl", "kfd", "dxg")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 ANY_SPEED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("constrained", derandomize=True, max_examples=50, **ANY_SPEED)
+settings.register_profile("constrained", derandomize=True, max_examples=30, **ANY_SPEED)
 settings.register_profile("thousands", max_examples=2_000, **ANY_SPEED)  # pytest --hypothesis-profile=thousands
 settings.load_profile("constrained")
+
+
+def pytest_collection_finish():
+    """Leave what all test modules have imported out of garbage collection, which libraries ask for by the dozen."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()
