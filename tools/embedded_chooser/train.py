@@ -82,6 +82,7 @@ def main() -> int:
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
         rng = random.Random(f"{options.seed} {step}")
+    # Batches are drawn from a pool of some thousand lessons that is renewed all the time: half a batch a step.
     source, pool = lessons(options.name, vocabulary, rng), list[Lesson]()
     total, right, began = 0.0, 0, time.process_time()
     while step < options.steps:

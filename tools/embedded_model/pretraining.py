@@ -103,6 +103,7 @@ def batches(
     """Endless batches of at most `tokens` tokens, each with the position after it."""
     position = position or Position()
     while True:
+        # Order and formats depend on the epoch alone, cuts on the pool: a run can be taken up at any batch.
         rng = random.Random(f"batches {seed} {position.epoch}")
         order = list(range(len(examples)))
         rng.shuffle(order)

@@ -51,6 +51,7 @@ def _waits(path: Sequence[str]) -> list[str]:
     out: list[str] = []
     i = 0
     while i < len(path):
+        # path[i:j] is a run of watching; a short one stays as it is.
         j = i
         while j < len(path) and WATCH.match(path[j]):
             j += 1

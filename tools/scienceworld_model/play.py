@@ -139,6 +139,7 @@ class Play:
     def go(self, room: str, close: bool = False) -> None:
         """Walk to a room, and open doors on the way; close them behind if asked."""
         while self.room != room:
+            # One step of the shortest way, found breadth first: room -> the room before it.
             before, at = {self.room: ""}, [self.room]
             for place in at:
                 at += [near for near in HOUSE[place] if near not in before]
@@ -190,6 +191,7 @@ class Play:
                 if self.over:
                     break
             text = written(action, *self.scene()[:2])
+            # The package's agent was asked which thing it meant: ask in the same way, to learn what its answer names.
             if text and pending and pending[0].isdigit():
                 lines = re.findall(r"^(\d+):\t(.*)", self.simulator.step(action)[0], re.MULTILINE)
                 self.simulator.step("")  # drops the question

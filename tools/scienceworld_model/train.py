@@ -274,6 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = Words.of(sorted(word for word, count in counts.items() if count > 2), forms)
     groups: dict[str, list] = {}
     measured, repeated = [], Counter()
+    # Of each task the first variations are only measured; tasks with few replays are read in more copies.
     held = {
         task: sorted({one.variation for one in found if one.task == task})[: options.held_out]
         for task in {one.task for one in found}
@@ -296,6 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{sum(map(len, groups.values()))} replays, {len(words.words)} words, {len(forms)} forms, "
           f"{sum(p.numel() for p in reader.parameters())} parameters", flush=True)  # fmt: skip
     optimizer = torch.optim.AdamW(reader.parameters(), lr=options.rate, weight_decay=0.02, betas=(0.9, 0.98))
+    # Passes until the time is over: the rate rises in the first 2 % of it, and falls in the last 60 %.
     began, passes, progress = time.monotonic(), 0, 0.0
     while progress < 1:
         reader.train()
