@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.engine import vocabularies
 from benchmarks.household_solver import solve
-from benchmarks.reporting import add_json, describe_machine, markdown, report
+from benchmarks.reporting import add_json, count, describe_machine, markdown, report
 from benchmarks.scienceworld import bindings
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.environments.household import HouseholdEnv, load_games, make_game
@@ -50,15 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--environment", choices=("household", "alfworld", "scienceworld"), default="household",
         help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks")  # fmt: skip
-    add("--games", type=int, default=10, help="how many (default: 10)")
+    add("--games", type=count, default=10, help="how many (default: 10)")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="tekken")
-    add("--repeats", type=int, default=9, help="of each step (default: 9)")
+    add("--repeats", type=count, default=9, help="of each step (default: 9)")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    if options.games < 1 or options.repeats < 1:
-        raise ConstrainedError("--games and --repeats are positive numbers")
     vocabulary = vocabularies.load(options.vocabulary).vocabulary
     if options.environment == "scienceworld":
         sets = {"scienceworld tasks": list(science_steps(ActionKnowledge.from_lark("scienceworld"), options.games))}
@@ -78,9 +76,9 @@ def run_command(options: argparse.Namespace) -> int:
     return report(table(rows, options.vocabulary, vocabulary.size), result, options)
 
 
-def game_steps(knowledge: ActionKnowledge, environment: str, count: int) -> Iterator[Step]:
-    """The steps of `count` games, each as the solver plays it."""
-    games = map(make_game, range(count)) if environment == "household" else islice(load_games("valid_seen"), count)
+def game_steps(knowledge: ActionKnowledge, environment: str, number: int) -> Iterator[Step]:
+    """The steps of `number` games, each as the solver plays it."""
+    games = map(make_game, range(number)) if environment == "household" else islice(load_games("valid_seen"), number)
     for game in games:
         try:
             commands = solve(game)
@@ -117,11 +115,11 @@ def room_steps(knowledge: ActionKnowledge, rounds: int = 6) -> Iterator[Step]:
             current, at = current.bind_view(view).after(action), goes_to
 
 
-def science_steps(knowledge: ActionKnowledge, count: int) -> Iterator[Step]:
-    """The gold actions of the first `count` tasks of ScienceWorld, except those that no longer apply."""
+def science_steps(knowledge: ActionKnowledge, number: int) -> Iterator[Step]:
+    """The gold actions of the first `number` tasks of ScienceWorld, except those that no longer apply."""
     simulator = borrow()
     try:
-        for name in simulator.tasks[:count]:
+        for name in simulator.tasks[:number]:
             gold, choices = simulator.gold(name), []
             simulator.load(name)
             for action in gold:

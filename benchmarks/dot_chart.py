@@ -54,6 +54,7 @@ def draw_dots(
     names = [cut(line.name, 40) for group in groups for line in group.lines]
     if len(names) > MOST_LINES:
         raise ConstrainedError(f"{len(names)} lines are too many for one picture", f"draw at most {MOST_LINES}")
+    # Heights in lines from the top: a heading, its lines, a gap.
     lines, headings, end = [], [], 0.0
     for group in groups:
         headings.append((end, group.heading))
@@ -125,6 +126,7 @@ def _marks(axis, y: float, points: Mapping[str, float], words: Callable[[float],
     """Draw the marks of one line, joined; the outer ones are labelled on their outer side."""
     if not points:
         return
+    # Where marks would lie on each other, the others are drawn larger, around ours.
     least, most = min(points.values()), max(points.values())
     axis.plot([least, most], [y, y], color=FAINT, linewidth=1, zorder=1)
     apart = axis.transData.transform((most, y))[0] - axis.transData.transform((least, y))[0]

@@ -38,6 +38,7 @@ def solve(game: Game, facts: State | None = None) -> list[str]:
     if spec == UNKNOWN:
         raise GameError(f"the task {game.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
     start = game.start.state if facts is None else facts
+    # Many ways share their first actions: each transition is computed once.
     after = cache(partial(_after, game))
     best: list[str] | None = None
     for plan in _plans(spec, game, start):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -33,30 +34,24 @@ IDLE = ("go to", "examine", "look", "inventory", "close")
 """Commands that would make up most of a random game if all were equally likely."""
 
 
+KINDS = ("answers", "admissible commands")
+"""What of both engines is compared after each command."""
+IDENTICAL = tuple(f"{kind} identical" for kind in KINDS)
+COUNTED = ("games", "won by their walkthrough", "moments compared", "without effect", *IDENTICAL)
+
+
 @dataclass
 class Comparison:
-    """Counts over the games played side by side."""
+    """Counts over the games played side by side (see `COUNTED`), and what differed."""
 
-    games: int = 0
-    won: int = 0
-    moments: int = 0
-    without_effect: int = 0
-    answers_identical: int = 0
-    admissible_identical: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     differences: list[dict] = field(default_factory=list)
 
     def to_json(self) -> dict:
         """The counts as plain data, with the first 50 differences."""
-        return {
-            "versions": {name: version(name) for name in ("alfworld", "textworld")},
-            "games": self.games,
-            "won by their walkthrough": self.won,
-            "moments compared": self.moments,
-            "without effect": self.without_effect,
-            "answers identical": self.answers_identical,
-            "admissible commands identical": self.admissible_identical,
-            "differences": self.differences[:SHOWN_DIFFERENCES],
-        }
+        versions = {name: version(name) for name in ("alfworld", "textworld")}
+        counts = {name: self.counts[name] for name in COUNTED}
+        return {"versions": versions, **counts, "differences": self.differences[:SHOWN_DIFFERENCES]}
 
 
 def compare(name: str, content: bytes, walkthrough: list[str], steps: int, found: Comparison) -> None:
@@ -66,10 +61,10 @@ def compare(name: str, content: bytes, walkthrough: list[str], steps: int, found
     rng = random.Random(f"original {name}")  # a string seeds the same numbers on every machine
     commands = every_command(ours.game)
     try:
-        found.games += 1
+        found.counts["games"] += 1
         moves = [move for action in walkthrough for move in (lambda: _impossible(ours, commands, rng), action)]
         side_by_side(original, ours, moves, found)
-        found.won += ours.done
+        found.counts["won by their walkthrough"] += ours.done
         side_by_side(original, ours, (lambda: _random(ours, commands, rng) for _ in range(steps)), found)
     finally:
         original.close()
@@ -89,18 +84,14 @@ def _add(original: AlfworldEnv, ours: HouseholdEnv, command: str | None, found: 
     states = {}
     for name, env in (("original", original), ("ours", ours)):
         answer = (env.reset(), 0.0, False) if command is None else env.step(command)
-        states[name] = {
-            "answer": (*answer, env.had_effect),
-            "admissible": env.admissible(),
-        }
-    same = {kind: states["original"][kind] == states["ours"][kind] for kind in states["ours"]}
-    found.moments += 1
-    found.without_effect += not ours.had_effect
-    found.answers_identical += same["answer"]
-    found.admissible_identical += same["admissible"]
-    for kind in (kind for kind, alike in same.items() if not alike):
-        theirs, our = (states[name][kind] for name in ("original", "ours"))
-        found.differences.append({"game": ours.game.name, "action": command, "of": kind, "theirs": theirs, "ours": our})
+        states[name] = (*answer, env.had_effect), env.admissible()
+    found.counts["moments compared"] += 1
+    found.counts["without effect"] += not ours.had_effect
+    for kind, theirs, our in zip(KINDS, states["original"], states["ours"]):
+        found.counts[f"{kind} identical"] += theirs == our
+        if theirs != our:
+            different = {"game": ours.game.name, "action": command, "of": kind, "theirs": theirs, "ours": our}
+            found.differences.append(different)
 
 
 def _random(env: HouseholdEnv, commands: list[str], rng: random.Random) -> str:
@@ -166,8 +157,7 @@ def run(split: str = "valid_seen", every: int = 1, steps: int = RANDOM_STEPS, pr
 def table(figures: dict) -> str:
     """The figures as a Markdown table, and a note below it."""
     moments = f"{figures['moments compared']:,}"
-    kinds = ("answers", "admissible commands")
-    rows = [[kind, moments, f"{figures[f'{kind} identical']:,}"] for kind in kinds]
+    rows = [[kind, moments, f"{figures[f'{kind} identical']:,}"] for kind in KINDS]
     head = [f"{figures['games']} games of {figures['split']}", "moments", "identical"]
     return (
         f"{markdown(head, rows)}\n\n{figures['won by their walkthrough']} games were won by their walkthrough; "

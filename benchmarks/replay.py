@@ -33,6 +33,7 @@ SETS = {
 ORIGINAL_STEPS_PER_SECOND = (12, 19)
 """The original engine's speed on two cores, measured on these games."""
 TRAINING_GAMES = 3553
+COUNTED = ("transcripts", "observations", "identical", "identical_transcripts", "outcome_agrees")
 
 
 @dataclass
@@ -47,13 +48,9 @@ class Transcript:
 
 @dataclass
 class Tally:
-    """Counts over the transcripts of a set."""
+    """Counts over the transcripts of a set (see `COUNTED`), and what differed."""
 
-    transcripts: int = 0
-    observations: int = 0
-    identical: int = 0
-    identical_transcripts: int = 0
-    outcome_agrees: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     seconds: float = 0.0
     kinds: Counter = field(default_factory=Counter)
@@ -62,16 +59,9 @@ class Tally:
 
     def to_json(self) -> dict:
         """The counts as plain data, with the first 50 differences."""
-        counts = (
-            "transcripts",
-            "observations",
-            "identical",
-            "identical_transcripts",
-            "outcome_agrees",
-            "missing_games",
-        )
         return {
-            **{name: getattr(self, name) for name in counts},
+            **{name: self.counts[name] for name in COUNTED},
+            "missing_games": self.missing_games,
             "steps_per_second": round(self.steps / self.seconds) if self.seconds else None,
             "differences_by_kind": dict(self.kinds.most_common()),
             "differences": self.differences[:50],
@@ -139,11 +129,8 @@ def replay(transcript: Transcript, game: Game, tally: Tally) -> None:
     pairs = [("", transcript.first, first)]
     pairs += [(action, theirs, ours) for (action, theirs), ours in zip(transcript.turns, answers)]
     different = [pair for pair in pairs if pair[1] != pair[2]]
-    tally.transcripts += 1
-    tally.observations += len(pairs)
-    tally.identical += len(pairs) - len(different)
-    tally.identical_transcripts += not different
-    tally.outcome_agrees += transcript.won == won
+    counts = 1, len(pairs), len(pairs) - len(different), not different, transcript.won == won
+    tally.counts.update(dict(zip(COUNTED, counts)))
     for action, theirs, ours in different:
         tally.kinds[action.partition(" ")[0] or "first observation"] += 1
         tally.differences.append({"game": transcript.name, "action": action, "theirs": theirs, "ours": ours})
@@ -165,9 +152,8 @@ def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
 def table(figures: dict[str, dict]) -> str:
     """The figures as a Markdown table, and notes below it."""
     head = ["transcripts", "games", "observations", "identical", "whole games identical", "outcome agrees", "steps/s"]
-    columns = ("transcripts", "observations", "identical", "identical_transcripts", "outcome_agrees")
     rows = [
-        [name, *(f"{f[key]:,}" for key in columns), f"{f['steps_per_second']:,}" if f["steps_per_second"] else "–"]
+        [name, *(f"{f[key]:,}" for key in COUNTED), f"{f['steps_per_second']:,}" if f["steps_per_second"] else "–"]
         for name, f in figures.items()
     ]
     low, high = ORIGINAL_STEPS_PER_SECOND

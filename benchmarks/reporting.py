@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
 
@@ -26,6 +27,19 @@ def add_every(parser: argparse.ArgumentParser) -> None:
     """`--every` and `--json`, for benchmarks over ALFWorld's games."""
     parser.add_argument("--every", type=count, default=1, help="use each N-th game only")
     add_json(parser)
+
+
+def add_exact(parser: argparse.ArgumentParser, record: Path) -> None:
+    """`--exact` and `--update`, for benchmarks with recorded figures that may only get better."""
+    words = f"compare with {record.name}: exit code 1 if something got worse"
+    parser.add_argument("--exact", action="store_true", help=words)
+    parser.add_argument("--update", action="store_true", help="with --exact: record the figures")
+
+
+def check_exact(options: argparse.Namespace) -> None:
+    """Raise ConstrainedError if `--update` is given without `--exact`."""
+    if options.update and not options.exact:
+        raise ConstrainedError("--update records figures to compare with", "use --exact --update")
 
 
 def report(table: str, result: object, options: argparse.Namespace) -> int:

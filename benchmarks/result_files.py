@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from constrained.environments.data import read_json
-from constrained.errors import DataError
+from constrained.errors import ConstrainedError, DataError
 
 RESULTS = Path(__file__).resolve().parent / "results"
 """The results that the documentation shows."""
@@ -72,6 +73,32 @@ def read_result(path: Path, command: str, form: Any) -> Any:
     if problem:
         raise DataError(f"{path} is not a result of `{command}`: {problem}", again)
     return data
+
+
+def read_record(path: Path, command: str) -> dict[str, Any]:
+    """Read the figures that `command --exact --update` recorded; empty if there are none yet.
+
+    Raises DataError: the file is damaged.
+    """
+    try:
+        return read_json(path) if path.exists() else {}
+    except DataError as error:
+        raise DataError(f"{path} is damaged: {error.message}", f"{command} --exact --update") from None
+
+
+def finished_rows(path: Path | None, facts: Mapping[str, Any]) -> list[dict]:
+    """Read the rows of an interrupted run's file; none if there is no file, or it was written with other `facts`.
+
+    Raises ConstrainedError: the file is of another kind.
+    """
+    if path is None or not path.exists():
+        return []
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return data["rows"] if {key: data[key] for key in facts} == facts else []
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        hint = "name another file, or use --anew"
+        raise ConstrainedError(f"{path} is not a file of this benchmark: {error!r}", hint) from error
 
 
 def misfit(value: Any, form: Any, place: str = "") -> str:

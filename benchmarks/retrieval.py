@@ -22,14 +22,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.reporting import add_json, describe_machine, markdown, report
+from benchmarks.reporting import add_json, count, describe_machine, markdown, report
 from constrained import __version__
 from constrained.environments.question.env import Question
 from constrained.environments.question.index import BACKENDS, LocalIndex, Store
 from constrained.environments.question.passages import Collection, Passage
 from constrained.environments.question.suites import hotpotqa_paragraphs, load_hotpotqa
 from constrained.environments.text_search import query_terms
-from constrained.errors import ConstrainedError
 
 DEPTHS = (1, 2, 5, 10)
 
@@ -41,14 +40,12 @@ def by_words(store: Store, query: str, limit: int) -> list[Passage]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="repeatable; default: those installed")
-    parser.add_argument("--questions", type=int, metavar="N", help="only the first N")
+    parser.add_argument("--questions", type=count, metavar="N", help="only the first N")
     parser.add_argument("--passages", type=int, default=0, metavar="N", help="add made-up ones up to N (default: none)")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    if options.questions is not None and options.questions < 1:
-        raise ConstrainedError("--questions is a positive number")
     installed = [name for name in BACKENDS if name == "sqlite" or find_spec(name)]
     backends = options.backend or installed
     rows = [row for backend in backends for row in measure(backend, options.questions, options.passages)]
@@ -56,13 +53,13 @@ def run_command(options: argparse.Namespace) -> int:
     return report(table(rows), {**facts, "rows": rows}, options)
 
 
-def measure(backend: str, count: int | None = None, passages: int = 0, progress: bool = True) -> list[dict]:
+def measure(backend: str, most: int | None = None, passages: int = 0, progress: bool = True) -> list[dict]:
     """Build an index in an empty folder and search it, with each ranking.
 
     Parameters
     ----------
     backend : str
-    count : int, optional
+    most : int, optional
         Questions, from the first.
     passages : int
         Passages in all, including made-up ones.
@@ -73,7 +70,7 @@ def measure(backend: str, count: int | None = None, passages: int = 0, progress:
     list of dict
         Recall at each of `DEPTHS`, seconds to build, bytes on disk, milliseconds a query (mean).
     """
-    questions = [question for question in load_hotpotqa() if question.pages][:count]
+    questions = [question for question in load_hotpotqa() if question.pages][:most]
     paragraphs = padded(hotpotqa_paragraphs(), passages)
     with tempfile.TemporaryDirectory() as folder:
         index = LocalIndex(paragraphs, backend, folder)

@@ -15,23 +15,21 @@ An interrupted run is resumed: tasks that the JSON file holds are not played aga
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks.reporting import add_json, describe_machine, markdown
+from benchmarks.result_files import finished_rows
 from constrained import ActionKnowledge, __version__
 from constrained.environments.base import Binding
 from constrained.environments.scienceworld.env import refused
 from constrained.environments.scienceworld.scene import ABLE, Scene, answers, choices_of
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
-from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
 EVERY = 10
@@ -111,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(options: argparse.Namespace) -> int:
     facts = {"version": __version__, "variation": options.variation, "every": EVERY, "drawn": DRAWN}
-    rows = {} if options.anew else finished(options.json, facts)
+    rows = {row["task"]: row for row in finished_rows(None if options.anew else options.json, facts)}
     simulator = borrow()
     try:
         tasks = options.task or list(simulator.tasks)
@@ -129,20 +127,6 @@ def run_command(options: argparse.Namespace) -> int:
         give_back(simulator)
     print(table([rows[name] for name in tasks]))
     return 0
-
-
-def finished(path: Path | None, facts: dict) -> dict[str, dict]:
-    """The rows of an interrupted run's file, by task; none if it had other settings."""
-    if path is None or not path.exists():
-        return {}
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        same = {key: data[key] for key in facts} == facts
-        return {row["task"]: row for row in data["rows"]} if same else {}
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ConstrainedError(
-            f"{path} is not a file of this benchmark: {error!r}", hint="name another file, or use --anew"
-        ) from error
 
 
 def walk(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation: int) -> dict:

@@ -16,7 +16,6 @@ An interrupted run is resumed: episodes that the JSON file holds are not played 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections.abc import Container
 from functools import partial
@@ -27,6 +26,7 @@ from tqdm import tqdm
 
 from benchmarks.papers import WESE_TABLE_2
 from benchmarks.reporting import add_json, describe_machine, markdown
+from benchmarks.result_files import finished_rows
 from benchmarks.scienceworld import draw
 from constrained import ActionKnowledge, __version__
 from constrained.agents.settings import Settings
@@ -36,7 +36,7 @@ from constrained.environments.data import read_json
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.environments.suite import Task
-from constrained.errors import ConstrainedError, GameError
+from constrained.errors import GameError
 from constrained.files import to_json, write_whole
 
 MAX_STEPS = 100
@@ -82,21 +82,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("test", "dev"), default="test", help="default: test")
     parser.add_argument("--seed", type=int, default=0, help="of the variations and of random choice (default: 0)")
     parser.add_argument("--limit", type=int, help="play only so many episodes, and go on next time")
-    parser.add_argument(
-        "--without",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="leave out the variations that this file of figures holds; repeatable",
-    )
+    words = "leave out the variations that this file of figures holds; repeatable"
+    parser.add_argument("--without", type=Path, action="append", default=[], metavar="FILE", help=words)
     add_json(parser)
     parser.add_argument("--anew", action="store_true", help="play episodes again that the file holds already")
 
 
 def run_command(options: argparse.Namespace) -> int:
     facts = {"version": __version__, "split": options.split, "seed": options.seed, "model": str(options.model)}
-    rows = [] if options.anew else finished(options.json, facts)
+    rows = finished_rows(None if options.anew else options.json, facts)
     held = {(row["task"], row["variation"], row["player"]) for row in rows}
     players = options.player or list(PLAYERS)
     left_out = {(row["task"], row["variation"]) for file in options.without for row in read_json(file)["rows"]}
@@ -119,19 +113,6 @@ def run_command(options: argparse.Namespace) -> int:
                 write_whole(options.json, to_json({**facts, "machine": describe_machine(), "rows": rows}))
     print(table(rows))
     return 0
-
-
-def finished(path: Path | None, facts: dict) -> list[dict]:
-    """The rows of an interrupted run's file; none if it had other settings."""
-    if path is None or not path.exists():
-        return []
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return data["rows"] if {key: data[key] for key in facts} == facts else []
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ConstrainedError(
-            f"{path} is not a file of this benchmark: {error!r}", hint="name another file, or use --anew"
-        ) from error
 
 
 def chosen(

@@ -29,9 +29,11 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
-from benchmarks.reporting import add_json, count, describe_machine, markdown, report
+from benchmarks.engine.vocabularies import Tokens
+from benchmarks.reporting import add_exact, add_json, check_exact, count, describe_machine, markdown, report
+from benchmarks.result_files import RESULTS, read_record
 from benchmarks.tau_environment import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
-from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
+from constrained import ActionKnowledge, __version__, compile_grammar
 from constrained.automaton.automaton import State
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
@@ -39,7 +41,7 @@ from constrained.files import to_json, write_whole
 from constrained.knowledge.tool_policy import Memory
 from constrained.knowledge.tool_policy.policy import slot_of
 
-RECORD = Path(__file__).parent / "results" / "tau.json"
+RECORD = RESULTS / "tau.json"
 
 QUOTE = ord('"')
 
@@ -67,21 +69,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--max-steps", type=int, default=12, metavar="N", help="actions of a played task, at most (default: 12)")
     add("--strategy", default="act", help="of playing (default: act)")
-    add("--exact", action="store_true", help=f"compare with {RECORD.name}: exit code 1 if something got worse")
-    add("--update", action="store_true", help="with --exact: record the figures")
+    add_exact(parser, RECORD)
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    if options.update and not options.exact:
-        raise ConstrainedError("--update records figures to compare with", "use --exact --update")
+    check_exact(options)
     if options.exact and options.limit:
         raise ConstrainedError("--exact compares whole splits", "leave out --limit")
     for name in ("limit", "costs", "play"):
         if (value := getattr(options, name)) is not None and (value < 0 or (name == "limit" and not value)):
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
     tokens = vocabularies.load(options.vocabulary)
-    vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
     judged = options.domain != "retail" and not options.play
     talks = read_conversations(options) if judged else []
     gold, cost, played = [], [], []
@@ -97,7 +96,7 @@ def run_command(options: argparse.Namespace) -> int:
             gold.append(replay_gold(domain, knowledge, split, tasks))
         if options.costs:
             tasks = domain.tasks(options.split or domain.splits()[0])
-            cost.append(measure(domain, knowledge, tasks[: options.costs], vocabulary))
+            cost.append(measure(domain, knowledge, tasks[: options.costs], tokens))
     conversations = None
     if judged:
         conversations = judge_conversations(TauDomain("airline", options.package).knowledge(), talks)
@@ -109,10 +108,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def compare(result: dict[str, Any], update: bool) -> int:
     """Say what differs from the recorded counts; 1 if something got worse and isn't recorded."""
-    try:
-        before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    except ValueError as error:
-        raise DataError(f"{RECORD} is damaged: {error}", "constrained bench tau --exact --update") from None
+    before = read_record(RECORD, "constrained bench tau")
     then, now = _counts(before), _counts(result)
     worse = False
     for name in now:
@@ -174,6 +170,7 @@ def gold_steps(
     """(lookup, action or error; tool, arguments, the memory before it) of a task's gold calls."""
     tools = knowledge.tools
     assert tools is not None
+    # Before each gold call come the lookups that show what it names, each once, and the user's yes.
     data, memory, done = domain.data(), tools.policy.initial, set()
     memory = tools.policy.told(memory, tools.policy.message, {"content": ""}, task.instruction)
 
@@ -228,6 +225,7 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[list[dic
     kinds: Counter[tuple[str, str]] = Counter()
     exceptions: list[dict[str, Any]] = []
     for number, messages in enumerate(tqdm(conversations, desc="conversations", unit="talk", leave=False)):
+        # The memory is told what really happened, whether or not the masks would have admitted it.
         memory, said = tools.policy.initial, ""
         for i, message in enumerate(messages):
             if message["role"] == "user":
@@ -269,21 +267,18 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[list[dic
 # cost
 
 
-def measure(
-    domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], vocabulary: Vocabulary
-) -> dict[str, Any]:
+def measure(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], tokens: Tokens) -> dict[str, Any]:
     """Milliseconds of CPU for a call: what is known bound to its masks, and a mask at each of its tokens.
 
     Every admitted gold call and lookup is timed where it stands in its conversation.
     """
     parts: dict[str, list[float]] = {"bind": [], "masks": [], "whole call": [], "a token": []}
-    tokens = {token: i for i, token in reversed(list(enumerate(vocabulary.tokens))) if token}
-    longest = max(map(len, tokens))
+    vocabulary = tokens.vocabulary
     mask = np.zeros((1, vocabulary.words), np.int32)
     for task in tqdm(tasks, desc=f"{domain.name} cost", unit="task", leave=False):
         for _, name, arguments, memory in gold_steps(domain, knowledge, task):
             action = knowledge.tools.write(name, arguments)
-            spelled = _spelled(action.encode(), tokens, longest)
+            spelled = vocabularies.spell(tokens, action)
             gc.disable()  # it would walk through the task's database
             start = time.process_time()
             grammar = knowledge.bind_view(knowledge.tools.view(memory)).next_action()
@@ -309,16 +304,6 @@ def measure(
         **{f"{name} {p}": 1000 * float(np.percentile(values, q)) for name, values in parts.items()
            for p, q in (("p50", 50), ("p99", 99))},
     }  # fmt: skip
-
-
-def _spelled(data: bytes, tokens: Mapping[bytes, int], longest: int) -> list[int]:
-    """A text as tokens, the longest first."""
-    out, at = [], 0
-    while at < len(data):
-        size = next(n for n in range(min(longest, len(data) - at), 0, -1) if data[at : at + n] in tokens)
-        out.append(tokens[data[at : at + size]])
-        at += size
-    return out
 
 
 # play

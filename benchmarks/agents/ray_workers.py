@@ -148,6 +148,7 @@ class RayWorkers:
         `unfinished`: read whenever a task is given to a worker. If it is kept up to date, as `RunFile` does, a task
         whose worker died is continued.
         """
+        # Tasks that were being played when a worker died are suspected: they are played again, one at a time.
         waiting, suspected, deaths = deque(tasks), deque[Task](), Counter[str]()
         running: dict[Any, Share] = {}
         try:

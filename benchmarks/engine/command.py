@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 from tqdm import tqdm
@@ -23,7 +24,7 @@ from benchmarks.engine.measure import time_threads
 from benchmarks.engine.plot import draw
 from benchmarks.engine.vocabularies import BY_SIZE, load
 from benchmarks.engine.workloads import WORKLOADS, batch
-from benchmarks.reporting import add_json, describe_machine
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown
 from constrained import __version__
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
@@ -49,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--threads", type=int, metavar="N", help="no peers: our masks of 64 and 512 rows in one call, on 1 to N threads"
     )
-    add("--exact", action="store_true", help="no times: compare the counts that don't depend on the machine with the "
-        "recorded ones")  # fmt: skip
-    add("--update", action="store_true", help="with --exact: record the counts")
+    add_exact(parser, exact.RECORD)
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -97,11 +96,12 @@ def _run_threads(vocabularies: list[str], options: argparse.Namespace) -> int:
         measured += [{"vocabulary": name, **row} for row in time_threads(load(name), batch(), SIZES, options.threads)]
     alone = {(m["vocabulary"], m["rows"]): m for m in measured if m["threads"] == 1}
     heads = ("vocabulary", "rows", "threads", "new texts", "speed-up", "known texts", "speed-up")
-    print(f"| {' | '.join(heads)} |\n|---|{6 * '---:|'}")
+    rows = []
     for m in measured:
         one = alone[m["vocabulary"], m["rows"]]
-        cells = [f"{1e6 * m[kind]:.0f} µs | {one[kind] / m[kind]:.2f}" for kind in ("new", "known")]
-        print(f"| {m['vocabulary']} | {m['rows']} | {m['threads']} | {' | '.join(cells)} |")
+        cells = ((f"{1e6 * m[kind]:.0f} µs", f"{one[kind] / m[kind]:.2f}") for kind in ("new", "known"))
+        rows.append([m["vocabulary"], m["rows"], m["threads"], *chain.from_iterable(cells)])
+    print(markdown(heads, rows))
     if options.json:
         figures = {"command": f"constrained bench engine --threads {options.threads}", "machine": describe_machine()}
         write_whole(options.json, to_json({**figures, "measurements": measured}))
@@ -110,8 +110,7 @@ def _run_threads(vocabularies: list[str], options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Check the options before anything slow begins."""
-    if options.update and not options.exact:
-        raise ConstrainedError("--update records exact counts only", "use --exact --update")
+    check_exact(options)
     if options.threads is not None and not 1 <= options.threads <= 64:
         raise ConstrainedError("--threads is a number from 1 to 64")
     if options.repeats < 1 or options.seconds <= 0 or options.limit <= 0:

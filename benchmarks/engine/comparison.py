@@ -133,6 +133,7 @@ class SideBySide:
 
     def _measure(self, workload: Workload, missing: list[str], workers: dict[str, Worker], tokens: Tokens) -> None:
         """Measure one workload: every engine's masks, then the timed rounds, then the results."""
+        # Ours walks first, even if its figures are kept: the masks of all others are compared with its.
         about = f"{self.vocabulary}, {workload.name}"
         ids = [[spell(tokens, text) for text in case.texts] for case in workload.cases]
         walks: dict[str, Walk] = {}

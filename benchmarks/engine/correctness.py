@@ -130,6 +130,8 @@ def exact_masks(
     if not ours:
         return [np.array([exact_mask(prefix, tokens) for prefix in there]) for there in where]
     found = []
+    # Ours count as right until another engine differs and the referee sides with it. Masks that we don't have (our
+    # engine refused midway) are all the referee's.
     for number, there in enumerate(where):
         rows = np.zeros((len(there), tokens.words), np.int32)
         count = len(ours[number]) if number < len(ours) else 0
@@ -149,6 +151,7 @@ def exact_masks(
 
 def _ours_is_wrong(ours: np.ndarray, other: np.ndarray, prefix: Prefix, tokens: Tokens) -> bool:
     """Whether the referee contradicts our mask on one of a sample of the disputed tokens."""
+    # Evenly spread over the disputed tokens; one contradiction is enough, as the whole mask is then made anew.
     differing = ids(ours ^ other)
     for token in differing[:: max(1, len(differing) // SAMPLE)].tolist():
         if token in tokens.eos:

@@ -9,7 +9,6 @@ Masks don't depend on the implementation; memory is recorded for each (`kernel`,
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,12 @@ import numpy as np
 from benchmarks.engine.engines import Refused, engine, source
 from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.workloads import WORKLOADS, Case, Workload
+from benchmarks.result_files import RESULTS, read_record
 from constrained.automaton import native
-from constrained.errors import ConstrainedError, DataError
+from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
-RECORD = Path(__file__).resolve().parents[1] / "results" / "engine_exact.json"
+RECORD = RESULTS / "engine_exact.json"
 MASKS = ("masks", "allowed tokens", "hash", "masks of one token")
 """Counts that every implementation must share; any difference is a fault."""
 
@@ -94,19 +94,9 @@ def compare(before: dict, now: dict) -> tuple[list[str], list[str]]:
     return worse, better
 
 
-def read(path: Path = RECORD) -> dict:
-    """The recorded counts by vocabulary and workload, if any; raises DataError if the file is damaged."""
-    if not path.exists():
-        return {}
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path} is damaged: {error.msg}", "constrained bench engine --exact --update") from None
-
-
 def run_command(vocabularies: list[str], workloads: list[str], update: bool, path: Path = RECORD) -> int:
     """Count, compare, and record if asked to; 1 if something got worse and is not recorded."""
-    recorded = read(path)
+    recorded = read_record(path, "constrained bench engine")
     fell = False
     for name in vocabularies:
         tokens = load(name)

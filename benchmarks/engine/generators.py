@@ -6,16 +6,17 @@ model of its size. With Tekken's vocabulary most of the cost is its output layer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import version
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, LogitsProcessor, LogitsProcessorList
 from transformers import logging as transformers_logging
 
 from benchmarks.engine.engines import engine, source
-from benchmarks.engine.vocabularies import Tokens, encode, spell, tokenizer
+from benchmarks.engine.vocabularies import Tokens, spell, tokenizer
 from benchmarks.engine.workloads import household_step
 from constrained.decoding import custom_generate
 
@@ -36,51 +37,25 @@ def untrained_model(size: int) -> LlamaForCausalLM:
     return LlamaForCausalLM(config).eval()
 
 
-class Tokenizer:
-    """The part of a tokenizer that forced text needs."""
-
-    def __init__(self, tokens: Tokens):
-        self.name = tokens.name
-
-    def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:
-        return encode(self.name, text)
-
-
-class Ours:
+def _ours(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """This project's generation loop."""
-
-    engine, distribution = "ours", None
-
-    def __init__(self, vocabulary: Any, tokens: Tokens):
-        self.vocabulary, self.tokens = vocabulary, tokens
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        """Keyword arguments of `model.generate` for one text within the grammar."""
-        return {
-            "custom_generate": custom_generate, "grammar": compiled, "tokenizer": Tokenizer(self.tokens),
-            "return_dict_in_generate": True,
-        }  # fmt: skip
+    return {
+        "custom_generate": custom_generate, "grammar": compiled, "tokenizer": tokenizer(tokens.name),
+        "return_dict_in_generate": True,
+    }  # fmt: skip
 
 
-class XGrammar(Ours):
+def _xgrammar(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """xgrammar's own processor."""
+    from xgrammar.contrib.hf import LogitsProcessor as XGrammarProcessor
 
-    engine, distribution = "xgrammar", "xgrammar"
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        from xgrammar.contrib.hf import LogitsProcessor as XGrammarProcessor
-
-        return {"logits_processor": LogitsProcessorList([XGrammarProcessor(compiled)])}
+    return _with(XGrammarProcessor(compiled))
 
 
-class LLGuidance(Ours):
+def _llguidance(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """llguidance has no processor for transformers: this is its documented loop, for one row."""
-
-    engine, distribution = "llguidance", "llguidance"
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        compiled.reset()
-        return {"logits_processor": LogitsProcessorList([_LLGuidanceLoop(compiled, self.tokens.size)])}
+    compiled.reset()
+    return _with(_LLGuidanceLoop(compiled, tokens.size))
 
 
 class _LLGuidanceLoop(LogitsProcessor):
@@ -99,57 +74,53 @@ class _LLGuidanceLoop(LogitsProcessor):
         return scores
 
 
-class OutlinesCore(Ours):
+def _outlines_core(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """Outlines' adapter of outlines_core."""
+    from outlines.backends.outlines_core import OutlinesCoreLogitsProcessor
 
-    engine, distribution = "outlines_core", "outlines"
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        from outlines.backends.outlines_core import OutlinesCoreLogitsProcessor
-
-        return {"logits_processor": LogitsProcessorList([OutlinesCoreLogitsProcessor(compiled, "torch")])}
+    return _with(OutlinesCoreLogitsProcessor(compiled, "torch"))
 
 
-class OutlinesXGrammar(Ours):
+def _outlines_xgrammar(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """Outlines' adapter of xgrammar."""
+    from outlines.backends.xgrammar import XGrammarLogitsProcessor
 
-    engine, distribution = "xgrammar", "outlines"
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        from outlines.backends.xgrammar import XGrammarLogitsProcessor
-
-        return {"logits_processor": LogitsProcessorList([XGrammarLogitsProcessor(compiled, "torch")])}
+    return _with(XGrammarLogitsProcessor(compiled, "torch"))
 
 
-class OutlinesLLGuidance(Ours):
+def _outlines_llguidance(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """Outlines' adapter of llguidance; it compiles the grammar again for each text."""
+    from outlines.backends.llguidance import LLGuidanceLogitsProcessor
 
-    engine, distribution = "llguidance", "outlines"
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        from outlines.backends.llguidance import LLGuidanceLogitsProcessor
-
-        processor = LLGuidanceLogitsProcessor(compiled, self.vocabulary.tokenizer, "torch")
-        return {"logits_processor": LogitsProcessorList([processor])}
+    return _with(LLGuidanceLogitsProcessor(compiled, vocabulary.tokenizer, "torch"))
 
 
-class LMFormatEnforcer(Ours):
+def _lmformatenforcer(compiled: Any, vocabulary: Any, tokens: Tokens) -> dict[str, Any]:
     """As in its integration with transformers."""
-
-    engine, distribution = "lmformatenforcer", "lm-format-enforcer"
-
-    def options(self, compiled: Any) -> dict[str, Any]:
-        return {"prefix_allowed_tokens_fn": lambda row, ids: compiled.get_allowed_tokens(ids.tolist()).allowed_tokens}
+    return {"prefix_allowed_tokens_fn": lambda row, ids: compiled.get_allowed_tokens(ids.tolist()).allowed_tokens}
 
 
-KINDS: dict[str, type[Ours]] = {
-    "ours": Ours,
-    "xgrammar": XGrammar,
-    "llguidance": LLGuidance,
-    "outlines (outlines_core)": OutlinesCore,
-    "outlines (xgrammar)": OutlinesXGrammar,
-    "outlines (llguidance)": OutlinesLLGuidance,
-    "lmformatenforcer": LMFormatEnforcer,
+def _with(processor: Any) -> dict[str, Any]:
+    return {"logits_processor": LogitsProcessorList([processor])}
+
+
+class Kind(NamedTuple):
+    """A way to keep `model.generate` within a grammar."""
+
+    engine: str
+    distribution: str | None  # whose version is reported
+    options: Callable[[Any, Any, Tokens], dict[str, Any]]
+    """Compiled grammar, prepared vocabulary, tokens -> keyword arguments of `model.generate` for one text."""
+
+
+KINDS: dict[str, Kind] = {
+    "ours": Kind("ours", None, _ours),
+    "xgrammar": Kind("xgrammar", "xgrammar", _xgrammar),
+    "llguidance": Kind("llguidance", "llguidance", _llguidance),
+    "outlines (outlines_core)": Kind("outlines_core", "outlines", _outlines_core),
+    "outlines (xgrammar)": Kind("xgrammar", "outlines", _outlines_xgrammar),
+    "outlines (llguidance)": Kind("llguidance", "outlines", _outlines_llguidance),
+    "lmformatenforcer": Kind("lmformatenforcer", "lm-format-enforcer", _lmformatenforcer),
 }
 
 
@@ -161,7 +132,7 @@ class Generator:
         torch.set_num_threads(1)
         self.name, self.tokens = name, tokens
         self.model = untrained_model(tokens.size)
-        self.kind: type[Ours] | None = KINDS.get(name)
+        self.kind = KINDS.get(name)
         self.compiled: dict[int, Any] = {}
         if self.kind:
             self.adapter = engine(self.kind.engine)
@@ -180,7 +151,7 @@ class Generator:
         if self.kind is None:
             return 0.0
         text = source(self.adapter, "", household_step(number)[1])
-        if self.kind is OutlinesLLGuidance:
+        if self.kind.options is _outlines_llguidance:
             self.compiled[number] = text
             return 0.0
         began = perf_counter()
@@ -203,8 +174,8 @@ class Generator:
         if self.kind is None:
             options = {"min_new_tokens": FREE_TOKENS, "max_new_tokens": FREE_TOKENS}
         else:
-            guide = self.kind(self.vocabulary, self.tokens)
-            options = {"max_new_tokens": MOST_TOKENS} | guide.options(self.compiled[number])
+            options = self.kind.options(self.compiled[number], self.vocabulary, self.tokens)
+            options["max_new_tokens"] = MOST_TOKENS
         with torch.inference_mode():
             out = self.model.generate(
                 ids, attention_mask=torch.ones_like(ids), do_sample=sample, top_k=0, top_p=1.0,

@@ -148,6 +148,8 @@ def whole_pattern(node: Node) -> re.Pattern[bytes]:
 
 def _begun(node: Node) -> bytes:
     """A pattern for every beginning, including the empty and the whole text."""
+    # Of a text, nested optional bytes; of free characters, whole ones and then perhaps the beginning of one; of a
+    # sequence, the beginning of a part after all the parts before it.
     if isinstance(node, Text):
         data, pattern = node.text.encode(), b""
         for byte in reversed(data):

@@ -159,28 +159,14 @@ def _walk_batch(adapter, vocabulary, workload: Workload, ids: Ids, found: Walk, 
             return
 
 
-def time_walks(
-    adapter: BaseAdapter, vocabulary, workload: Workload, ids: Ids, repeats: int, seconds: float
-) -> list[Times]:
-    """Between one and `repeats` walks, until `seconds` have passed."""
-    found: list[Times] = []
+def _repeated(once: Callable[[], Any], repeats: int, seconds: float) -> list[Any]:
+    """Results of between one and `repeats` calls, until `seconds` have passed or one is None."""
+    found: list[Any] = []
     began = perf_counter()
     while len(found) < repeats and (not found or perf_counter() - began < seconds):
-        found.append(walk(adapter, vocabulary, workload, ids, keep=False).times)
-    return found
-
-
-def time_ahead(adapter: BaseAdapter, vocabulary, workload: Workload, repeats: int, seconds: float) -> list[float]:
-    """Seconds of compiling the first case with no lazy work left; empty if the engine can't."""
-    text = source(adapter, workload.name, workload.cases[0])
-    found: list[float] = []
-    began = perf_counter()
-    while len(found) < repeats and (not found or perf_counter() - began < seconds):
-        with _no_collector():
-            start = perf_counter()
-            if adapter.ahead(vocabulary, text) is None:
-                return []
-            found.append(perf_counter() - start)
+        if (result := once()) is None:
+            break
+        found.append(result)
     return found
 
 
@@ -198,9 +184,11 @@ def time_threads(tokens: Tokens, workload: Workload, sizes: Sequence[int], most:
     ids = [spell(tokens, case.texts[0]) for case in workload.cases]
     texts = [source(adapter, workload.name, case) for case in workload.cases]
     took: dict[tuple[int, int, str], list[float]] = {}
+    # Five rounds over all sizes and numbers of threads, so that other load on the machine affects all alike.
     for _, rows, threads in product(range(5), sizes, range(1, most + 1)):
         compileds = [adapter.compile(vocabulary, text) for text in texts]
         batch = BatchMatcher((compileds[row % len(texts)].matcher() for row in range(rows)), threads=threads)
+        # The same matchers, each from its own position: at first nothing has been visited, then everything.
         for kind in ("new", "known", "known"):
             places = [row * 5 % len(ids[row % len(ids)]) for row in range(rows)]
             for row, place in enumerate(places):
@@ -339,12 +327,22 @@ class Engine:
         return walk(self.adapter, self.vocabulary, self.workload, self.ids, keep=True, seconds=seconds)
 
     def times(self, repeats: int, seconds: float) -> list[Times]:
-        """The times of up to `repeats` walks."""
-        return time_walks(self.adapter, self.vocabulary, self.workload, self.ids, repeats, seconds)
+        """The times of between one and `repeats` walks, until `seconds` have passed."""
+        return _repeated(
+            lambda: walk(self.adapter, self.vocabulary, self.workload, self.ids, keep=False).times, repeats, seconds
+        )
 
     def ahead(self, repeats: int, seconds: float) -> list[float]:
-        """Seconds of compiling with no work left to do later."""
-        return time_ahead(self.adapter, self.vocabulary, self.workload, repeats, seconds)
+        """Seconds of compiling the first case with no work left to do later; empty if the engine can't."""
+        text = source(self.adapter, self.workload.name, self.workload.cases[0])
+
+        def once() -> float | None:
+            with _no_collector():
+                start = perf_counter()
+                done = self.adapter.ahead(self.vocabulary, text)
+                return None if done is None else perf_counter() - start
+
+        return _repeated(once, repeats, seconds)
 
     def probe(self) -> dict[str, bool]:
         """The results of `PROBES`."""

@@ -52,6 +52,7 @@ def _read(data: bytes) -> bool | None:
     """True for an object, False for a proper beginning of one, None for neither."""
     if not data.startswith(b"{"):
         return None if data else False
+    # A pushdown automaton: `closing` has the brackets that are open, `awaited` what must stand at `at`.
     closing, at, awaited, after_space = [b"}"], 1, "key or end", ""
     while closing:
         if at == len(data):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from constrained.automaton import Vocabulary
 from constrained.automaton.tokenizers import read_tokenizer
+from constrained.decoding.jump_forward import tokenize_after
 from constrained.environments.data import data_file
 from constrained.errors import DataError
 
@@ -76,26 +77,12 @@ def load(name: str) -> Tokens:
     return Tokens(name, [b"" if i in silent else t for i, t in enumerate(tokens)], sorted(eos), sorted(silent))
 
 
-def encode(name: str, text: str, lead: str = "") -> list[int]:
-    """Token ids of `lead + text` (SentencePiece puts a space before the first word)."""
-    inner = tokenizer(name)
-    if name == "tekken":
-        return inner.encode(lead + text, bos=False, eos=False)
-    return inner.encode(lead + text, add_special_tokens=False)
-
-
 def spell(tokens: Tokens, text: str) -> list[int]:
     """Token ids that spell exactly `text`, as the tokenizer splits it at the beginning of a line.
 
     Raises DataError if the tokenizer can't, because it normalises, say.
     """
-    data = text.encode()
-    for lead in ("", "\n"):
-        ids, left = encode(tokens.name, text, lead), len(data)
-        first = len(ids)
-        while left > 0 and first:
-            first -= 1
-            left -= len(tokens.tokens[ids[first]])
-        if b"".join(tokens.tokens[i] for i in ids[first:]) == data:
-            return ids[first:]
-    raise DataError(f"{tokens.name} does not spell {text[:40]!r} as it stands")
+    found = tokenize_after(tokenizer(tokens.name), tokens.tokens, text.encode(), ("", "\n"))
+    if text and not found:
+        raise DataError(f"{tokens.name} does not spell {text[:40]!r} as it stands")
+    return found

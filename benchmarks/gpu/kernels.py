@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import statistics
 import time
-import warnings
 from collections.abc import Callable
 
 import torch
 from transformers import StaticCache
 
-from benchmarks.gpu.workload import CONTEXT, Workload
+from benchmarks.gpu.workload import CONTEXT, Workload, waits
 from constrained.decoding import bitmask
 from constrained.decoding.device import AsyncFlag, DeviceMatcher
 
@@ -32,6 +31,7 @@ class Bench:
 
     def measure(self, batch: int, kind: str) -> dict:
         """The figures of one batch size, in seconds."""
+        # Rows evenly spread over the available states; every timed call starts from them.
         device = self.tables.device
         available = self.states(kind)
         states = available[((torch.arange(batch, device=device) + 0.5) * len(available) / batch).long()]
@@ -183,16 +183,11 @@ class Bench:
         matcher, flag = DeviceMatcher(self.tables, batch), AsyncFlag(self.tables.device)
         logits = torch.randn(batch, self.tables.size, device=self.tables.device)
         matcher.step(logits, temperature=0.7, pruned_mass=True)  # compiles
-        with warnings.catch_warnings(record=True) as waits:
-            warnings.simplefilter("always")
-            torch.cuda.set_sync_debug_mode("warn")
-            try:
-                for _ in range(steps):
-                    matcher.step(logits, temperature=0.7, pruned_mass=True)
-                    flag.look(matcher.finished.all())
-            finally:
-                torch.cuda.set_sync_debug_mode("default")
-        return sum("synchroniz" in str(w.message) for w in waits) / steps
+        with waits(self.tables.device) as found:
+            for _ in range(steps):
+                matcher.step(logits, temperature=0.7, pruned_mass=True)
+                flag.look(matcher.finished.all())
+        return len(found) / steps
 
 
 def _allowed(matcher: DeviceMatcher, states: torch.Tensor) -> float:

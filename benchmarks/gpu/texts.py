@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from transformers import LogitsProcessorList
 
-from benchmarks.gpu.workload import NEW_TOKENS, Workload
+from benchmarks.gpu.workload import NEW_TOKENS, Workload, waits
 from constrained.decoding import custom_generate
 
 LOOPS = ("unconstrained", "host loop", "device loop", "xgrammar")
@@ -40,7 +37,7 @@ class Texts:
         work, device = self.work, self.work.tables.device
         prompts = torch.tensor([work.prompt] * batch, device=device)
         torch.manual_seed(batch)
-        with _waits(device) as waits:
+        with waits(device) as waited:
             _synchronise(device)
             began = time.perf_counter()
             out = work.model.generate(
@@ -61,7 +58,7 @@ class Texts:
             "tokens": tokens,
             "tokens/s": tokens / seconds,
             "passes": getattr(out, "forward_passes", None) or steps,
-            "waits per token": None if device.type == "cpu" else len(waits) / steps,
+            "waits per token": None if device.type == "cpu" else len(waited) / steps,
             "whole": whole,
         }
 
@@ -85,23 +82,6 @@ class Texts:
     def _bytes(self, row: list[int]) -> bytes:
         vocabulary = self.work.vocabulary
         return b"".join(vocabulary.tokens[i] for i in row if i not in vocabulary.special_set)
-
-
-@contextmanager
-def _waits(device: torch.device) -> Iterator[list]:
-    """The host's waits for the device, as torch tells them; none on a CPU."""
-    found: list = []
-    if device.type == "cpu":
-        yield found
-        return
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            yield found
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
-            found += [one for one in told if "synchroniz" in str(one.message)]
 
 
 def _synchronise(device: torch.device) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from benchmarks.engine import vocabularies
 from benchmarks.engine.engines import engine, source
 from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.workloads import household_step
@@ -50,10 +54,8 @@ class Workload:
                             sorted(vocabulary.special_set))  # fmt: skip
             ids = tokenizer.encode(prompt)
         else:
-            from benchmarks.engine.generators import Tokenizer
-
             tokens = load(options.vocabulary)
-            vocabulary, tokenizer = Vocabulary(tokens.tokens, tokens.eos, tokens.special), Tokenizer(tokens)
+            vocabulary, tokenizer = tokens.vocabulary, vocabularies.tokenizer(tokens.name)
             ids = spell(tokens, prompt)
         ours = engine("ours")
         grammar = Grammar.from_lark(source(ours, "", case))
@@ -112,3 +114,20 @@ def _by_xgrammar(tokens: Tokens, case: Any) -> Any:
     except ImportError:
         return None
     return peer.compile(peer.prepare(tokens), source(peer, "", case))
+
+
+@contextmanager
+def waits(device: torch.device) -> Iterator[list]:
+    """The host's waits for the device, as torch tells them; none on a CPU."""
+    found: list = []
+    if device.type == "cpu":
+        yield found
+        return
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield found
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+            found += [one for one in told if "synchroniz" in str(one.message)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 
-from benchmarks.lumos.augment import augment
 from benchmarks.lumos.recipe import Recipe
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import WordProblem, is_held_out, load_gsm8k, load_svamp, svamp_parts
@@ -16,6 +17,13 @@ from constrained.environments.similarity import VariationFinder
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.annotation import conversations
 from constrained.training.annotations.convert import execute
+from constrained.training.annotations.prose import value_of
+
+TRIES = 200
+"""Draws after which a problem is given up: few numbers are divisible by a large one."""
+
+_NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w,]|\.\d)")
+_OPERAND = re.compile(r"\d+\.\d+")
 
 CONVERT = {"gsm8k": gsm8k.convert, "svamp": svamp.convert}
 
@@ -53,6 +61,35 @@ def varied(problems: dict[str, list[WordProblem]], recipe: Recipe) -> Iterator[t
                 yield "svamp", copied
     for problem in problems["gsm8k"]:
         yield "gsm8k", problem
+
+
+def augment(problem: WordProblem, rng: random.Random) -> WordProblem | None:
+    """The problem with other numbers, chosen so that it stays sensible; None if none were found.
+
+    Each number keeps its number of digits and its rank by size; 0 and 1 stay, because the words around them agree with
+    them. The answer stays a whole number if it was one, and doesn't become negative.
+    """
+    old = sorted({int(number) for number in _NUMBER.findall(problem.question)} - {0, 1})
+    for _ in range(TRIES if old else 0):
+        new = [rng.randint(max(10 ** (len(str(n)) - 1), 2), 10 ** len(str(n)) - 1) for n in old]
+        if any(a >= b for a, b in pairwise(new)):
+            continue
+        changed = dict(zip(old, new))
+        equation = _OPERAND.sub(partial(_operand, changed), problem.solution)
+        answer = value_of(svamp.formula_of(equation))
+        if answer is not None and answer >= 0 and (answer.denominator == 1) >= (problem.answer.denominator == 1):
+            question, asked = (_replaced(text, changed) for text in (problem.question, problem.asked))
+            return replace(problem, question=question, asked=asked, solution=equation, answer=answer)
+    return None
+
+
+def _replaced(text: str, changed: dict[int, int]) -> str:
+    return _NUMBER.sub(lambda found: str(changed.get(int(found[0]), found[0])), text)
+
+
+def _operand(changed: dict[int, int], found: re.Match[str]) -> str:
+    whole, _, decimals = found[0].partition(".")
+    return f"{changed.get(int(whole), int(whole))}.0" if not decimals.strip("0") else found[0]
 
 
 def is_short(dataset: str, problem: WordProblem, recipe: Recipe) -> bool:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.lumos.questions import GroundedQuestion
+from constrained.agents.strategies.lumos.grounder import Unanswered
+from constrained.environments.base import Binding, TaskEnvironment
+from constrained.environments.executor.actions import action_space, read_turn
+from constrained.environments.executor.executor import Executor, Tools
+from constrained.environments.question.env import MEASURES, QuestionEnv, exact_match
 from constrained.environments.suite import Suite, Task
+from constrained.errors import ActionError
 
 STRATEGIES = ("lumos", "lumos_onetime")
 """Strategies that play a suite in Lumos's own action space, if it has one."""
@@ -40,3 +46,72 @@ def most_subgoals(suite: Suite) -> int | None:
 
 def _family(suite: Suite) -> str:
     return suite.name.partition("/")[0]
+
+
+_TRUTH = {"True": "yes", "False": "no"}  # the value of a comparison -> the answer to a question
+
+
+class GroundedQuestion:
+    """Answer one question; the last result is the answer.
+
+    Parameters
+    ----------
+    make : callable
+        Opens the `QuestionEnv` whose question, index and measures these are.
+
+    Attributes
+    ----------
+    task : str
+        The question.
+    had_effect : bool
+        Whether the last action could be carried out.
+    """
+
+    def __init__(self, make: Callable[[], TaskEnvironment]):
+        environment = make()
+        assert isinstance(environment, QuestionEnv), "other environments have no questions"
+        self._env = environment
+        self.task = self._env.task
+        self.reset()
+
+    def reset(self) -> str:
+        """Forget all results, and return the question."""
+        self._executor = Executor("qa", Tools(search=self._env.index.search, answer=self._answered))
+        self._answer: str | None = None
+        self.had_effect = True
+        return self._env.reset()
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        """Do one action; one that can't be carried out is answered with the reason, and changes nothing.
+
+        Raises Unanswered: a model must answer a question first: give its answer to `answer`, and do the action again.
+        """
+        try:
+            found = read_turn("qa", action.strip())
+            if len(found) != 1:
+                raise ActionError(f"{len(found)} actions where one is to be done")
+            observation, self.had_effect = self._executor.perform(found[0]), True
+        except ActionError as error:
+            observation, self.had_effect = f"Error: {error.message}", False
+        self._answer = None
+        return observation, 0.0, False
+
+    def answer(self, text: str) -> None:
+        """Take the answer to what the action just tried asks for."""
+        self._answer = " ".join(text.split())
+
+    def view(self) -> Mapping[str, Binding]:
+        """Return which results there are, and what each can be used for."""
+        return {**dict.fromkeys(action_space("qa").slots, ()), **self._executor.slots()}
+
+    def outcome(self) -> dict[str, float]:
+        """Return success (an exact match) and the question's measures, of the last result."""
+        actions, gold = self._executor.actions, self._env.question.answer
+        last = self._executor.texts[actions[-1].results[-1]] if actions else ""
+        given = _TRUTH.get(last, last)
+        return {"success": exact_match(given, gold), **{m: MEASURES[m](given, gold) for m in self._env.measures}}
+
+    def _answered(self, question: str, texts: list[str]) -> str:
+        if self._answer is None:
+            raise Unanswered(question, texts)
+        return self._answer

@@ -24,6 +24,7 @@ import signal
 import tarfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,13 @@ import numpy as np
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from benchmarks.engine.vocabularies import encode, load
-from benchmarks.reporting import add_json, describe_machine
-from benchmarks.result_files import RESULTS
+from benchmarks.engine.engines import Refused, Session, engine
+from benchmarks.engine.vocabularies import load, tokenizer
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown
+from benchmarks.result_files import RESULTS, read_record
+from constrained import Grammar, compile_grammar
 from constrained.cli.options import whole_number
+from constrained.decoding.jump_forward import encode
 from constrained.environments.data import data_file
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
@@ -43,8 +47,6 @@ from constrained.files import to_json, write_whole
 ENGINES = ("ours", "ours-ordered", "llguidance", "xgrammar")
 RECORD = RESULTS / "maskbench_exact.json"
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
-Text = tuple[Callable[[], object], Callable[[int], bool]]
-"""Computes the mask; takes in a token, and says whether the mask had it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,12 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=whole_number, default=60, help="per schema and engine (default: 60)")
     add("--output", type=Path, default=Path("runs/maskbench"), help="folder of the runs")
     add("--fresh", action="store_true", help="measure again what is finished")
-    add("--exact", action="store_true", help="compare our verdicts and masks with the recorded ones, and time nothing")
-    add("--update", action="store_true", help="with --exact: record them")
+    add_exact(parser, RECORD)
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
+    check_exact(options)
     data = options.data or data_file("maskbench/schemas.tar.xz")
     try:
         cases = list(_cases(data))
@@ -72,9 +74,8 @@ def run_command(options: argparse.Namespace) -> int:
     if options.exact:
         return _exact(cases, options.update)
     names = options.engine or list(ENGINES)
-    mask = np.zeros(load("tekken").words, np.int32)
     try:
-        compilers = {name: _compiler(name, mask) for name in names}
+        compilers = {name: _compiler(name) for name in names}
     except ImportError as error:
         raise ConstrainedError(f"{error.name} is not installed", "choose the engines that are by --engine") from None
     path = options.output / "maskbench.jsonl"
@@ -154,67 +155,36 @@ def _cases(path: Path) -> Iterator[tuple[str, dict]]:
                 yield Path(member.name).stem, json.load(content)
 
 
-def _compiler(name: str, mask: np.ndarray) -> Callable[[Any], Callable[[], Text]]:
-    """Return what compiles a schema into what begins a text, whose masks go into `mask`; one thread, over Tekken."""
-    tokens = load("tekken")
-    if name.startswith("ours"):
-        from constrained import Grammar, Vocabulary, compile_grammar
+def _compiler(name: str) -> Callable[[Any], Callable[[], Session]]:
+    """Return what compiles a schema with an engine into what begins a text; one thread, over Tekken."""
+    adapter = engine("ours" if name.startswith("ours") else name)
+    vocabulary = adapter.prepare(load("tekken"))
 
-        vocabulary = Vocabulary(tokens.tokens, tokens.eos, tokens.special, size=tokens.size)
-        rows = mask.reshape(1, -1)
-
-        def ours(schema) -> Callable[[], Text]:
+    def compile_schema(schema) -> Any:
+        if name.startswith("ours"):
             grammar = Grammar.from_json_schema(schema, any_order=name == "ours")
-            compiled = compile_grammar(grammar, vocabulary)
-
-            def begin() -> Text:
-                matcher = compiled.matcher()
-                return partial(matcher.fill_bitmask, rows), matcher.advance
-
-            return begin
-
-        return ours
-    if name == "llguidance":
+            return compile_grammar(grammar, vocabulary.vocabulary)
+        text = json.dumps(schema)
+        if name == "xgrammar":  # as the benchmark calls it where texts are to follow the standard
+            return vocabulary.compiler.compile_json_schema(text, any_whitespace=True, strict_mode=False)
         import llguidance
 
-        from benchmarks.engine.engines.llguidance import Adapter
+        matcher = llguidance.LLMatcher(vocabulary.tokenizer, llguidance.LLMatcher.grammar_from_json_schema(text))
+        if matcher.is_error():
+            raise Refused(matcher.get_error().splitlines()[0])
+        return matcher
 
-        peer = Adapter().prepare(tokens)
-
-        def theirs(schema) -> Callable[[], Text]:
-            text = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
-            matcher = llguidance.LLMatcher(peer.tokenizer, text)
-            if matcher.is_error():
-                raise ConstrainedError(matcher.get_error().splitlines()[0])
+    def begin(compiled) -> Session:
+        session = adapter.start(vocabulary, compiled)
+        if name == "llguidance":  # it takes in tokens that its mask doesn't have
 
             def advance(token: int) -> bool:
-                return bool(mask[token >> 5] >> (token & 31) & 1) and matcher.consume_token(token)
+                return bool(session.mask[token >> 5] >> (token & 31) & 1) and compiled.consume_token(token)
 
-            def begin() -> Text:
-                matcher.reset()
-                return partial(matcher.unsafe_compute_mask_ptr, mask.ctypes.data, mask.nbytes), advance
+            return replace(session, advance=advance)
+        return session
 
-            return begin
-
-        return theirs
-    import torch
-    import xgrammar
-
-    info = xgrammar.TokenizerInfo(tokens.tokens, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=tokens.eos)
-    compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-    row = torch.from_numpy(mask).view(1, -1)
-
-    def xgrammars(schema) -> Callable[[], Text]:
-        # as the benchmark calls it where texts are to follow the standard
-        compiled = compiler.compile_json_schema(json.dumps(schema), any_whitespace=True, strict_mode=False)
-
-        def begin() -> Text:
-            matcher = xgrammar.GrammarMatcher(compiled)
-            return partial(matcher.fill_next_token_bitmask, row), matcher.accept_token
-
-        return begin
-
-    return xgrammars
+    return lambda schema: partial(begin, compile_schema(schema))
 
 
 class _TooLong(Exception):
@@ -235,14 +205,15 @@ def _measure(compile_schema: Callable, case: dict, seconds: int) -> dict:
     try:
         began = time.process_time()
         begin = compile_schema(case["schema"])
-        begin()[0]()
+        begin().fill()
         out["ttfm"] = round((time.process_time() - began) * 1e6, 1)
         for test in case["tests"]:
             text = json.dumps(test["data"], ensure_ascii=False)
-            (mask, advance), accepted = begin(), True
-            for token in encode("tekken", text):
+            session, accepted = begin(), True
+            fill, advance = session.fill, session.advance
+            for token in encode(tokenizer("tekken"), text):
                 start = time.process_time()
-                mask()
+                fill()
                 accepted = advance(token)
                 masks.append(round((time.process_time() - start) * 1e6, 1))
                 if not accepted:
@@ -281,15 +252,14 @@ def _times(compiled: list[dict]) -> dict[str, float]:
 
 def _exact(cases: list[tuple[str, dict]], update: bool) -> int:
     """Compare each schema's verdict, and a digest of its masks, with what is recorded; 1 if one differs."""
-    row = np.zeros(load("tekken").words, np.int32)
-    compile_schema = _compiler("ours", row)
-    recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    compile_schema = _compiler("ours")
+    recorded = read_record(RECORD, "constrained bench maskbench")
     differs = 0
     for schema, case in tqdm(cases, unit="schema"):
         digest = hashlib.blake2b(digest_size=8)
         try:
             begin = compile_schema(case["schema"])
-            right = [_reads(begin, test["data"], digest, row) == test["valid"] for test in case["tests"]]
+            right = [_reads(begin(), test["data"], digest) == test["valid"] for test in case["tests"]]
             now = f"{'passing' if all(right) else 'wrong'} {digest.hexdigest()}"
         except ConstrainedError as error:
             now = f"refused: {error.message[:80]}"
@@ -305,13 +275,12 @@ def _exact(cases: list[tuple[str, dict]], update: bool) -> int:
     return 0 if update else int(differs > 0)
 
 
-def _reads(begin: Callable[[], Text], value, digest, row: np.ndarray) -> bool:
+def _reads(session: Session, value, digest) -> bool:
     """Whether a text is read to its end; its masks go into `digest`."""
-    mask, advance = begin()
-    for token in encode("tekken", json.dumps(value, ensure_ascii=False)):
-        mask()
-        digest.update(row.tobytes())
-        if not advance(token):
+    for token in encode(tokenizer("tekken"), json.dumps(value, ensure_ascii=False)):
+        session.fill()
+        digest.update(session.mask.tobytes())
+        if not session.advance(token):
             return False
     return True
 
@@ -323,5 +292,4 @@ def _figure(value: float) -> str:
 def table(figures: dict[str, dict[str, float]]) -> str:
     """Return the figures as a table of Markdown, an engine a column."""
     names = list(dict.fromkeys(key for one in figures.values() for key in one))
-    lines = [f"| | {' | '.join(figures)} |", f"|---|{'---:|' * len(figures)}"]
-    return "\n".join(lines + [f"| {n} | {' | '.join(_figure(f.get(n, 0)) for f in figures.values())} |" for n in names])
+    return markdown(["", *figures], [[n, *(_figure(f.get(n, 0)) for f in figures.values())] for n in names])

@@ -22,8 +22,8 @@ from tqdm import tqdm
 from benchmarks.planbench import verdicts
 from benchmarks.planbench.instances import PLANS, Instance, read_instances
 from benchmarks.planbench.optimum import shortest_plan
-from benchmarks.reporting import add_json, describe_machine, markdown, report
-from benchmarks.result_files import RESULTS
+from benchmarks.reporting import add_exact, add_json, check_exact, count, describe_machine, markdown, report
+from benchmarks.result_files import RESULTS, read_record
 from constrained.environments.data import data_folder, read_json
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
@@ -45,27 +45,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", action="append", metavar="NAME|FILE", help="random, chooser, search, or the weights of a trained "
         "chooser; repeatable (default: random, chooser and search)")  # fmt: skip
     add("--level", action="append", choices=LEVELS, help="what the masks hold; repeatable (default: each)")
-    add("--limit", type=int, metavar="N", help="only the first N instances of each set")
-    add("--max-steps", type=int, default=150, help="actions of a plan, at most (default: 150)")
+    add("--limit", type=count, metavar="N", help="only the first N instances of each set")
+    add("--max-steps", type=count, default=150, help="actions of a plan, at most (default: 150)")
     add("--seed", action="append", type=int, help="repeatable: a row is the mean over its seeds (default: 0)")
-    add("--batch", type=int, default=32, help="instances played side by side (default: 32)")
+    add("--batch", type=count, default=32, help="instances played side by side (default: 32)")
     add("--output", type=Path, default=Path("runs/planbench"), help="folder of the runs (default: runs/planbench)")
-    add(
-        "--exact",
-        action="store_true",
-        help=f"compare with {RECORD.name}: no row may get worse; exit code 1 if one does",
-    )
-    add("--update", action="store_true", help="with --exact: record the rows that were played")
+    add_exact(parser, RECORD)
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    for name, least in {"limit": 1, "max_steps": 1, "batch": 1}.items():
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
-    if options.update and not options.exact:
-        raise ConstrainedError("--update records figures to compare with", "use --exact --update")
+    check_exact(options)
     options.seed = options.seed or [0]
     sets = chosen(read_instances(options.data), options.domain, options.limit)
     rows = []
@@ -98,9 +88,7 @@ def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[
     """What chooses, and the level that holds it, for each row."""
     of = {model: [level for one, level in ROWS if one == model] for model, _ in ROWS}
     named = list(models or of)
-    return [
-        (model, level) for model in named for level in of.get(model, LEVELS) if not levels or level in levels
-    ]  # fmt: skip
+    return [(model, level) for model in named for level in of.get(model, LEVELS) if not levels or level in levels]
 
 
 def play_set(name: str, instances: Sequence[Instance], model: str, level: str, options: argparse.Namespace) -> dict:
@@ -204,17 +192,8 @@ def _key(instance: Instance) -> str:
     return f"{instance.name} {digest(instance.text)[:12]}"
 
 
-COLUMNS = [
-    "problems",
-    "model",
-    "masks",
-    "instances",
-    "solved",
-    "impossible actions",
-    "steps",
-    "× optimum",
-    "s a problem",
-]
+COLUMNS = ["problems", "model", "masks", "instances", "solved", "impossible actions", "steps", "× optimum",
+           "s a problem"]  # fmt: skip
 
 
 def table(rows: Sequence[dict]) -> str:
@@ -237,9 +216,7 @@ def _cells(row: dict) -> list[object]:
 
 def summary_line(row: dict) -> str:
     """A row in words."""
-    return ", ".join(f"{name}: {cell}" for name, cell in zip(COLUMNS[1:], _cells(row)[1:])).join(
-        [f"{row['set']}: ", ""]
-    )
+    return f"{row['set']}: " + ", ".join(f"{name}: {cell}" for name, cell in zip(COLUMNS[1:], _cells(row)[1:]))
 
 
 def recorded_rows(sets: set[str]) -> list[dict]:
@@ -273,8 +250,8 @@ def recorded_table(recorded: Sequence[dict]) -> str:
 
 def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
     """Compare with the recorded rows, or record these; returns the exit code."""
-    held = read_json(RECORD) if RECORD.exists() else {"rows": []}
-    known = {_row_key(row, options): row for row in held["rows"]}
+    held = read_record(RECORD, "constrained bench planbench")
+    known = {_row_key(row, options): row for row in held.get("rows", ())}
     if options.update:
         known |= {
             _row_key(row, options): row | {"limit": options.limit, "max steps": options.max_steps} for row in rows

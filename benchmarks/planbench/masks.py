@@ -42,17 +42,14 @@ WRONG = ("missing", "extra", "facts", "goals")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--domain", action="append", metavar="NAME", help=f"only this domain, or {ALFRED}; repeatable")
-    add("--every", type=int, default=1, help="only each N-th problem")
+    add("--every", type=count, default=1, help="only each N-th problem")
     add("--games", type=count, default=20, help="problems of ALFWorld's seen games (default: 20)")
-    add("--steps", type=int, default=8, help="actions of a walk (default: 8)")
-    add("--walks", type=int, default=2, help="walks in each problem (default: 2)")
+    add("--steps", type=count, default=8, help="actions of a walk (default: 8)")
+    add("--walks", type=count, default=2, help="walks in each problem (default: 2)")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    for name in ("every", "games", "steps", "walks"):
-        if getattr(options, name) < 1:
-            raise ConstrainedError(f"--{name} is {getattr(options, name)}", "use 1 or more")
     rows = {
         name: compare_all(name, domain, found[:: options.every], options.walks, options.steps)
         for name, (domain, found) in (planbench() | {ALFRED: alfred(options.games)}).items()

@@ -34,7 +34,7 @@ def shown(figures: Mapping[str, float], key: str, form: str = "{:.2f} %") -> str
 def rounds_table(runs: Sequence[Mapping]) -> str:
     """A table per test suite with a line per round; then what each round learned from, and why the rest was dropped.
 
-    Each run has its variant's fields (see `variants`), and "rounds": the reports of `self_learning`.
+    Each run has its variant's fields (see `command.Variant`), and "rounds": the reports of `self_learning`.
     """
     text = [f"{run['name']}: {run['words']}." for run in runs]
     text.append("")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -51,18 +51,21 @@ def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer
         return []
     after = state.read(forced)
     assert after is not None, "forced text can be read"
+    # Only tokens that end within the first `sure` bytes are certain, whatever comes after the forced text.
     sure = len(forced) - _open_end(vocabulary, forced, after.first())
     if not sure:
         return []
     # After a line break SentencePiece adds no space of its own.
     contexts = before[-CONTEXT_BYTES:].decode("utf-8", "ignore"), "", "\n"
-    tokens = tokenize_after(tokenizer, vocabulary, forced, contexts)
+    tokens = tokenize_after(tokenizer, vocabulary.tokens, forced, contexts)
     ends = accumulate(len(vocabulary.tokens[token]) for token in tokens)
     return [token for token, end in zip(tokens, ends) if end <= sure]
 
 
 def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int:
     """Return the bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
+    # From the longest tail on: the first tail that some token continues beyond the forced text decides. In the sorted
+    # list of tokens, those that begin with a text stand where bisection puts it.
     tokens = vocabulary.sorted_tokens
     for start in range(max(0, len(forced) - vocabulary.longest + 1), len(forced)):
         tail = forced[start:]
@@ -77,23 +80,24 @@ def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int
     return 0
 
 
-def tokenize_after(tokenizer: Any, vocabulary: Vocabulary, data: bytes, contexts: Iterable[str]) -> list[int]:
+def tokenize_after(tokenizer: Any, tokens: Sequence[bytes], data: bytes, contexts: Iterable[str]) -> list[int]:
     """Return the ids that spell `data` as the tokenizer splits it after a context; empty if no context gives any.
 
-    Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
+    `tokens`: id -> bytes. Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
     """
     try:
         text, _ = codecs.utf_8_decode(data)  # up to its last whole character
     except UnicodeDecodeError:  # it starts inside a character: no tokenizer can help
         return []
-    data, spelling = text.encode(), vocabulary.tokens
+    data = text.encode()
     for context in contexts:
+        # Walk back from the last token until the text is covered; it is spelled if a token boundary is met just there.
         ids = encode(tokenizer, context + text)
         first, left = len(ids), len(data)
-        while left > 0 and first and ids[first - 1] < len(spelling):
+        while left > 0 and first and ids[first - 1] < len(tokens):
             first -= 1
-            left -= len(spelling[ids[first]])
-        if b"".join(spelling[token] for token in ids[first:]) == data:
+            left -= len(tokens[ids[first]])
+        if b"".join(tokens[token] for token in ids[first:]) == data:
             return ids[first:]
     return []
 

@@ -77,7 +77,7 @@ def _continuation(loaded: LoadedModel, text: str) -> list[int]:
     """Return the tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
     if not text:
         return []
-    tokens = tokenize_after(loaded.tokenizer, loaded.vocabulary, text.encode(), ("", "\n"))
+    tokens = tokenize_after(loaded.tokenizer, loaded.vocabulary.tokens, text.encode(), ("", "\n"))
     return tokens or encode(loaded.tokenizer, text)  # special tokens, e.g. of a chat template, spell no bytes
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.lumos.augment import augment
+from benchmarks.lumos.problems import augment
 from constrained.environments.maths.problems import WordProblem, load_svamp, svamp_parts
 from constrained.training.annotations import svamp
 from constrained.training.annotations.convert import execute

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.lumos.demonstrations import demonstrate
+from benchmarks.lumos.dataset import demonstrate
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan

@@ -36,7 +36,7 @@ def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path
     assert len((tmp_path / "runs" / "maskbench.jsonl").read_text().splitlines()) == 1
     options.engine.append("ours-ordered")
     assert command.run_command(options) == 0
-    assert "Of the 1 schemas that all of these load:\n\n| | ours | ours-ordered |" in capsys.readouterr().out
+    assert "Of the 1 schemas that all of these load:\n\n|  | ours | ours-ordered |" in capsys.readouterr().out
 
 
 def test_a_run_goes_on_after_a_line_that_was_cut_short_and_refuses_a_damaged_one(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import papers
 from benchmarks.self_learning import command
+from benchmarks.self_learning.command import VARIANTS
 from benchmarks.self_learning.tables import paper_tables, rounds_table
-from benchmarks.self_learning.variants import VARIANTS
 from constrained.agents.levels import GOAL
 from constrained.cli import main
 from constrained.cli.options import tuning_of

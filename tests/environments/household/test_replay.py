@@ -69,7 +69,7 @@ def test_turns_after_the_game_was_won_count_as_differences():
     ]
     tally = replay.Tally()
     replay.replay(replay.Transcript("small", HouseholdEnv(game).reset(), turns, won=True), game, tally)
-    assert tally.identical == 6
+    assert tally.counts["identical"] == 6
     assert [d["ours"] for d in tally.differences] == ["(game over)"]
 
 

@@ -4,8 +4,7 @@ from functools import partial
 
 import pytest
 
-from benchmarks.lumos.questions import GroundedQuestion
-from benchmarks.lumos.suites import grounded, most_subgoals
+from benchmarks.lumos.suites import GroundedQuestion, grounded, most_subgoals
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
