@@ -105,10 +105,11 @@ class Forward:
         inputs.setdefault("use_cache", True)
         if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time
             inputs.pop("past_key_values", None)
-        if columns is None and rows is None:
+        if columns is None and rows is None:  # the model's own head, over all rows and columns
             out = self.model(**inputs, **self._options)
             logits = out.logits[:, -1]
         else:
+            # The layers below the head; then the head's product, of the wanted rows and columns alone.
             out = self.model.base_model(**inputs)
             hidden, head = out.last_hidden_state[:, -1], self.model.get_output_embeddings()
             hidden = hidden if rows is None else hidden[rows.to(hidden.device)]
@@ -191,6 +192,7 @@ class PartialLogits:
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
         """Return the columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
+        # Few columns of all texts together: multiply these. Else, of a few texts: those that the prefilter leaves.
         for text in self.texts:
             text.look()
         if sum(text.count for text in self.texts) <= NARROW:

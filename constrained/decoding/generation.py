@@ -165,6 +165,8 @@ def generate_joining(
     held: deque[Writing] = deque()
 
     def join(waiting: Sequence[Text]) -> list[Text]:
+        # First report what has ended: that frees rows. Then ask for as many texts as there are free rows, and let in
+        # those that the model can hold beside the others, the first come first.
         for text in writing.keys() - set(waiting):
             ended(writing.pop(text))
         held.extend(arrive(rows - len(writing) - len(held)))
@@ -257,6 +259,7 @@ class _Stream:
 
     def send(self, text: Text) -> None:
         written = bytes(text.data[text.start : text.stop_at])
+        # The end of a text that goes on may be the beginning of a stop string.
         end = len(written) if text.done else max(self._sent, len(written) - self._held_back)
         piece = self._decoder.decode(written[self._sent : end], final=text.done)
         self._sent = end

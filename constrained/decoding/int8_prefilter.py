@@ -41,10 +41,7 @@ class Int8Prefilter:
         self.bias = bias
         self.rounded = torch.empty((rows, width), dtype=torch.int8)
         self.scale = torch.empty(rows, dtype=torch.bfloat16)
-        self.norm, self.error = (
-            torch.empty(rows),
-            torch.empty(rows),
-        )  # of each row: its length, that of its rounding error
+        self.norm, self.error = torch.empty(rows), torch.empty(rows)  # of each row: its length, its rounding error's
         for begin in range(0, rows, 4096):  # in parts: no second whole float32 copy
             part = slice(begin, begin + 4096)
             full = weight[part]
@@ -76,6 +73,8 @@ class Int8Prefilter:
 
         `hidden` is float32 ``[n, d]``, `allowed` bool ``[n, V]``; each token found is allowed in some row.
         """
+        # The true logit lies within `error` of the rounded one. At least `count` tokens have a true logit of `bar` or
+        # more, so a token whose upper bound is below `bar` can't be among the best.
         logits, error = self._bounded(hidden, allowed)
         low = logits - error
         bar = low.amax(1, keepdim=True) if count == 1 else low.topk(min(count, low.shape[1])).values[:, -1:]
@@ -93,6 +92,7 @@ class Int8Prefilter:
 
         `hidden` is float32 ``[1, d]``, `allowed` bool ``[1, V]``, `weight` the matrix itself.
         """
+        # Candidates are drawn in proportion to exp(high / temperature), by a binary search in the sums of it.
         logits, error = self._bounded(hidden, allowed)
         high = logits.add_(error)[0]
         sums = ((high - high.max()) / temperature).exp_().double().cumsum(0)
@@ -101,6 +101,7 @@ class Int8Prefilter:
         true = (weight[candidates] * hidden).sum(1)
         if self.bias is not None:
             true += self.bias[candidates]
+        # One token is accepted with probability exp((true - high) / temperature): what remains is the true softmax.
         accepted = numbers[1] < ((true - high[candidates]) / temperature).exp_()
         found = (accepted & allowed[0, candidates]).nonzero()
         return int(candidates[found[0]]) if len(found) else None

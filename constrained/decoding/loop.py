@@ -208,17 +208,21 @@ def decode(
                 return
 
     while True:
+        # Here `asked` are the texts that have grown, and all new ones: append what is forced, find their masks.
         for text in asked:
             attempt(text, begin, text)
         if after is not None:
             after(asked)
         waiting = [text for text in waiting if not text.done]
+        # Texts that join are begun before the model runs, so that it reads all new prompts in one call.
         if join is not None and (asked := list(join(waiting))):
             waiting += asked
             continue
         if not waiting:
             return
         asked, logits, columns = forward.next_logits(waiting)
+        # On an accelerator this returns at once, and the masks are computed meanwhile. A text that turns out to have
+        # no choice has appended its only token by now: its logits are dropped.
         choosing = [text for text in asked if attempt(text, text.look)] if ahead else asked
         if len(choosing) < len(asked):
             logits = logits[[row for row, text in enumerate(asked) if text in choosing]]

@@ -14,6 +14,13 @@ import torch
 from constrained.decoding.forward import Forward
 
 
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens two texts of one type share at their beginning."""
+    most = min(len(one), len(other))
+    # Slices are compared in C, a hundred times as fast as token by token: nearly always one text begins with the other.
+    return most if one[:most] == other[:most] else next(i for i in range(most) if one[i] != other[i])
+
+
 class PrefixCache:
     """Keys and values of one text; pass the same object to successive `generate` calls.
 
@@ -74,8 +81,7 @@ class PrefixCache:
     def _keep(self, tokens: Sequence[int]) -> int:
         """Crop the cache to the prefix it shares with `tokens`; return its length."""
         held = self.tokens
-        most = min(len(held), len(tokens) - 1)  # at least one token must run, to get logits from
-        shared = most if held[:most] == tokens[:most] else next(i for i in range(most) if held[i] != tokens[i])
+        shared = min(common_prefix(held, tokens), len(tokens) - 1)  # at least one token must run, to get logits from
         if shared < len(held):
             try:
                 self.past.crop(shared - len(held))  # negative: that many off the end

@@ -16,6 +16,7 @@ import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from constrained.decoding.forward import ALL_LOGITS, AnyRow, Forward, NeededLogits, PartialLogits, Row
+from constrained.decoding.prefix_cache import common_prefix
 
 CALL_COST = 32
 """What calling a model costs, in tokens read: one token took 3.8 ms, 32 took 7.4 ms (30 million weights, one core)."""
@@ -89,8 +90,8 @@ class RaggedForward:
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         """See `constrained.decoding.loop.NextLogits`."""
         self._read_shared_prompts()
-        self._take_in(texts)
-        self._drop_finished(texts)
+        self._change_rows(texts)
+        # Each row reads at most `width` tokens; the rows that have then read all of theirs are asked.
         waiting = {id(text): text for text in texts}
         unread = [len(t.ids) - n if id(t) in waiting else 0 for t, n in zip(self.texts, self.read)]
         width = block_width(unread, CALL_COST if not self.asynchronous else CALL_COST_ON_DEVICE)
@@ -114,12 +115,26 @@ class RaggedForward:
         `reach` is greater than all slots.
         """
         device = self.forward.device
-        tokens, slots = tokens.to(device), slots.to(device)
+        return self._forward(tokens.to(device), slots.to(device), reach)
+
+    def _forward(
+        self,
+        tokens: torch.Tensor,
+        slots: torch.Tensor,
+        reach: int,
+        *,
+        even: bool = False,
+        columns: PartialLogits | None = None,
+        rows: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Run the model over a block as `step` takes it; `even`: plain causal attention is enough, without a mask."""
         self.cache.place(slots, begin=reach - tokens.shape[1], reach=reach)
         logits, _ = self.forward(
+            columns,
+            rows,
             input_ids=tokens,
             position_ids=slots.clamp(min=0),
-            attention_mask=self.mask(slots),
+            attention_mask=None if even else self.mask(slots),
             past_key_values=self.cache,
         )
         return logits
@@ -139,7 +154,7 @@ class RaggedForward:
         texts = self.texts
         self.texts = texts[::copies]
         shared = [
-            min(_common_prefix(first.ids, other.ids) for other in texts[i * copies : (i + 1) * copies]) - 1
+            min(common_prefix(first.ids, other.ids) for other in texts[i * copies : (i + 1) * copies]) - 1
             for i, first in enumerate(self.texts)
         ]
         self.read = [0] * len(shared)
@@ -149,23 +164,20 @@ class RaggedForward:
         else:
             self.texts, self.read = texts, [0] * len(texts)
 
-    def _take_in(self, texts: Sequence[Row]) -> None:
-        """Give each joining text a row, and drop finished rows. A row's old contents are never looked at."""
-        if not (new := set(map(id, texts)).difference(map(id, self.texts))):
-            return
-        unfinished = set(map(id, texts))
-        rows = [row for row, text in enumerate(self.texts) if id(text) in unfinished]
-        joined = [text for text in texts if id(text) in new]
-        self.reorder([*(self.texts[row] for row in rows), *joined], rows + [0] * len(joined))
-        self.read[len(rows) :] = [0] * len(joined)
+    def _change_rows(self, texts: Sequence[Row]) -> None:
+        """Give each joining text a row, and drop finished rows: then, or once they are half of all.
 
-    def _drop_finished(self, texts: Sequence[Row]) -> None:
-        """Drop finished rows once they are half of all; until then they cost less than copying the cache."""
-        if self.cache.static or len(texts) * 2 > len(self.texts) or not any(self.read):
+        Until then they cost less than copying the cache. A row's old contents are never looked at.
+        """
+        joined = set(map(id, texts)).difference(map(id, self.texts))
+        sparse = len(texts) * 2 <= len(self.texts) and any(self.read) and not self.cache.static
+        if not joined and not sparse:
             return
         unfinished = set(map(id, texts))
         rows = [row for row, text in enumerate(self.texts) if id(text) in unfinished]
-        self.reorder([self.texts[row] for row in rows], rows)
+        new = [text for text in texts if id(text) in joined]
+        self.reorder([*(self.texts[row] for row in rows), *new], rows + [0] * len(new))
+        self.read[len(rows) :] = [0] * len(new)
 
     def _call(
         self, taken: list[int], width: int, columns: PartialLogits | None = None, rows: list[int] | None = None
@@ -174,6 +186,7 @@ class RaggedForward:
 
         Of `rows` only, if given.
         """
+        # int64 [rows, width]: tokens, and their positions in their own texts; rows with nothing to read are padding.
         count = len(self.texts)
         ids, slots = np.zeros((count, width), np.int64), np.full((count, width), -1, np.int64)
         for row, (text, begin, n) in enumerate(zip(self.texts, self.read, taken)):
@@ -182,20 +195,13 @@ class RaggedForward:
                 slots[row, width - n :] = range(begin, begin + n)
         reach = int(slots.max()) + 1
         device = self.forward.device
-        placed = torch.from_numpy(slots).to(device)
-        self.cache.place(placed, begin=reach - width, reach=reach)
         # All rows from their beginning and equally long, or one row by one token: plain causal attention.
         even = int(slots.min()) >= 0 and not self.cache.static and (reach == width or (count == 1 and width == 1))
+        # With partial logits the head multiplies only the rows asked; else these are picked from its result.
         wanted = None if rows is None else torch.tensor(rows, device=device)
         partial_logits = self.forward.supports_partial_logits
-        logits, _ = self.forward(
-            columns,
-            wanted if partial_logits else None,
-            input_ids=torch.from_numpy(ids).to(device),
-            position_ids=placed.clamp(min=0),
-            attention_mask=None if even else self.mask(placed),
-            past_key_values=self.cache,
-        )
+        block = torch.from_numpy(ids).to(device), torch.from_numpy(slots).to(device)
+        logits = self._forward(*block, reach, even=even, columns=columns, rows=wanted if partial_logits else None)
         # Counted only now: a call that was interrupted is simply repeated.
         self.read = [n + more for n, more in zip(self.read, taken)]
         self.tokens_run += sum(taken)
@@ -211,17 +217,10 @@ class RaggedForward:
         own = slots.clamp(min=0)[:, None, :, None]
         full = slot <= own
         sliding = full if self._window is None else full & (slot > own - self._window)
-        if self._additive:
+        if self._additive:  # eager attention adds the mask to its scores
             dtype = self.forward.model.dtype
             full, sliding = (torch.where(m, 0.0, torch.finfo(dtype).min).to(dtype) for m in (full, sliding))
         return {"full_attention": full, "sliding_attention": sliding} if self._by_kind else sliding
-
-
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the number of tokens that two texts share at their beginning."""
-    if one == other:
-        return len(one)
-    return next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
 
 
 def block_width(unread: Sequence[int], call_cost: int = CALL_COST) -> int:
@@ -319,7 +318,7 @@ class RaggedLayer(CacheLayerMixin):
         """Put a call's keys and values, ``[rows, heads, T, head_dim]``, into their slots; return all in reach."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        elif self.keys.shape[2] <= self.cache.capacity:
+        elif self.keys.shape[2] <= self.cache.capacity:  # the cache has grown since: copy, without the slot of padding
             held = self.keys.shape[2] - 1
             for name in ("keys", "values"):
                 old = getattr(self, name)

@@ -225,6 +225,8 @@ class RemoteModel:
         options = {"max_tokens": request.max_new_tokens, **stop, **options}
         body = {} if grammar is None else self._body(grammar, listed)
         answer, used = "", (0, 0)
+        # Ask until an answer is admitted. A request that is refused is repeated without what the server should enforce;
+        # an answer that is not admitted is sent back with the reason.
         for attempt in range(self.attempts):
             try:
                 found = await self._ask(messages, {**options, **body})

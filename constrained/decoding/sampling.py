@@ -84,7 +84,7 @@ class Sampler:
         # Log-sum-exp: exact even where the allowed tokens have almost no probability.
         total, inside = torch.stack((logits.logsumexp(0), values.logsumexp(0))).tolist()
         if not math.isfinite(total):
-            raise ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")
+            raise nan_logits()
         if inside == -math.inf:  # the model itself excludes all of them: they count as equally likely
             allowed = torch.from_numpy(allowed_ids(mask)).to(logits.device)
             values, inside = torch.zeros(len(allowed), device=logits.device), math.log(len(allowed))
@@ -119,10 +119,11 @@ def choose_together(samplers: Sequence[Sampler], logits: torch.Tensor, masks: Se
 
     `samplers` are `plain`; `logits` are float32 ``[rows, V]``.
     """
+    # Everything below is [rows, ...] on the device; `tolist` at the end is the one wait.
     device = logits.device
     values = bitmask.apply(logits.clone(), bitmask.moved(masks, device))
     picks, greedy = values.argmax(1, keepdim=True), torch.tensor([[s.temperature == 0] for s in samplers])
-    if not greedy.all():
+    if not greedy.all():  # sample in all rows, and keep the most probable token in greedy ones
         heat = torch.tensor([[s.temperature or 1.0] for s in samplers]).to(device)
         numbers = [random_numbers(1, device, s.generator) if s.temperature else torch.zeros(1, 1) for s in samplers]
         chances = torch.softmax((values - values.amax(1, keepdim=True)) / heat, 1)
@@ -176,6 +177,10 @@ def likeliest_outside(logits: torch.Tensor, mask: np.ndarray, total: float) -> F
     token = int(rest.argmax())
     probability = math.exp(rest[token].item() - total)
     return Forbidden(token, probability) if probability else None
+
+
+def nan_logits() -> ModelError:
+    return ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")
 
 
 def probability_outside(allowed: float, total: float) -> float:

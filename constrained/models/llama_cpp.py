@@ -20,7 +20,7 @@ import torch
 from constrained.automaton import Vocabulary
 from constrained.decoding.forward import AnyRow, Row
 from constrained.decoding.loop import NextLogits
-from constrained.decoding.prefix_cache import PrefixCache
+from constrained.decoding.prefix_cache import PrefixCache, common_prefix
 from constrained.decoding.vocabulary import llama_cpp_vocabulary
 from constrained.errors import ModelError
 from constrained.files import file_digest
@@ -145,9 +145,7 @@ class LlamaCpp:
         # What a sequence already holds isn't read again, except the last token, whose logits are wanted.
         waiting = []
         for sequence, ids in rows:
-            held = self.held[sequence]
-            most = min(len(held), len(ids) - 1)
-            shared = most if held[:most] == ids[:most] else next(i for i in range(most) if held[i] != ids[i])
+            shared = min(common_prefix(self.held[sequence], ids), len(ids) - 1)
             self._keep(sequence, shared)
             waiting += [(sequence, at, ids[at], at == len(ids) - 1) for at in range(shared, len(ids))]
         found: dict[int, np.ndarray] = {}

@@ -96,6 +96,7 @@ class TokenClasses:
         """Next state by wide state and class, int32 ``[rows, classes]``."""
         table = np.empty((len(self._rows), len(self)), np.int32)
         ancestor = np.arange(len(self))  # per class, the one that it was part of when a row was added
+        # From the last row back: a class that didn't exist yet had the entry of the class it was split from.
         for i in range(len(self._rows) - 1, -1, -1):
             classes = len(self._rows[i])
             while (late := ancestor >= classes).any():
@@ -212,6 +213,8 @@ def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: An
     states = len(arrays["wide"])
     run_ids, run_after = (np.zeros((states, RUN), np.int32) for _ in range(2))
     run_length = np.zeros(states, np.int32)
+    # A state's run: the tokenizer's own tokens of the text that must come next, or else tokens without an alternative,
+    # one after the other.
     for number, (state, _) in enumerate(found.states, 1):
         forced = b"" if tokenizer is None else state.forced_text(RUN_BYTES)
         here, spelled = number, iter(forced_tokens(state, forced, found.vocabulary, tokenizer, b""))
@@ -255,6 +258,7 @@ def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.nda
     layer, distance = np.array([FINISHED]), -1
     while len(layer):
         fewest[layer] = distance
+        # All edges into the layer at once: edge `begin[state] + k` of each state, for k below its count.
         counts = begin[layer + 1] - begin[layer]
         inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         reached = before[np.repeat(begin[layer], counts) + inside]

@@ -28,9 +28,8 @@ def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> to
     left = left.unsqueeze(1)
     ids, after, valid = _listed(tables, state)
     fits = valid & (tables.fewest[after] < left)
-    out = torch.zeros(
-        rows, size + 1, dtype=torch.bool, device=state.device
-    )  # the last column collects the list's padding
+    # The last column collects the lists' padding.
+    out = torch.zeros(rows, size + 1, dtype=torch.bool, device=state.device)
     out = out.scatter_(1, torch.where(fits, ids, size).long(), True)[:, :size]
     if not len(tables.next):
         return out
@@ -83,13 +82,14 @@ def step(
     kept = may
     if top_k is not None or top_p is not None:
         kept = within(inside, may, temperature, top_k, top_p)
+    # The greatest logit, or with Gumbel noise a sample: either way one argmax among what is kept.
     score = inside
     if key is not None:
         score = inside + temperature.unsqueeze(1) * gumbel(key, draws, tables.size)
         draws.add_(1)
     tokens = score.masked_fill(~kept, -torch.inf).argmax(1)
     finished |= ~kept.any(1)  # only if `left` was changed without `set_budget`
-    if pruned is not None:
+    if pruned is not None:  # the share of exp(logit) on tokens outside the mask
         weights = (values - values.amax(1, keepdim=True)).exp()
         mass = 1 - (weights[:, : tables.size] * may).sum(1) / weights.sum(1)
         pruned.copy_(mass.clamp_(min=0).masked_fill_(finished, 0))

@@ -164,6 +164,7 @@ class _Buffers:
         def step() -> None:
             self.write(forward.step(self.tokens, self.slots, reach))
 
+        # The first step can only be captured once the prompts are read; a graph reads all slots that will be used.
         self.write(forward.read_prompts())
         if not self._tried and max_steps > 1 and _graphable(forward):
             reach, self._tried = end, True
@@ -193,12 +194,14 @@ class _Buffers:
         """
         tokens, slots, past = self.tokens, self.slots, self.out.shape[1] - 1
         matcher, columns = self.matcher, tokens.shape[1]
+        # Choose in every row, as shapes are fixed, but keep the step only in rows that are asked and not finished.
         running, before = ~matcher.finished, (matcher.state.clone(), matcher.left.clone())
         asked = torch.ones_like(running) if columns == 1 else matcher.forced_length() == 0
         chosen = matcher.step(logits, pruned_mass=self.measure, **self.settings)
         for now, then in zip((matcher.state, matcher.left), before):
             now.copy_(torch.where(asked, now, then))
         asked = (asked & running).long()
+        # The next input of a row, right-aligned: its chosen token, if it was asked, and the forced text after it.
         run, forced = matcher.read_forced(columns - asked)
         count = (asked + forced).unsqueeze(1)
         at = torch.arange(columns, device=tokens.device) - (columns - count)  # of each column, among the row's tokens
@@ -206,6 +209,7 @@ class _Buffers:
         of_run = run.long().gather(1, (at - asked).clamp(0, run.shape[1] - 1))
         tokens.copy_(torch.where((at == 0) & (asked == 1), chosen.unsqueeze(1), of_run))
         slots.copy_(torch.where(at >= 0, self.prompts + self.length + at, -1))
+        # Column `past` takes what doesn't belong to the text: padding, and what is beyond the limit.
         place = torch.where(at >= 0, self.length + at, past).clamp(max=past)
         self.out.scatter_(1, place, tokens)
         if self.measure:

@@ -294,6 +294,7 @@ def _as_list(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[Comp
 
 def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
     """Return the tables' arrays by their names, whether states were left out, and the greatest nesting."""
+    # Narrow states in the order of their numbers, one list after the other; wide ones have rows of their own.
     vocabulary, counts = found.vocabulary, np.array(found.counts, np.int64)
     wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)
     listed = np.maximum(counts, 0)
@@ -303,6 +304,7 @@ def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
         np.concatenate(found.ids),
         np.concatenate(found.after),
     )
+    # Every edge (state, next state) of either kind, for the distances to the end.
     next, masks, mask_row = found.classes.table(), found.masks, np.array(found.mask_row, np.int32)
     wide_source = np.repeat(np.flatnonzero(wide >= 0), [len(e) for e in found.wide_edges])
     wide_target = np.concatenate([np.empty(0, np.int64), *found.wide_edges])
@@ -319,6 +321,7 @@ def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
         mask_row = np.arange(len(next), dtype=np.int32)
         alive = fewest[edges[1]] < NEVER
         edges = edges[0][alive], edges[1][alive]
+    # A token is ruled out once fewer are left than its next state needs: the largest such number is the horizon.
     horizon = np.zeros(len(wide), np.int32)
     np.maximum.at(horizon, edges[0], fewest[edges[1]] + 1)
     arrays = {

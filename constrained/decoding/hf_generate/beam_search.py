@@ -110,11 +110,13 @@ def _search(
         sampler.prompts = _all_rows(running, prompts, num_beams)
         scores, masses = sampler.score(running, log_probs)
         scores += torch.tensor([beam.score for beam in running], device=scores.device)[:, None]
+        # Of each prompt, the best continuations of all its beams together; `scores` are [rows, width].
         following: list[tuple[int, Beam]] = []  # with the row that each continues
         for prompt, found in enumerate(results):
             rows = [row for row, beam in enumerate(running) if beam.prompt == prompt]
             if not found.open or not rows:
                 continue
+            # A flat index is (beam of this prompt) * width + token.
             flat = scores[rows].flatten()
             found.stuck |= bool(scores[rows].isneginf().all(1).any())
             best, indices = (t.tolist() for t in flat.topk(min(keep, len(flat))))
@@ -125,6 +127,7 @@ def _search(
                 row, id = rows[index // scores.shape[1]], index % scores.shape[1]
                 old, token = running[row], Token(id, float("nan"), masses[row])
                 beam = Beam(prompt, [*old.ids, id], old.prompt_tokens, [*old.tokens, token], score)
+                # As in transformers: an ended text counts only if it is among the best `num_beams` continuations.
                 if id not in eos and length < steps:
                     candidates.append((row, beam))
                 elif rank < num_beams:
@@ -134,6 +137,7 @@ def _search(
             following += candidates if found.open else []
         if not following:
             break
+        # Matchers and cache follow their beams into the rows of the next step.
         parents, running = [row for row, _ in following], [beam for _, beam in following]
         batch.reorder(parents)
         batch.advance([beam.ids[-1] for beam in running])

@@ -220,6 +220,7 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
             )
     device = devices(args.model)[1]
     tables = _device_tables(grammar, args.tokenizer, device)
+    # One grammar for all prompts, or one for each; a prompt's copies stand next to each other.
     known, prompts = len(tables.start), len(args.prompts) // args.copies
     if known not in (1, prompts):
         raise ConstrainedError(

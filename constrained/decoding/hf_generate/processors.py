@@ -15,8 +15,8 @@ from constrained.decoding import bitmask
 from constrained.decoding.forward import ALL_LOGITS, NeededLogits
 from constrained.decoding.loop import GuidedText
 from constrained.decoding.request import Token
-from constrained.decoding.sampling import draw, probability_outside
-from constrained.errors import ConstrainedError, ModelError
+from constrained.decoding.sampling import draw, nan_logits, probability_outside
+from constrained.errors import ConstrainedError
 
 SCORES_ONLY = tuple(
     getattr(hf, name)
@@ -82,6 +82,7 @@ class ProcessorSampler:
 
     def __call__(self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None) -> list[Token]:
         """Choose one token for each text; `logits` and `columns` are as `NextLogits` returns them."""
+        # Greedily and without processors, the model's best token is nearly always allowed: then no mask is applied.
         tokens = None
         if self.needed.best == 1 and not self.sample and columns is None:
             tokens = self._unmasked(texts, logits)
@@ -102,7 +103,7 @@ class ProcessorSampler:
         allowed = _allowed(texts, None, log_probs)
         masses = self._pruned_masses(log_probs, allowed) if self.measure else [math.nan] * len(texts)
         if bool(log_probs.isnan().any()):
-            raise _nan_logits()
+            raise nan_logits()
         scores, _ = self._process(texts, log_probs.masked_fill(~allowed, -torch.inf), None, allowed)
         return scores, masses
 
@@ -116,7 +117,7 @@ class ProcessorSampler:
             if token >> 5 >= len(text.mask) or not text.mask[token >> 5] >> (token & 31) & 1:
                 return None
             if not math.isfinite(row[token]):
-                raise _nan_logits()
+                raise nan_logits()
         return tokens
 
     def _process(
@@ -154,7 +155,7 @@ class ProcessorSampler:
         best, columns = scores.max(-1)
         if not all(map(math.isfinite, best.tolist())):
             if not bool(logits.isfinite().any(-1).all()) or bool(logits.isnan().any()):
-                raise _nan_logits()
+                raise nan_logits()
             raise all_forbidden()
         return draw(torch.softmax(scores, -1), self.generator) if self.sample else columns.unsqueeze(-1)
 
@@ -177,7 +178,3 @@ def all_forbidden() -> ConstrainedError:
         "no token is left to choose: the model or the logits processors exclude all that the grammar allows",
         "leave out the processors (min_new_tokens, bad_words_ids, suppress_tokens ...) that conflict with it",
     )
-
-
-def _nan_logits() -> ModelError:
-    return ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")

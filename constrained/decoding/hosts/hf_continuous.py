@@ -25,6 +25,7 @@ from constrained.automaton.matcher import not_compiled
 from constrained.decoding import bitmask
 from constrained.decoding.bitmask import check_width
 from constrained.decoding.hosts.hf_processor import not_allowed
+from constrained.decoding.prefix_cache import common_prefix
 from constrained.errors import ConstrainedError
 
 MAX_FOLLOWED = 8192
@@ -88,11 +89,9 @@ class Follower:
 
         Returns the index of the first token that is not allowed, where reading stopped; None if there is none.
         """
-        kept = len(self.read)
-        if self.read != list(tokens[:kept]):
-            kept = next((i for i, (a, b) in enumerate(zip(self.read, tokens)) if a != b), min(kept, len(tokens)))
-            self.matcher.rollback(len(self.read) - kept)
-            del self.read[kept:]
+        kept = common_prefix(self.read, list(tokens))
+        self.matcher.rollback(len(self.read) - kept)
+        del self.read[kept:]
         for token in tokens[kept:]:
             if not self.matcher.advance(token):
                 return len(self.read)

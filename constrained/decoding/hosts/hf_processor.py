@@ -146,6 +146,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
 
     def _is_new(self, ids: np.ndarray) -> bool:
         """Return whether these rows can't continue the last step's."""
+        # A continuation has as many rows, at most one more column, and the same prompts.
         last = self._last
         rows, length = ids.shape
         if rows != len(last) or not self._begin < length <= last.shape[1] + 1:
@@ -190,6 +191,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         return True
 
     def _advance(self, tokens: np.ndarray, column: int) -> None:
+        # The host pads finished rows, and may write on in dead ones: neither reads anything more.
         matchers = self.batch
         over = [dead or matcher.is_terminated for dead, matcher in zip(self._dead, matchers)]
         read = matchers.advance([None if done else int(token) for done, token in zip(over, tokens)])

@@ -149,6 +149,7 @@ def install() -> None:
         raise ConstrainedError("its structured outputs are not those of 0.33")
     if hasattr(StructuredOutputManager.grammar_init, "constrained"):
         return  # vLLM loads plugins more than once
+    # vLLM checks the class of a grammar. The two functions that follow take vLLM's own path for all other requests.
     StructuredOutputGrammar.register(ConstraintGrammar)
     make_request, make_grammar = StructuredOutputRequest.from_sampling_params, StructuredOutputManager.grammar_init
 
