@@ -241,6 +241,7 @@ class Worker:
         process, complete = self._process, False
         assert process is not None
         try:
+            # The imports have a time limit of their own; the request's begins after them.
             if not self._ready:
                 with process.deadline(START_SECONDS):
                     process.receive()
@@ -275,6 +276,8 @@ def serve(handle: Callable[[Any, Send], None]) -> None:
 
     `handle`: sends the messages of the answer. What it raises is sent to the parent.
     """
+    # Three threads share the output: this one, one that reads requests (so that the parent's end is noticed while a
+    # request is worked on), and one that sends signs of life.
     output, lock = os.fdopen(os.dup(1), "w", encoding="utf-8"), threading.Lock()
     os.dup2(2, 1)  # output of libraries must not mix with answers
 

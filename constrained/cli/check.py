@@ -14,7 +14,7 @@ from unicodedata import combining, east_asian_width
 from constrained.automaton import Grammar
 from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli.bench import find_benchmarks
-from constrained.cli.options import add_bindings, bindings
+from constrained.cli.options import add_bindings, bindings, read_text
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.grammar import shipped_names
@@ -74,6 +74,7 @@ def add_parser(commands) -> None:
 def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
+    # The first argument and what follows decide the mode: PlanBench's plans, schemas, files to check, runs, or a path.
     names = [arguments.knowledge, *arguments.action]
     if arguments.knowledge == PLANBENCH:
         return _check_planbench(arguments)
@@ -90,7 +91,8 @@ def run(arguments) -> int:
         knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
     if arguments.runs:
         return _check_runs(arguments, knowledge)
-    report = knowledge.check(list(arguments.action) + (_lines(arguments.file) if arguments.file else []))
+    written = read_text(arguments.file, "a text file, one action a line") if arguments.file else ""
+    report = knowledge.check([*arguments.action, *filter(None, map(str.strip, written.splitlines()))])
     _give(arguments, report.to_dict(), str(report))
     return 0 if report.ok else 1
 
@@ -185,16 +187,6 @@ def _give(arguments, data, text: str) -> None:
     if arguments.output:
         write_whole(arguments.output, to_json(data))
     print(to_json(data) if arguments.json else text)
-
-
-def _lines(name: str) -> list[str]:
-    try:
-        if name == "-" and sys.stdin is None:
-            raise OSError("standard input is closed")
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"can't read {name}: {error}", "give a text file, one action a line") from None
-    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 class Paint:

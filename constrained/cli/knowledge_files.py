@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from constrained.cli.options import add_model, whole_number
+from constrained.cli.options import add_model, read_text, whole_number
 from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
@@ -120,9 +120,10 @@ def run_pddl(arguments) -> int:
     from constrained.planning.wording import read_texts
 
     check_separate(arguments.output, arguments.domain, arguments.texts)
-    texts = read_texts(_read(arguments.texts), Path(arguments.texts).name) if arguments.texts else {}
+    what = "the path of a text file"
+    texts = read_texts(read_text(arguments.texts, what), Path(arguments.texts).name) if arguments.texts else {}
     imported = import_pddl(
-        _read(arguments.domain),
+        read_text(arguments.domain, what),
         texts={**texts, **dict(map(_named_text, arguments.text))},
         source=Path(arguments.domain).name,
     )
@@ -176,13 +177,6 @@ def _named_text(given: str) -> tuple[str, str]:
     if not equals:
         raise PddlError(f"--text {given!r} is not NAME=TEXT", "for example --text GotoLocation='go to {r}'")
     return name.strip(), text
-
-
-def _read(name: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"can't read {name}: {error}", "give the path of a text file") from None
 
 
 def _add_solutions(kinds, name: str, words: str) -> None:

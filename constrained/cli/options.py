@@ -7,10 +7,11 @@ import json
 import os
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from constrained.agents.levels import LEVELS, STATE
-from constrained.errors import KnowledgeError
+from constrained.errors import DataError, KnowledgeError
 from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCHEDULES, Tuning
 
 
@@ -38,6 +39,16 @@ def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:
         now, too; goal-sound: without those after which the goal can't be reached; goal: and only those that look
         useful, a heuristic (default: state)"""
     parser.add_argument("--level", choices=LEVELS, **{"default": STATE, "help": words, **more})
+
+
+def read_text(name: str, what: str) -> str:
+    """Return the text of a file, or of standard input for "-"; DataError if it isn't `what`, such as "a text file"."""
+    try:
+        if name == "-" and sys.stdin is None:
+            raise OSError("standard input is closed")
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"can't read {name}: {error}", f"give {what}") from None
 
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:

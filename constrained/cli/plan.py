@@ -64,6 +64,7 @@ def run(arguments) -> int:
     from constrained.environments.household import Game, HouseholdEnv
     from constrained.environments.pddl import PddlEnvironment
 
+    # Exactly one thing to play: a task, a game, a PDDL problem, or the problem in the knowledge's own file.
     given = [arguments.task, arguments.game, arguments.pddl]
     has_problem = arguments.knowledge not in (None, "household") and not any(given)
     if sum(value is not None for value in given) != 1 and not has_problem:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from constrained.errors import DataError, needs_extra
 from constrained.files import check_separate, write_whole
+from constrained.knowledge.report import counted
 from constrained.playground.bounds import PORT
+from constrained.server.bounds import PORT as SERVE_PORT
 
 
 def add_view(commands) -> None:
@@ -57,17 +59,13 @@ def _write_page(arguments) -> int:
     text = render(data)
     write_whole(target, text)
     tokens = "" if data["traced"] else "; its tokens were not recorded (--trace)"
-    print(f"wrote {target}: {_tasks(len(data['tasks']))}, {len(text.encode()) / 1e6:.1f} MB{tokens}")
+    print(f"wrote {target}: {counted(len(data['tasks']), 'task')}, {len(text.encode()) / 1e6:.1f} MB{tokens}")
     if data["left_out"]:
         why = "the page would be too large" if data["too_large"] else "as requested"
-        print(f"left out {_tasks(data['left_out'])}: {why}; --task NAME chooses")
+        print(f"left out {counted(data['left_out'], 'task')}: {why}; --task NAME chooses")
     if arguments.open:
         webbrowser.open(target.resolve().as_uri())
     return 0
-
-
-def _tasks(number: int) -> str:
-    return f"{number:,} task{'' if number == 1 else 's'}"
 
 
 def _serve_runs(arguments) -> int:
@@ -129,7 +127,7 @@ def add_serve(commands) -> None:
     add("--call-format", choices=("hermes", "json", "llama"), help=words)
     words = "where to listen (default: 127.0.0.1, which only this machine can reach)"
     add("--host", default="127.0.0.1", metavar="ADDRESS", help=words)
-    add("--port", type=int, default=8000, help="default: 8000; 0: any free one")
+    add("--port", type=int, default=SERVE_PORT, help=f"default: {SERVE_PORT}; 0: any free one")
     add("--device", help="cpu, cuda, cuda:1, auto: all of them (default: the GPU if there is one)")
     parser.set_defaults(run=run_serve)
 

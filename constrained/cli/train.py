@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.cli.bench import find_benchmarks
 from constrained.cli.options import add_level, add_model, add_tuning, own_device, tuning_of, whole_number
-from constrained.environments.suite import Suite
+from constrained.environments.suite import Suite, choose_suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.knowledge import ActionKnowledge
+from constrained.training.settings import Tuning
 from constrained.training.trajectory import RULES
 
 
@@ -149,10 +152,6 @@ def _add_self_learning(kinds) -> None:
 
 
 def run_self_learning(arguments: argparse.Namespace) -> int:
-    from constrained.agents.settings import Settings
-    from constrained.environments.suite import choose_suite
-    from constrained.training.self_learning import Schedule, self_learning
-
     if arguments.plot:
         find_benchmarks()
         from benchmarks import plot_style
@@ -172,31 +171,21 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
     steps = arguments.max_steps or train.max_steps
     strategy = arguments.strategy or "knowagent"
     test = Settings(strategy, STEP_FORMATS[strategy], masks, steps, level=arguments.level, seed=tuning.seed)
-    reports = self_learning(
-        train,
-        tests,
-        arguments.output,
-        synthesis=replace(test, constrained=arguments.masks == "on", temperature=arguments.temperature),
-        test=test,
+    synthesis = replace(test, constrained=arguments.masks == "on", temperature=arguments.temperature)
+    return _learn(
+        arguments, train, tests, synthesis, test, tuning,
         model=arguments.model,
         knowledge=ActionKnowledge.from_lark(arguments.knowledge) if arguments.knowledge else None,
-        schedule=Schedule(arguments.rounds, arguments.epsilon, arguments.samples, arguments.rule),
-        tuning=tuning,
-        batch=arguments.play_batch,
         device=arguments.device or own_device(),
-        on_round=lambda report: print(round_summary(report), flush=True),
-    )
-    return _finish(arguments, tests[0], reports)
+    )  # fmt: skip
 
 
 def _in_domain(arguments: argparse.Namespace) -> int:
     """Self-learning in a planning domain."""
-    from constrained.agents.settings import Settings
     from constrained.environments.pddl import read_pddl
     from constrained.knowledge.pddl import import_pddl
     from constrained.planning import read_problem_of
     from constrained.training.learners import ChooserLearner
-    from constrained.training.self_learning import Schedule, self_learning
     from constrained.training.walks import key, walk_problem_of, walk_suite
 
     if arguments.train or arguments.test or arguments.model:
@@ -222,7 +211,8 @@ def _in_domain(arguments: argparse.Namespace) -> int:
     text, source = read_pddl(Path(domain_file))
     knowledge = import_pddl(text, source=source).knowledge()
     assert knowledge.world is not None
-    problems = [read_problem_of(knowledge.world.domain, *read_pddl(Path(name))) for name in problem_files]
+    domain = knowledge.world.domain
+    problems = [read_problem_of(domain, *read_pddl(Path(name))) for name in problem_files]
     steps = arguments.max_steps or arguments.walk + arguments.walk // 2
     make = partial(walk_suite, knowledge, problems, longest=arguments.walk, max_steps=steps)
     test = make(name=f"held-out walks, seed {tuning.seed}", number=arguments.test_tasks)
@@ -233,26 +223,35 @@ def _in_domain(arguments: argparse.Namespace) -> int:
         return make(name=name, number=arguments.tasks, other_than=held_out)
 
     settings = Settings("act", "act", True, steps, level=arguments.level, seed=tuning.seed)
+    synthesis, learner = replace(settings, temperature=arguments.temperature or 1.0), ChooserLearner(domain, tuning)
+    return _learn(arguments, train, [test], synthesis, settings, tuning, knowledge=knowledge, learner=learner)
+
+
+def _learn(
+    arguments: argparse.Namespace,
+    train: Suite | Callable[[int], Suite],
+    tests: Sequence[Suite],
+    synthesis: Settings,
+    settings: Settings,
+    tuning: Tuning,
+    **more: Any,
+) -> int:
+    """Run the rounds; print the best one, write and draw the results."""
+    from constrained.training.self_learning import Schedule, best, self_learning
+
     reports = self_learning(
         train,
-        [test],
+        tests,
         arguments.output,
-        synthesis=replace(settings, temperature=arguments.temperature or 1.0),
+        synthesis=synthesis,
         test=settings,
-        knowledge=knowledge,
-        learner=ChooserLearner(knowledge.world.domain, tuning),
         schedule=Schedule(arguments.rounds, arguments.epsilon, arguments.samples, arguments.rule),
         tuning=tuning,
         batch=arguments.play_batch,
         on_round=lambda report: print(round_summary(report), flush=True),
+        **more,
     )
-    return _finish(arguments, test, reports)
-
-
-def _finish(arguments: argparse.Namespace, test: Suite, reports: list[dict]) -> int:
-    """Print the best round; write and draw the results."""
-    from constrained.training.self_learning import best
-
+    test = tests[0]
     chosen = best(test.name, reports, test.measures[0])
     adapter = arguments.output / f"round-{chosen}" / "adapter"
     where = f"its adapter is {adapter}" if chosen else "the model as it was given"

@@ -72,6 +72,7 @@ class RunGraph:
     def _locate_phase(self, steps: list[dict]) -> None:
         path = self._knowledge  # the knowledge after the actions so far; None once they are uncertain
         for step, after in zip(steps, [*steps[1:], None]):
+            # What is recorded comes first; without it, the position follows from the rules while the path is certain.
             action, traced, following = step.get("action", ""), _traced_action(step), _traced_action(after)
             moved = step.get("verdict") != INVALID and not step["no_effect"]
             if traced:
@@ -92,6 +93,7 @@ class RunGraph:
             data = action_bytes(action)
         except KnowledgeError:  # half a character
             return None
+        # Rules that write such a text: of several those that were open, of these the one whose arguments fit the path.
         names = self._actions.names(data)
         names = [name for name in names if name in open_] or names
         if len(names) > 1 and path:

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from constrained.agents.run_file import read_tasks
 from constrained.errors import ConstrainedError, DataError
+from constrained.knowledge.report import counted
 from constrained.pages import local_server
 from constrained.pages.html_page import page
 from constrained.pages.trace_page import describe, trace_page
@@ -168,8 +169,7 @@ def _row(run: ListedRun) -> str:
 def _age(seconds: float) -> str:
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= length:
-            count = int(seconds // length)
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+            return f"{counted(int(seconds // length), unit)} ago"
     return "just now"
 
 

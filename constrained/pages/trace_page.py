@@ -65,6 +65,7 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
     texts: dict[str, int] = {}
     shown: list[dict] = []
     free = MOST_BYTES
+    # Tasks in the file's order until the page is full; one is always shown.
     for name in names:
         task = _task(path, name, records[name], graph, texts)
         free -= len(embedded_json(task).encode("utf-8", "replace"))

@@ -134,6 +134,7 @@ class Batches:
             if (answer := self._guarded(job, lambda job: self._answer(job, one))) is not None:
                 self._end(job, answer)
 
+        # An error in one text ends that one alone (`ended`); an error of the model ends all that are being written.
         try:
             generate_joining(self.loaded, arrive, ended)
         except Exception as error:
@@ -193,8 +194,10 @@ class Batches:
         if job.request.schema is not None:  # both are JSON: only the whole text decides which
             called = text.startswith(marker) and (marker != "{" or form.read(text))
             return ("", "") if not final else ("", text) if called else (text, "")
+        # Calls that are bare JSON: the whole answer is a call if it begins as one.
         if marker == "{":
             return ("", text) if text.lstrip().startswith(marker) else (text if text.strip() else "", "")
+        # Text, then calls from the first marker on; the end of the text may be the beginning of a marker.
         said, found, call = text.partition(marker)
         if not found and not final:
             held = next((n for n in range(len(marker) - 1, 0, -1) if text.endswith(marker[:n])), 0)

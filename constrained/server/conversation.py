@@ -32,6 +32,7 @@ MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
 
 def _without(marker: str) -> str:
     """Return a regular expression for texts without `marker`, whose first character occurs in it only once."""
+    # Runs without the marker's first character, and every way in which the marker can begin and break off.
     first, rest = marker[0], marker[1:]
     broken = "|".join(f"{marker[: i + 1]}(?:[^{first}{one}][^{first}]*)?" for i, one in enumerate(rest))
     return f"(?:[^{first}]+(?:{broken})*|(?:{broken})+)"
@@ -113,6 +114,7 @@ class Conversations:
             knowledge.actions if knowledge.tools is None else knowledge.tools.calls
         ):
             raise RequestError(f"there is no tool {request.named!r} here", param="tool_choice")
+        # Without a policy a named tool is a tool list of its own; with one, the conversation decides what is admitted.
         if knowledge.tools is None:
             if request.named:
                 knowledge = self.knowledge([tool for tool in request.tools if _name(tool) == request.named])
