@@ -47,7 +47,7 @@ TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close"), "LOOSE": ("
 
 
 def bindings(simulator: Simulator, choices: Sequence[str] = ()) -> dict[str, Binding]:
-    """The slots' values now, where every name and every way of saying an action counts; `choices` answer a question."""
+    """Return the slots' values now, with all names of each thing; `choices` are the answers to an open question."""
     if choices:
         return answers(list(choices))
     scene = simulator.scene()
@@ -64,7 +64,7 @@ def bindings(simulator: Simulator, choices: Sequence[str] = ()) -> dict[str, Bin
 
 
 def spellings(scene: Scene) -> dict[int, list[str]]:
-    """All names of each thing, and the same with the capitals that observations write: its own actions have either."""
+    """Return all names of each thing, in lower case and as observations write them: gold actions have either form."""
     capitals = {name.lower(): name for name in sorted(scene.capitals)}
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
     return {

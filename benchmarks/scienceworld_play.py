@@ -55,7 +55,7 @@ KEPT = ("FREE", "OTHER", "WAIT", "NUMBER")
 
 
 class Scored(ScienceWorldEnv):
-    """A task that notes its score after each action; without masks, any thing in view has any place in an action."""
+    """A task that notes its score after each action; without masks, each slot takes any thing in view."""
 
     def __init__(self, name: str, variation: int, scores: list[float], masks: bool = True):
         super().__init__(name, variation)
@@ -118,7 +118,7 @@ def run_command(options: argparse.Namespace) -> int:
 def chosen(
     tasks: list[str] | None, split: str, number: int, seed: int, left_out: Container[tuple[str, int]] = ()
 ) -> list[tuple[str, int]]:
-    """So many variations of each task but those left out, the first of each before the second of any."""
+    """Draw `number` variations of each task, except those left out; the first of all tasks come first."""
     simulator = borrow()
     try:
         drawn = {}
@@ -134,7 +134,7 @@ def chosen(
 def play_with(
     model: Any, knowledge: ActionKnowledge, name: str, variation: int, scores: list[float], masks: bool
 ) -> dict:
-    """Let a model play, greedily; the counts of its actions."""
+    """Let a model play, greedily; return the counts of its actions."""
     chooses = isinstance(model, Chooser)
     task = Task(f"{name}/{variation}", name, partial(Scored, name, variation, scores, masks or not chooses))
     settings = Settings("act", "act", masks or chooses, MAX_STEPS)
@@ -147,7 +147,7 @@ def play_with(
 
 
 def play_randomly(knowledge: ActionKnowledge, name: str, variation: int, scores: list[float], seed: int) -> dict:
-    """Draw actions under the masks; the counts of its actions."""
+    """Draw actions under the masks; return their counts."""
     rng, environment, without = random.Random(f"{seed} {name} {variation}"), Scored(name, variation, scores), 0
     environment.reset()
     while len(scores) < MAX_STEPS and not environment.done:
@@ -169,7 +169,7 @@ def changes(scores: list[float]) -> list[tuple[int, float]]:
 
 
 def points(row: dict, limit: int = MAX_STEPS) -> float:
-    """The score, 0 to 100, after so many steps."""
+    """Return the score, 0 to 100, after `limit` steps."""
     reached = [score for n, score in row["scores"] if n <= limit]
     return 100 * max(0.0, reached[-1]) if reached else 0.0
 
@@ -186,6 +186,7 @@ def table(rows: list[dict]) -> str:
         group = groups.get((task, player))
         return sum(points(row, limit) for row in group) / len(group) if group else None
 
+    # The mean of a column is over tasks, not over episodes: each task counts alike.
     head = ["task", *(f"{player}, {limit} steps" for player in players for limit in LIMITS)]
     columns = [(player, limit) for player in players for limit in LIMITS]
     cells = [[mean(task, *column) for column in columns] for task in tasks]

@@ -81,6 +81,7 @@ def run_command(options: argparse.Namespace) -> int:
         if (value := getattr(options, name)) is not None and (value < 0 or (name == "limit" and not value)):
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
     tokens = vocabularies.load(options.vocabulary)
+    # Read first what can be missing, before anything long begins. The recorded conversations are the airline's.
     judged = options.domain != "retail" and not options.play
     talks = read_conversations(options) if judged else []
     gold, cost, played = [], [], []
@@ -127,12 +128,12 @@ def compare(result: dict[str, Any], update: bool) -> int:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """What tells the rows of a table apart."""
+    """Return what identifies a row of a table."""
     return ", ".join(str(row[key]) for key in ("domain", "split", "model", "masks") if key in row)
 
 
 def _counts(result: Mapping[str, Any]) -> dict[str, int]:
-    """What doesn't depend on the machine: how much is admitted."""
+    """Return the counts that don't depend on the machine: how much is admitted."""
     counts = {
         f"{_name(row)}: {key}": row[key]
         for row in result.get("gold", ())
@@ -167,7 +168,7 @@ def replay_gold(domain: TauDomain, knowledge: ActionKnowledge, split: str, tasks
 def gold_steps(
     domain: TauDomain, knowledge: ActionKnowledge, task: TauTask
 ) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
-    """(lookup, action or error; tool, arguments, the memory before it) of a task's gold calls."""
+    """Yield (kind, tool, arguments, memory before it) of a task's gold calls; kinds: lookup, action, error."""
     tools = knowledge.tools
     assert tools is not None
     # Before each gold call come the lookups that show what it names, each once, and the user's yes.
@@ -268,7 +269,7 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[list[dic
 
 
 def measure(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], tokens: Tokens) -> dict[str, Any]:
-    """Milliseconds of CPU for a call: what is known bound to its masks, and a mask at each of its tokens.
+    """Measure the CPU milliseconds of a call: binding what is known, and a mask at each token.
 
     Every admitted gold call and lookup is timed where it stands in its conversation.
     """
@@ -334,7 +335,7 @@ def play(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], op
 
 
 def play_at_random(env: TauEnv, knowledge: ActionKnowledge, max_steps: int) -> dict[str, int]:
-    """Calls drawn at random from those that are admitted: a tool of those that may follow, and then byte by byte."""
+    """Play with random calls: a tool is drawn from those that may follow, then its arguments byte by byte."""
     rng, counts = random.Random(env.name), Counter()
     env.reset()
     for _ in range(max_steps):
@@ -354,7 +355,7 @@ def play_at_random(env: TauEnv, knowledge: ActionKnowledge, max_steps: int) -> d
 
 
 def _random_text(state: State, rng: random.Random) -> str:
-    """A text of an automaton from a state on; free text is ended one time in ten."""
+    """Return a random text from a state to its end; a string is closed with probability 0.1 at each byte."""
     out = bytearray()
     while not state.accepting:
         following = sorted(state.first())

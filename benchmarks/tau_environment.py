@@ -191,7 +191,7 @@ class TauEnv:
 def reads_before(
     domain: str, name: str, arguments: Mapping[str, Any], data: Mapping[str, Any], user: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The reading calls that show what a call names: gold lists of calls hold few of them.
+    """The lookups that show what a call names; gold lists of calls leave most of them out.
 
     Returns tool and arguments, in order.
     """

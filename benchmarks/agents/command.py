@@ -110,6 +110,7 @@ def run_command(options: argparse.Namespace) -> int:
     rows: list[dict] = []
     with _workers(options.workers, open_models, models) as workers:
         for strategy in options.strategy or ["knowagent"]:
+            # What is played may be masked by other knowledge than the environment's own, which then judges it.
             lumos = strategy in suites.STRATEGIES
             played = suites.grounded(suite) if lumos else suite
             own = ActionKnowledge.from_lark(played.knowledge, source_map=options.trace)
@@ -151,7 +152,7 @@ def _levels(options: argparse.Namespace, models) -> list[str]:
 
 
 def random_rows(suite: Suite, options: argparse.Namespace, prices) -> list[dict]:
-    """A row a level in which each action is any admitted one; none where free text is to be written."""
+    """One row for each level, played by drawing from the admitted actions; none where free text is to be written."""
     from constrained.agents.suite_runner import play
 
     models = {POLICY: Uniform()}
@@ -200,12 +201,12 @@ def _workers(count: int | None, open_models, models) -> AbstractContextManager[R
 
 
 def _shown(loaded: LoadedModel | Chooser) -> str:
-    """A model's name: of a folder, its last part."""
+    """A model's name for the tables; of a path, the last part."""
     return Path(loaded.name).name if Path(loaded.name).exists() else loaded.name
 
 
 def _held_to(name: str, suite: Suite, lumos: bool) -> tuple[Suite, ActionKnowledge]:
-    """The suite, with its games binding the slots of the knowledge of that name, and that knowledge."""
+    """Return the knowledge of that name, and the suite with games that bind its slots."""
     if lumos:
         raise ConstrainedError("Lumos's strategies are held to Lumos's actions", "leave out --knowledge, or use others")
     return in_domain(suite) if name == DOMAIN else (suite, ActionKnowledge.from_lark(name))

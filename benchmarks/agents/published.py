@@ -10,7 +10,7 @@ from benchmarks import papers
 
 @dataclass(frozen=True)
 class Published:
-    """One row of a paper's table; `differs` says what is not as in our runs; figures by our names."""
+    """One row of a paper's table, its figures by our names; `differs` says how its setting differs from ours."""
 
     paper: str
     differs: str

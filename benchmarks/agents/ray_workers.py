@@ -70,7 +70,7 @@ class RayWorker:
 
 @dataclass
 class Share:
-    """The tasks given to a worker that are not over yet, in the order in which they are started."""
+    """A worker and its unfinished tasks, in the order in which they are started."""
 
     worker: Any
     open: dict[str, Task]

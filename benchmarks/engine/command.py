@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks import plot_style
+from benchmarks import plot_style, reporting
 from benchmarks.engine import engines, exact, report
 from benchmarks.engine.comparison import Kept, Settings, SideBySide
 from benchmarks.engine.measure import time_threads
@@ -27,7 +27,6 @@ from benchmarks.engine.workloads import WORKLOADS, batch
 from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown
 from constrained import __version__
 from constrained.errors import ConstrainedError
-from constrained.files import to_json, write_whole
 
 SIZES = (64, 512)
 """Rows of the batches that are filled on several threads."""
@@ -79,11 +78,9 @@ def run_command(options: argparse.Namespace) -> int:
     wanted = [
         r for r in kept.records if r["vocabulary"] in vocabularies and r["engine"] in names and r["workload"] in asked
     ]
-    for vocabulary in reversed(vocabularies):
-        print(report.table(wanted, vocabulary) + "\n")
+    tables = [report.table(wanted, name) for name in reversed(vocabularies)]
     figures = result(wanted, settings)
-    if options.json:
-        write_whole(options.json, to_json(figures))
+    reporting.report("\n\n".join(tables) + "\n", figures, options)
     if options.plot:
         draw(figures, options.plot)
     return 0
@@ -101,11 +98,8 @@ def _run_threads(vocabularies: list[str], options: argparse.Namespace) -> int:
         one = alone[m["vocabulary"], m["rows"]]
         cells = ((f"{1e6 * m[kind]:.0f} µs", f"{one[kind] / m[kind]:.2f}") for kind in ("new", "known"))
         rows.append([m["vocabulary"], m["rows"], m["threads"], *chain.from_iterable(cells)])
-    print(markdown(heads, rows))
-    if options.json:
-        figures = {"command": f"constrained bench engine --threads {options.threads}", "machine": describe_machine()}
-        write_whole(options.json, to_json({**figures, "measurements": measured}))
-    return 0
+    figures = {"command": f"constrained bench engine --threads {options.threads}", "machine": describe_machine()}
+    return reporting.report(markdown(heads, rows), {**figures, "measurements": measured}, options)
 
 
 def _check(options: argparse.Namespace) -> None:

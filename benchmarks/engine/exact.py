@@ -54,6 +54,7 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
                 bits = int(np.bitwise_count(row.view(np.uint32)).sum())
                 masks, allowed, single = masks + 1, allowed + bits, single + (bits == 1)
                 digest.update(row.tobytes())
+                # Bytes up to `known` have been predicted before: each counts once.
                 until = at + len(matcher.forced_text())
                 forced += max(0, until - max(known, at))
                 known = max(known, until)
@@ -109,6 +110,7 @@ def run_command(vocabularies: list[str], workloads: list[str], update: bool, pat
             except Refused as error:
                 print(f"{label}: refused: {str(error).splitlines()[0]}")
                 continue
+            # Counts of another version of the vocabulary can't be compared.
             before = here.get(workload)
             if before and before["vocabulary"] != now["vocabulary"] and not update:
                 print(f"{label}: another vocabulary than the recorded one (another version of it?)")

@@ -171,7 +171,7 @@ def _repeated(once: Callable[[], Any], repeats: int, seconds: float) -> list[Any
 
 
 def time_threads(tokens: Tokens, workload: Workload, sizes: Sequence[int], most: int) -> list[dict]:
-    """Our masks of whole batches, filled on 1 to `most` threads by turns; of a call, the median of its seconds.
+    """Time our masks of whole batches on 1 to `most` threads, in turns; figures are median seconds of a call.
 
     Returns
     -------

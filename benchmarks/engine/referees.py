@@ -111,6 +111,7 @@ def begins_calculation(data: bytes) -> bool:
         return _CALL.startswith(data)
     if not data.startswith(_CALL):
         return False
+    # `last` is the last character, "0" for any digit.
     depth, last, pointed = 1, "(", False
     for byte in data[len(_CALL) :]:
         character = chr(byte)

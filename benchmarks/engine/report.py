@@ -176,6 +176,7 @@ def notes(records: list[dict], vocabulary: str) -> list[str]:
         if r["workload"] is None:
             out += [f"- {where}: fails the probe “{probe}”" for probe, right in r["probes"].items() if not right]
             continue
+        # Of a measured workload: faults first, then what makes its figures less certain.
         verdict = r["verdict"]
         if not r["correct"]:
             faults = f"{verdict['wrong']} of {verdict['masks']} masks wrong"

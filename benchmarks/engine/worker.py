@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
-from contextlib import contextmanager
+from unittest.mock import patch
 
 from benchmarks.engine import engines
 from constrained.errors import ConstrainedError
@@ -49,7 +49,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._make, self._arguments), daemon=True)
-        with _one_thread():
+        with patch.dict(os.environ, ONE_THREAD):
             self._process.start()
         theirs.close()
         self.started = self._answer(START_SECONDS)
@@ -100,20 +100,6 @@ class Worker:
             self._process.kill()
             self._process.join()
         self._process = self._pipe = None
-
-
-@contextmanager
-def _one_thread():
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _serve(pipe, make: Callable, arguments: tuple) -> None:

@@ -260,8 +260,10 @@ def _thought(rng: random.Random, words: int) -> str:
 
 
 def household_step(number: int) -> tuple[str, Case]:
-    """Prompt and grammar of one KnowAgent step: the path of two to five actions is known, the thought is free text, the
-    action is one of many. Steps of different numbers share only their form.
+    """Return the prompt and the grammar of one KnowAgent step.
+
+    The path of two to five actions is known, the thought is free text, the action is one of many. Steps of different
+    numbers share only their form.
     """
     rng = random.Random(7000 + number)
     commands = household_commands(3000 + number)

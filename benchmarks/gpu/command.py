@@ -1,4 +1,4 @@
-"""Everything that a GPU shows, in one command of ten minutes: tests, kernels beside XGrammar's, whole texts.
+"""Measure everything that needs a GPU in one command of ten minutes: tests, kernels beside XGrammar's, whole texts.
 
     constrained bench gpu --json benchmarks/results/gpu.json
 
@@ -86,6 +86,7 @@ def measure(options: argparse.Namespace, wanted: set[str]) -> tuple[dict, list[s
     out.append("{vocabulary}, {dtype}; tables of {states:,} states, {bytes:,} bytes, {build seconds:.1f} s".format(
         **result["workload"]
     ))  # fmt: skip
+    # Small batches first; what the time or the memory doesn't allow is left out and told.
     batches, missing = sorted(set(options.batch)), []
     runs = [("kernels", batch, kind) for batch in batches for kind in ("wide", "text")]
     runs += [("texts", batch, "") for batch in batches]

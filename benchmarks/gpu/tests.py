@@ -1,4 +1,4 @@
-"""The tests that need a CUDA device, run by pytest in a process of its own, and what came of them."""
+"""The tests that need a CUDA device, run by pytest in a process of its own, and their results."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ FREE_TOKENS = 96
 
 
 class Texts:
-    """Sampled at temperature 1, so that the rows of a batch differ."""
+    """Measures whole texts; sampled at temperature 1, so that the rows of a batch differ."""
 
     def __init__(self, work: Workload):
         self.work = work
@@ -47,6 +47,7 @@ class Texts:
             )  # fmt: skip
             _synchronise(device)
             seconds = time.perf_counter() - began
+        # A text within the grammar counts up to its end; the rest of its row is padding.
         written = out.sequences[:, prompts.shape[1] :].tolist()
         if loop != "unconstrained":
             written = [self._until_end(row) for row in written]

@@ -97,7 +97,7 @@ class GroundedQuestion:
         return observation, 0.0, False
 
     def answer(self, text: str) -> None:
-        """Take the answer to what the action just tried asks for."""
+        """Take the answer to the question that the last action asked."""
         self._answer = " ".join(text.split())
 
     def view(self) -> Mapping[str, Binding]:

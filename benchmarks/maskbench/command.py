@@ -35,7 +35,7 @@ from tqdm import tqdm
 
 from benchmarks.engine.engines import Refused, Session, engine
 from benchmarks.engine.vocabularies import load, tokenizer
-from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS, read_record
 from constrained import Grammar, compile_grammar
 from constrained.cli.options import whole_number
@@ -91,16 +91,13 @@ def run_command(options: argparse.Namespace) -> int:
     wanted = {name for name, _ in cases}
     runs = {name: [r for r in done if r["engine"] == name and r["schema"] in wanted] for name in names}
     figures = {name: summary(found) for name, found in runs.items()}
-    print(table(figures))
+    text = table(figures)
     by_all = set.intersection(*({r["schema"] for r in found if "error" not in r} for found in runs.values()))
     of_all = {name: _times([r for r in found if r["schema"] in by_all]) for name, found in runs.items()}
     if len(names) > 1:
-        print(f"\nOf the {len(by_all):,} schemas that all of these load:\n\n{table(of_all)}")
-    if options.json:
-        machine = describe_machine()
-        result = {"command": _command(options), "machine": machine, "figures": figures, "loaded by all": of_all}
-        write_whole(options.json, to_json(result))
-    return 0
+        text += f"\n\nOf the {len(by_all):,} schemas that all of these load:\n\n{table(of_all)}"
+    facts = {"command": _command(options), "machine": describe_machine()}
+    return report(text, {**facts, "figures": figures, "loaded by all": of_all}, options)
 
 
 def _finished(path: Path) -> list[dict]:
@@ -124,13 +121,14 @@ def _measure_all(
 ) -> None:
     """Measure what is not in `done`, and add it there and to the file."""
     known = {(one["engine"], one["schema"]) for one in done}
+    # What is loaded by now is left out of the collections that masks would otherwise pay for.
     gc.collect()
     gc.freeze()
     with path.open("a") as out, tqdm(total=len(cases) * len(compilers), unit="schema") as bar:
         for schema, case in cases:
-            for engine, compile_schema in compilers.items():
-                if (engine, schema) not in known:
-                    done.append({"engine": engine, "schema": schema, **_measure(compile_schema, case, seconds)})
+            for name, compile_schema in compilers.items():
+                if (name, schema) not in known:
+                    done.append({"engine": name, "schema": schema, **_measure(compile_schema, case, seconds)})
                     out.write(json.dumps(done[-1]) + "\n")
                     out.flush()
                 bar.update()
@@ -156,7 +154,7 @@ def _cases(path: Path) -> Iterator[tuple[str, dict]]:
 
 
 def _compiler(name: str) -> Callable[[Any], Callable[[], Session]]:
-    """Return what compiles a schema with an engine into what begins a text; one thread, over Tekken."""
+    """Return a function that compiles a schema and returns a function that begins a text; one thread, over Tekken."""
     adapter = engine("ours" if name.startswith("ours") else name)
     vocabulary = adapter.prepare(load("tekken"))
 
@@ -192,7 +190,7 @@ class _TooLong(Exception):
 
 
 def _measure(compile_schema: Callable, case: dict, seconds: int) -> dict:
-    """Return what one engine makes of one schema; times in microseconds."""
+    """Return the verdicts and times (microseconds) of one engine on one schema."""
 
     def stop(*_):
         raise _TooLong(f"more than {seconds} s")

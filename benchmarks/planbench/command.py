@@ -85,7 +85,7 @@ def chosen(
 
 
 def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[tuple[str, str]]:
-    """What chooses, and the level that holds it, for each row."""
+    """Return (model, level) for each row that was asked for."""
     of = {model: [level for one, level in ROWS if one == model] for model, _ in ROWS}
     named = list(models or of)
     return [(model, level) for model in named for level in of.get(model, LEVELS) if not levels or level in levels]
@@ -103,6 +103,8 @@ def play_set(name: str, instances: Sequence[Instance], model: str, level: str, o
         ends, steps = _play(name, instances, model, level, seed, options)
         solved.append(0)
         for one in tqdm(instances, desc=f"{name}, {model}, {level}, judging", leave=False, disable=None):
+            # Masks that follow the state must admit no impossible action. By form alone they may: then nothing changes,
+            # and the play goes on.
             written = steps.get(one.name, [])
             verdict = judge_plan(one.task(), written)
             actions += len(written)
@@ -131,7 +133,7 @@ def play_set(name: str, instances: Sequence[Instance], model: str, level: str, o
 def _play(
     name: str, instances: Sequence[Instance], model: str, level: str, seed: int, options: argparse.Namespace
 ) -> tuple[dict[str, dict], dict[str, list[str]]]:
-    """How the play of each instance ended, and its actions; continued where it stopped."""
+    """Play the instances, or continue an interrupted run; return how each ended, and its actions."""
     from constrained.agents.run_file import read_tasks
     from constrained.agents.settings import Settings
     from constrained.agents.suite_runner import header, label, play_all
@@ -153,7 +155,7 @@ def _play(
 
 
 def _impossible(instance: Instance, written: Sequence[str]) -> int:
-    """How many actions a validator refuses, if each of them changes nothing."""
+    """Count the actions that a validator refuses; a refused action changes nothing."""
     from constrained.planning.plans import read_action
 
     task = instance.task()

@@ -87,7 +87,7 @@ def compare_all(name: str, domain: str, found: Iterable[str], walks: int, steps:
 
 
 def compare(domain: str, problem: str, steps: int, seed: int = 0) -> Differences:
-    """Walk at random from a problem's start; count what the masks and the simulator differ in."""
+    """Walk at random from a problem's start, and count where the masks and the simulator differ."""
     simulator = Simulator(domain, problem)
     knowledge = import_pddl(domain.lower()).knowledge().for_problem(problem.lower())
     rng, state, counts = random.Random(seed), simulator.start, Differences()

@@ -84,7 +84,7 @@ class Simulator:
         return [part for each in f[1:] for part in self._parts(each)] if f and f[0] == "and" else [f]
 
     def _bound(self, parameters, parts, bound, state):
-        """Every combination of objects, those left out early that make a fact of the condition false."""
+        """Yield every binding of the parameters, except those that make some fact of the condition false."""
         if not parameters:
             yield bound
             return

@@ -56,6 +56,7 @@ def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
         raise ConstrainedError(f"{len(runs)} runs are too many for one picture", f"draw at most {len(STYLES)}")
     if len(tested) > MOST_SUITES:
         raise ConstrainedError(f"{len(tested)} suites are too many for one picture", f"draw at most {MOST_SUITES}")
+    # All sizes are in inches, and axes take shares of the whole: room for the names beside each panel, for words above.
     words = [cut(f"{run['name']}: {run['words']}", 150) for run in runs if run.get("words")]
     beside = 0.35 + 0.06 * (max(len(cut(run["name"], _NAME)) for run in runs) + 5)
     above, width = 1.1 + 0.16 * len(words), 0.5 + len(PANELS) * (_PANEL + beside)

@@ -203,6 +203,8 @@ def _in_domain(arguments: argparse.Namespace) -> int:
     for name in ("tasks", "test_tasks", "walk"):
         if getattr(arguments, name) < 1:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}", "use 1 or more")
+    # The domain is the action knowledge; tasks are walks from the problems' initial states, new ones in each round. The
+    # test's walks come first, so that no round plays one of them.
     domain_file, *problem_files = arguments.pddl
     if not problem_files:
         raise ConstrainedError("--pddl has a domain and no problem", "give problems of it: --pddl DOMAIN PROBLEM ...")
@@ -223,7 +225,8 @@ def _in_domain(arguments: argparse.Namespace) -> int:
         return make(name=name, number=arguments.tasks, other_than=held_out)
 
     settings = Settings("act", "act", True, steps, level=arguments.level, seed=tuning.seed)
-    synthesis, learner = replace(settings, temperature=arguments.temperature or 1.0), ChooserLearner(domain, tuning)
+    synthesis = replace(settings, temperature=arguments.temperature or 1.0)
+    learner = ChooserLearner(domain, tuning)
     return _learn(arguments, train, [test], synthesis, settings, tuning, knowledge=knowledge, learner=learner)
 
 

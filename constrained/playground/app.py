@@ -314,6 +314,7 @@ def _routes(playground: Playground) -> list[Route]:
     def files(folder: str, suffix: str) -> list[str]:
         return [f"{folder}/{file.name}" for file in (STATIC / folder).iterdir() if file.name.endswith(suffix)]
 
+    # Only these files can be asked for, whatever the path says.
     served = dict.fromkeys(("dom.js", *files("playground", ".js"), *files("vendor", ".js")), "text/javascript")
     served |= dict.fromkeys(files("vendor", ".LICENSE"), "text/plain")
 

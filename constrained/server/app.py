@@ -61,6 +61,8 @@ def make_app(
         asked = read_request(await json_body(request, bounds.BODY), model)
         told: asyncio.Queue[str | Answer | ConstrainedError] = asyncio.Queue()
         loop = asyncio.get_running_loop()
+        # The writing thread tells this one what happens. The status of the answer depends on the first event: an error
+        # has its own; once a piece of text is there, the answer is a stream.
         job = Job(asked, lambda event: loop.call_soon_threadsafe(told.put_nowait, event))
         batches.submit(job)
         try:

@@ -115,6 +115,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
     for field, nothing in REFUSED.items():
         if body.get(field) not in nothing:
             raise RequestError(f"{field} is not served", "leave it out", param=field)
+    # Fields that depend on each other: the choice on the tools, stop texts on both and on the schema.
     tools = _list(body, "tools", bounds.TOOLS) if body.get("tools") is not None else []
     choice, named = _choice(body.get("tool_choice"), tools)
     schema = _schema(body.get("response_format"))

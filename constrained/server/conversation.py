@@ -178,6 +178,8 @@ def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
     knowledge, memory, waiting, said = point
     tools, role = knowledge.tools, message["role"]
     assert tools is not None
+    # The user answers the last text; a tool, a waiting call; the assistant calls tools, or says something, which is an
+    # action itself if the policy has one for that.
     speaks = _speaks(knowledge)
     if role == "user" and speaks:
         memory = tools.policy.told(memory, speaks, {"content": said}, message["content"])

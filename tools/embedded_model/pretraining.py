@@ -21,7 +21,8 @@ from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from constrained.errors import DataError
-from constrained.training.encoding import IGNORED
+from constrained.training.batching import collate
+from constrained.training.encoding import IGNORED, Encoded
 from tools.embedded_model.examples import Example
 
 POOL = 2048
@@ -61,12 +62,8 @@ class Recipe:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Token ids and labels, both ``[examples, tokens]`` int64; labels are `IGNORED` outside answers."""
-
-    ids: torch.Tensor
-    labels: torch.Tensor
+Batch = dict[str, torch.Tensor]
+"""As `collate` makes it: "input_ids" and "labels", int64 ``[examples, tokens]``; `IGNORED` outside answers."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +75,15 @@ class Position:
     batch: int = 0
 
 
-def encode(tokenizer, texts: Sequence[tuple[str, str, str]]) -> list[tuple[list[int], int]]:
-    """The token ids of each example with its end token, and where its answer begins."""
+def encode(tokenizer, texts: Sequence[tuple[str, str, str]]) -> list[Encoded]:
+    """The tokens of each example with its end token; all but its prompt are learned."""
     pieces = tokenizer([piece for parts in texts for piece in parts], add_special_tokens=False)
     pieces = pieces["input_ids"] if pieces else []
-    end = tokenizer.eos_token_id
-    return [(pieces[i] + pieces[i + 1] + pieces[i + 2] + [end], len(pieces[i])) for i in range(0, len(pieces), 3)]
-
-
-def pad(rows: Sequence[tuple[list[int], int]], filler: int) -> Batch:
-    """Make one batch, padded on the right: causal attention never reads the padding."""
-    width = max(len(ids) for ids, _ in rows)
-    ids = torch.full((len(rows), width), filler)
-    labels = torch.full((len(rows), width), IGNORED)
-    for row, (tokens, start) in enumerate(rows):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
-        labels[row, start : len(tokens)] = torch.tensor(tokens[start:])
-    return Batch(ids, labels)
+    found = []
+    for prompt, before, action in zip(pieces[::3], pieces[1::3], pieces[2::3]):
+        answer = [*before, *action, tokenizer.eos_token_id]
+        found.append(Encoded((*prompt, *answer), (*[IGNORED] * len(prompt), *answer)))
+    return found
 
 
 def batches(
@@ -111,20 +100,20 @@ def batches(
         for pool in range(position.pool, -(-len(order) // POOL)):
             span = range(pool * POOL, min(len(order), (pool + 1) * POOL))
             rows = encode(tokenizer, [examples[order[i]].texts(formats[i]) for i in span])
-            cuts = _split(sorted((r for r in rows if len(r[0]) <= LONGEST), key=lambda r: len(r[0])), tokens)
+            cuts = _split(sorted((r for r in rows if len(r.ids) <= LONGEST), key=lambda r: len(r.ids)), tokens)
             random.Random(f"pool {seed} {position.epoch} {pool}").shuffle(cuts)
             for number in range(position.batch, len(cuts)):
                 position = Position(position.epoch, pool, number + 1)
-                yield pad(cuts[number], tokenizer.pad_token_id), position
+                yield collate([[row] for row in cuts[number]], packing=False), position
             position = Position(position.epoch, pool + 1, 0)
         position = Position(position.epoch + 1, 0, 0)
 
 
-def _split(rows: list, tokens: int) -> list[list]:
+def _split(rows: list[Encoded], tokens: int) -> list[list[Encoded]]:
     """Split rows, sorted by length, into batches of at most `tokens` tokens with padding."""
-    cuts: list[list] = []
+    cuts: list[list[Encoded]] = []
     for row in rows:
-        if cuts and (len(cuts[-1]) + 1) * len(row[0]) <= tokens:
+        if cuts and (len(cuts[-1]) + 1) * len(row.ids) <= tokens:
             cuts[-1].append(row)
         else:
             cuts.append([row])
@@ -153,8 +142,8 @@ def make_model(recipe: Recipe, tokenizer, context: int = 1024) -> LlamaForCausal
 
 def answer_loss(model: LlamaForCausalLM, batch: Batch) -> torch.Tensor:
     """Mean cross-entropy of the answers' tokens; logits are computed for no others."""
-    hidden = model.model(input_ids=batch.ids, use_cache=False).last_hidden_state
-    labels = batch.labels[:, 1:]  # [B, T-1]: position t predicts token t+1
+    hidden = model.model(input_ids=batch["input_ids"], use_cache=False).last_hidden_state
+    labels = batch["labels"][:, 1:]  # [B, T-1]: position t predicts token t+1
     wanted = labels != IGNORED
     return F.cross_entropy(model.lm_head(hidden[:, :-1][wanted]).float(), labels[wanted])
 
@@ -223,14 +212,14 @@ class Run:
                 self.optimizer.step()
                 self.optimizer.zero_grad(set_to_none=True)
                 self.steps += 1
-                self.tokens += batch.ids.numel()
+                self.tokens += batch["input_ids"].numel()
                 self.losses.append(loss.item())
                 self.seconds += time.monotonic() - started
                 if self.checkpoint and time.monotonic() - saved > SECONDS_BETWEEN:
                     self.save()
                     saved = time.monotonic()
                 bar.set_postfix_str(f"loss {self.mean_loss():.4f}", refresh=False)
-                bar.update(batch.ids.numel())
+                bar.update(batch["input_ids"].numel())
                 if on_step:
                     on_step(self)
         if self.checkpoint:

@@ -73,7 +73,7 @@ def _waits(path: Sequence[str]) -> list[str]:
 
 
 def direct(path: Sequence[str], start: str) -> list[str]:
-    """The path without walks that come back to a room with nothing done in between but opening doors."""
+    """Return the path without walks that return to a room although only doors were opened on the way."""
     out: list[str] = []
     walked = [(start, 0)]  # rooms since something else was done, and the length of `out` on arrival
     for action in path:
@@ -124,7 +124,7 @@ def plays(simulator: Simulator, task: str, variation: int, gold: Sequence[str], 
 
 
 def scripted(simulator: Simulator, task: str, variation: int, gold: Sequence[str], rng: random.Random) -> list[dict]:
-    """Replays by script: `COPIES` that differ of a task with few variations."""
+    """Replays by script; of a task with few variations, `COPIES` different ones."""
     found = []
     for _ in range(COPIES if len(simulator.variations(task, "train")) < CAP else 1):
         play = Play(simulator, task, variation)

@@ -64,7 +64,7 @@ class Play:
         self.begin()
 
     def begin(self) -> None:
-        """Note from here on."""
+        """Start the record here."""
         self.steps: list[dict] = []
         self.focused: dict[str, str] = {}
         self.answer, self.score, self.over = "", 0.0, False
@@ -102,7 +102,7 @@ class Play:
         return self.answer
 
     def noted(self, noisy: bool) -> dict:
-        """The replay up to its last point."""
+        """Return the record of the replay, up to its last point."""
         scores = [0.0, *(step["score"] for step in self.steps)]
         last = max((i for i in range(1, len(scores)) if scores[i] > scores[i - 1]), default=0)
         return {
@@ -111,7 +111,7 @@ class Play:
         }  # fmt: skip
 
     def use(self, form: str, *things: int) -> None:
-        """Do an action with things, as they are called now; whichever of those of one name."""
+        """Do an action with some things, under their present names; of things with one name, the first offered."""
         called = self.scene()[1]
         if self.over:
             return
@@ -120,13 +120,13 @@ class Play:
             self.do(choices_of(answer)[0])
 
     def things(self, name: str) -> list[int]:
-        """The things in view that have a name, those first that hold nothing."""
+        """Return the things in view that have a name; empty containers come first."""
         scene = self.scene()[0]
         found = [thing for thing, names in scene.names.items() if name in names]
         return sorted(found, key=lambda thing: not any("containing nothing" in one for one in scene.names[thing]))
 
     def called_like(self, pattern: str) -> list[int]:
-        """The things in view with a name that ends as a pattern says, in the order of what they are called."""
+        """Return the things in view with a name whose end matches a pattern, sorted by what they are called."""
         scene, called, _ = self.scene()
         end = re.compile(rf"(?:.* )?(?:{pattern})")
         found = [thing for thing, names in scene.names.items() if any(map(end.fullmatch, names))]
@@ -156,7 +156,7 @@ class Play:
                 self.do(f"close door to {came}")
 
     def open_until(self, name: str) -> bool:
-        """Open what is closed in this room, one after the other, until something with a name is in view."""
+        """Open what is closed in this room, one thing after the other, until `name` is in view; False: it isn't."""
         while not self.things(name):
             scene, called, _ = self.scene()
             shut = scene.able.get("open", set()) - scene.able.get("close", set())

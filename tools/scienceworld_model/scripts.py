@@ -30,6 +30,7 @@ def state_of_matter(play: Play, gold: Sequence[str], rng: random.Random) -> None
     what = found[1].lower()
     if what not in ("water", "ice") and rng.random() < 0.85:
         _carried_away(play, what, "kitchen" if rng.random() < 0.25 else rng.choice(TOUR[1:]))
+    # Fetch the pot, and put the substance into it: water from a tap, anything else where it is found.
     play.go("kitchen")
     if not play.things("metal pot") and play.things("cupboard"):
         play.use("open {}", play.things("cupboard")[0])
@@ -54,6 +55,7 @@ def state_of_matter(play: Play, gold: Sequence[str], rng: random.Random) -> None
         thing = play.things(what)[0]
         play.use("focus on {}", thing)
         play.use("pour {} into {}" if play.can("pour", thing) else "move {} to {}", thing, pot)
+    # What is liquid can be poured. To melt a liquid it is frozen first, to freeze a solid it is melted first.
     liquid = play.can("pour", thing)
     if play.task == "melt" and liquid:
         _cooled(play, pot, lambda: not play.can("pour", thing))

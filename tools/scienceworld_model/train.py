@@ -141,7 +141,7 @@ def exchanged(replay: Replay, rng: random.Random) -> Replay:
 
 
 def _paints(rng: random.Random) -> dict[str, str]:
-    """Colours of paint for others, and what they mix to for what those mix to."""
+    """Return a random exchange of the primary colours, and the exchange of their mixtures that follows from it."""
     to = dict(zip(_PAINTS, rng.sample(_PAINTS, 3)))
     to |= {mixed: _MIXED[tuple(sorted(map(to.__getitem__, two)))] for two, mixed in _MIXED.items()}  # type: ignore[index]
     words = {frozenset(one.split("-")): one for one in _TWICE}
@@ -216,7 +216,7 @@ def loss_of(reader: Reader, batch: Sequence[tuple[Story, list[Moment]]]) -> tupl
 
 
 def batches(groups: dict[str, list], per_task: int, size: int, rng: random.Random) -> Iterator[list]:
-    """One pass: so many replays of each task in batches of about `size` moments."""
+    """One pass: `per_task` replays of each task, in batches of about `size` moments."""
     drawn = []
     for some in groups.values():
         for one in (rng.sample(some, len(some)) * (1 + per_task // len(some)))[:per_task]:

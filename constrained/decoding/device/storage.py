@@ -51,6 +51,8 @@ def load(
         raise DataError(
             f"{path} is not a file of device tables, or cut short: {error}", "build and save again"
         ) from None
+    # From the general to the particular, so that the error names what is wrong: another kind of file, another version,
+    # another vocabulary, other grammars, damage.
     if facts.get("format") != FORMAT:
         raise DataError(f"{path} holds no device tables", "name a file that DeviceTables.save wrote")
     if facts.get("version") != str(VERSION):

@@ -239,6 +239,7 @@ def matchers(args: GenerateArguments, grammar: Any, vocabulary: Vocabulary | Non
     if vocabulary is None and args.tokenizer is not None and any(isinstance(g, Grammar) for g in given):
         ends = eos_ids(args.config.eos_token_id) or None
         vocabulary = Vocabulary.from_tokenizer(args.tokenizer, eos_token_ids=ends, size=width)
+    # A matcher for each row: one grammar for all prompts or one each, and copies for beams and returned sequences.
     starts = [_matcher(g, vocabulary) for g in given] * (prompts if len(given) == 1 else 1)
     rows = [start.copy() for start in starts for _ in range(args.copies)]
     first = rows[0].compiled.vocabulary

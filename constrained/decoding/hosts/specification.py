@@ -129,6 +129,7 @@ def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
     """
     if depth > MAX_NESTING:
         raise ConstrainedError(f"specifications are nested more than {MAX_NESTING} deep", "write one grammar instead")
+    # Exactly one kind, and only its fields: a misspelt field must not leave a constraint out in silence.
     kinds = [kind for kind in _KINDS if kind in fields]
     if len(kinds) != 1:
         raise ConstrainedError(f"a specification has one of {', '.join(_KINDS)}; this has {len(kinds)}", _hint())
@@ -155,6 +156,7 @@ def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
     else:
         tools = _arguments(fields, _KINDS["tools"] - _ON_PATH - {"tools"}) | {"tools": _json(fields["tools"], kind)}
         knowledge = _read_tools(json.dumps(tools, sort_keys=False))
+    # Bind first, as what may follow an action depends on it; then follow the path.
     if "view" in fields:
         knowledge = knowledge.bind_view(_bindings(fields, "view"))
     knowledge = knowledge.bind(**bindings) if bindings else knowledge

@@ -9,10 +9,12 @@ import torch
 from constrained.agents.step_formats import step_prompt
 from constrained.environments.household import Game, HouseholdEnv, make_game
 from constrained.errors import DataError
+from constrained.training.batching import collate
+from constrained.training.encoding import IGNORED, Encoded
 from tools.embedded_model import train
 from tools.embedded_model.examples import Example, make_examples, play
 from tools.embedded_model.expert import Prior
-from tools.embedded_model.pretraining import IGNORED, Recipe, Run, answer_loss, batches, encode, make_model, pad
+from tools.embedded_model.pretraining import Recipe, Run, answer_loss, batches, encode, make_model
 from tools.embedded_model.train import main, make_tokenizer, play_games, save_model, training_games
 
 TINY = Recipe(hidden=32, layers=1, heads=2, inner=64, entries=400, tokens=90_000, batch=1024, rate=5e-3)
@@ -64,9 +66,9 @@ def test_tokenizer_covers_every_byte_and_keeps_numbers_apart(tokenizer):
 
 def test_loss_counts_only_the_answer(examples, tokenizer):
     rows = encode(tokenizer, [examples[0].texts("react"), examples[1].texts("act")])
-    batch = pad(rows, tokenizer.pad_token_id)
+    batch = collate([[row] for row in rows], packing=False)
     for row, example, strategy in ((0, examples[0], "react"), (1, examples[1], "act")):
-        taught = batch.labels[row][batch.labels[row] != IGNORED]
+        taught = batch["labels"][row][batch["labels"][row] != IGNORED]
         prompt, before, action = example.texts(strategy)
         assert prompt == step_prompt(example.memory, strategy, example.n, example.path)
         assert tokenizer.decode(taught) == before + action + tokenizer.eos_token
@@ -81,7 +83,7 @@ def test_batches_can_be_entered_anywhere(examples, tokenizer):
     again = some({"position": unbroken[11][1]}, 18)
     for (batch, position), (other, elsewhere) in zip(unbroken[12:], again):
         assert position == elsewhere
-        assert torch.equal(batch.ids, other.ids)
+        assert torch.equal(batch["input_ids"], other["input_ids"])
 
 
 def test_training_lowers_the_loss(examples, tokenizer):
@@ -111,8 +113,8 @@ def test_checkpoint_of_another_recipe_is_refused(examples, tokenizer, tmp_path):
 def test_padding_does_not_change_the_loss(examples, tokenizer):
     model = make_model(TINY, tokenizer).eval()
     rows = encode(tokenizer, [examples[0].texts("act")])
-    short = pad(rows, tokenizer.pad_token_id)
-    longer = pad([*rows, ([0] * 200, 200)], tokenizer.pad_token_id)
+    short = collate([rows], packing=False)
+    longer = collate([rows, [Encoded((0,) * 200, (IGNORED,) * 200)]], packing=False)
     torch.testing.assert_close(answer_loss(model, short), answer_loss(model, longer))
 
 
