@@ -4,6 +4,7 @@ import gc
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Before torch is imported: with a thread a core, tiny models crawl whenever a core is busy with something else.
@@ -22,8 +23,9 @@ settings.register_profile("thousands", max_examples=2_000, **ANY_SPEED)  # pytes
 settings.load_profile("constrained")
 
 
-def pytest_collection_finish():
-    """Leave what all test modules have imported out of garbage collection, which libraries ask for by the dozen."""
+@pytest.fixture(scope="module", autouse=True)
+def _freeze():
+    """Leave what is there before a module's tests out of garbage collection, which libraries ask for by the dozen."""
     gc.collect()
     gc.freeze()
 
