@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
-from itertools import product
 
 from constrained.errors import GrammarError
-from constrained.grammar import assertions, nodes
+from constrained.grammar import assertions
 from constrained.grammar.charset import CharSet, charset, matching
 from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
-from constrained.grammar.traverse import fold
+from constrained.grammar.traverse import few_texts
 from constrained.limits import DEFAULT, Limits
 
 if sys.version_info >= (3, 11):
@@ -140,53 +138,6 @@ def _references(tree) -> set[tuple[object, int]]:
     return found
 
 
-def _texts(node: Node) -> list[str] | None:
-    """Return the texts of `node`, each once; None if there are too many, or it looks around."""
-
-    def leaf(node: Node) -> list[str] | None:
-        match node:
-            case nodes.Literal():
-                return [node.data.decode()]
-            case nodes.Choices():
-                return _few(value.decode() for value in node.values)
-            case Chars():
-                return _few(chr(c) for low, high in node.chars.ranges for c in range(low, high + 1))
-        return None
-
-    def concatenate(parts: Iterable[list[str] | None]) -> list[str] | None:
-        out: list[str] = [""]
-        for part in parts:
-            joined = None if part is None else _few(a + b for a, b in product(out, part))
-            if joined is None:
-                return None
-            out = joined
-        return out
-
-    def union(parts: Iterable[list[str] | None]) -> list[str] | None:
-        found: list[str] = []
-        for part in parts:
-            if part is None or len(found) > _MOST_TEXTS:
-                return None
-            found += part
-        return _few(found)
-
-    def rounds(node: Repeat, item: list[str] | None) -> list[str] | None:
-        if node.high is None or node.high > _MOST_TEXTS:
-            return None
-        return union(concatenate([item] * count) for count in range(node.low, node.high + 1))
-
-    return fold(node, leaf, concatenate, union, rounds)
-
-
-def _few(found: Iterable[str]) -> list[str] | None:
-    out: dict[str, None] = {}
-    for text in found:
-        out[text] = None
-        if len(out) > _MOST_TEXTS:
-            return None
-    return list(out)
-
-
 class _Reader:
     """Reads one parse tree; `first` and `last` say whether a piece stands at the start and the end of the text."""
 
@@ -254,7 +205,7 @@ class _Reader:
         node = self.item(op, value, flags, first, last=False)
         cases: list[tuple[Node, str | bool]] = [(node, True)]
         if text_asked:
-            texts = _texts(node)
+            texts = few_texts(node, _MOST_TEXTS)
             if texts is None:
                 what = "that looks around" if assertions.looks(node) else f"of more than {_MOST_TEXTS} texts"
                 raise self.refusal(f"a backreference to a group {what}", _REFERENCE[C.GROUPREF][1])

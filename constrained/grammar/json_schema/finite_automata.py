@@ -12,14 +12,19 @@ from functools import cached_property, lru_cache
 from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
+from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.json_schema.pattern_trees import all_texts, example
+from constrained.grammar.json_schema.pattern_trees import example
 from constrained.grammar.json_text import Table, distances
-from constrained.grammar.lookaround import eliminate_lookaround
+from constrained.grammar.lookaround import LookingToken
+from constrained.grammar.traverse import few_texts
 from constrained.limits import Limits
 
 ANY = charset([(0, MAX_CODE_POINT)])
 """Every character."""
+
+_FEW = 16
+"""Texts of a tree that are tried one by one."""
 
 
 @lru_cache(maxsize=1024)
@@ -32,13 +37,12 @@ class Nfa:
 
     def __init__(self, node: nodes.Node, limits: Limits):
         self._is_list = isinstance(node, (nodes.Choices, nodes.Literal))
-        node, self.rules = eliminate_lookaround(node, "pattern", Steps(limits))
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
         self.empty: list[list[int]] = []
         self._steps: dict[tuple[frozenset[int], int], frozenset[int]] = {}
         self.begin = self._state()
-        self.end = self._add(node, self.begin)
+        self.end = self._add_looking(node, self.begin) if looks(node) else self._add(node, self.begin)
 
     @cached_property
     def start(self) -> frozenset[int]:
@@ -115,8 +119,6 @@ class Nfa:
             return at
         if isinstance(node, nodes.Repeat):
             return self._repeat(node, at)
-        if isinstance(node, nodes.Call):
-            return self._called(node.rule, at)
         end = self._state()
         if isinstance(node, nodes.Choices):  # equal beginnings once
             known = {"": at}
@@ -151,24 +153,15 @@ class Nfa:
         self.empty[at].append(end)
         return end
 
-    def _called(self, rule: str, at: int) -> int:
-        """Add a rule whose calls, of itself and others, all come last."""
-        end, begin = self._state(), {rule: self._state()}
-        self.empty[at].append(begin[rule])
-        work = [(self.rules[rule].body, begin[rule])]
-        while work:
-            node, at = work.pop()
-            if isinstance(node, nodes.Alt):
-                work += [(item, at) for item in node.items]
-            elif isinstance(node, nodes.Seq) and node.items:
-                work.append((node.items[-1], self._add(nodes.Seq(node.items[:-1]), at)))
-            elif isinstance(node, nodes.Call):
-                if node.rule not in begin:
-                    begin[node.rule] = self._state()
-                    work.append((self.rules[node.rule].body, begin[node.rule]))
-                self.empty[at].append(begin[node.rule])
-            else:
-                self.empty[self._add(node, at)].append(end)
+    def _add_looking(self, node: nodes.Node, at: int) -> int:
+        """Add an expression that looks around, by the deterministic automaton of its texts."""
+        texts = LookingToken(node, Steps(self.limits), alone=True)
+        states, end = [self._state() for _ in texts.edges], self._state()
+        self.empty[at].append(states[texts.starts[texts.first_past]])
+        for state, edges, rest in zip(states, texts.edges, texts.ends):
+            self.edges[state] += [(chars, states[to]) for to, chars in edges.items()]
+            if rest is not None:
+                self.empty[self._add(rest, state)].append(end)
         return end
 
 
@@ -191,7 +184,8 @@ class Texts:
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
         self.low, self.high, self.limits = low, high, limits
         self._likely = _likely(fitting) if high is None else []
-        self._all = next(filter(None, map(all_texts, fitting)), None) if high is None else None
+        listed = (few_texts(node, _FEW) for node in fitting)
+        self._all = next(filter(None, listed), None) if high is None else None
         self.start: State = tuple(one.start for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count

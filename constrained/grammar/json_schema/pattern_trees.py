@@ -1,14 +1,10 @@
-"""What a tree of characters plainly shows of its texts: their lengths, what they begin with, examples, all if few."""
+"""What a tree of characters plainly shows of its texts: their lengths, what they begin with, and examples."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import product
 
 from constrained.grammar import nodes
-
-FEW = 16
-"""Texts of a tree that are listed."""
 
 
 def lengths(node: nodes.Node) -> tuple[int, int | None]:
@@ -101,40 +97,3 @@ def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:
     if most is not None and most < least:
         return nodes.NEVER
     return nodes.seq([nodes.repeat(i.item, least, most) if i is item else i for i in items])
-
-
-@lru_cache(maxsize=1024)
-def all_texts(node: nodes.Node) -> tuple[str, ...] | None:
-    """Return all texts of `node` if they are at most `FEW`, some of them perhaps twice; else None."""
-    match node:
-        case nodes.Literal():
-            return (node.data.decode(),)
-        case nodes.Chars(chars) if sum(high - low + 1 for low, high in chars.ranges) <= FEW:
-            return tuple(chr(code) for low, high in chars.ranges for code in range(low, high + 1))
-        case nodes.Choices() if len(node.values) <= FEW:
-            return tuple(value.decode() for value in node.values)
-        case nodes.Repeat(high=int(high)) if high <= FEW:
-            item = all_texts(node.item)
-            rows = [] if item is None else [_rows([item] * count) for count in range(node.low, high + 1)]
-            return _joined(rows) if rows else None
-        case nodes.Alt():
-            return _joined([all_texts(item) for item in node.items])
-        case nodes.Seq():
-            return _rows([all_texts(item) for item in node.items])
-    return None
-
-
-def _joined(lists: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    known = [texts for texts in lists if texts is not None]
-    every = tuple(text for texts in known for text in texts)
-    return every if len(known) == len(lists) and len(every) <= FEW else None
-
-
-def _rows(lists: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    """Return the texts that have one of each list, in order."""
-    out: tuple[str, ...] = ("",)
-    for texts in lists:
-        if texts is None or len(out) * len(texts) > FEW:
-            return None
-        out = tuple(one + other for one, other in product(out, texts))
-    return out
