@@ -67,7 +67,7 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 @cache
 def _kernel() -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None:
-    """Return the Triton kernel, or None without triton. It reads only the mask and writes only forbidden logits."""
+    """The Triton kernel, or None without triton. It reads only the mask and writes only forbidden logits."""
     try:
         from constrained.decoding.bitmask_triton import apply
     except ImportError:
@@ -76,7 +76,7 @@ def _kernel() -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None:
 
 
 def filled(shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndarray], object]) -> torch.Tensor:
-    """Return a mask on `device`, int32 ``[rows, words]``, that `fill` writes on the host.
+    """A mask on `device`, int32 ``[rows, words]``, that `fill` writes on the host.
 
     On a GPU one copy from pinned memory, not waited for: torch reuses the memory only after the copy is done.
     """
@@ -87,7 +87,7 @@ def filled(shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndar
 
 
 def moved(masks: Sequence[np.ndarray], device: torch.device) -> torch.Tensor:
-    """Return the mask with these rows (each int32 ``[words]``) on `device`; see `filled`."""
+    """The mask with these rows (each int32 ``[words]``) on `device`; see `filled`."""
     return filled((len(masks), len(masks[0])), device, lambda host: np.stack(masks, out=host))
 
 

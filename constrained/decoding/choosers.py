@@ -78,7 +78,7 @@ class Chooser(Protocol):
     digest: str
 
     def choose(self, choice: Choice) -> str:
-        """Return one of the choice's actions."""
+        """One of the choice's actions."""
         ...
 
 
@@ -89,7 +89,7 @@ class Uniform:
     digest: ClassVar[str] = ""
 
     def choose(self, choice: Choice) -> str:
-        """Return one of the actions, at random."""
+        """One of the actions, at random."""
         return choice.random.choice(choice.actions)
 
 
@@ -100,7 +100,7 @@ class Shortest:
     digest: ClassVar[str] = ""
 
     def choose(self, choice: Choice) -> str:
-        """Return an action after which the path ends soonest; the first action if none is found."""
+        """An action after which the path ends soonest; the first action if none is found."""
         if choice.stop is not None:
             return choice.stop
         actions, knowledge = sorted(choice.actions), choice.knowledge

@@ -31,7 +31,7 @@ _IS_PRODUCT: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def devices(model: Any) -> tuple[torch.device, torch.device]:
-    """Return the devices of a model's input ids and of its logits; they differ where layers are on several devices.
+    """The devices of a model's input ids and of its logits; they differ where layers are on several devices.
 
     accelerate's hooks (``device_map``) say where a module runs; its weights may lie elsewhere until then.
     """
@@ -187,11 +187,11 @@ class PartialLogits:
 
     @classmethod
     def of(cls, texts: Sequence[Any], forward: Forward, needed: NeededLogits) -> PartialLogits | None:
-        """Return the partial logits of some texts; None where all are needed, or the model can't compute fewer."""
+        """The partial logits of some texts; None where all are needed, or the model can't compute fewer."""
         return cls(texts, forward, needed) if needed.allowed_only and forward.supports_partial_logits else None
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """Return the columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
+        """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
         # Few columns of all texts together: multiply these. Else, of a few texts: those that the prefilter leaves.
         for text in self.texts:
             text.look()

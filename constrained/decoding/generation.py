@@ -205,7 +205,7 @@ class Writing:
         return self.text.prompt_tokens + self.request.max_new_tokens
 
     def generation(self, seconds: float = 0.0) -> Generation:
-        """Return the finished text."""
+        """The finished text."""
         text = self.text
         masses = [token.pruned_mass for token in text.tokens if not token.forced]
         if text.end is not None:
@@ -268,7 +268,7 @@ class _Stream:
 
 
 def _start(loaded: LanguageModel, request: Request) -> Text:
-    """Return the text of a request, before its first token."""
+    """The text of a request, before its first token."""
     grammar, stops = request.grammar, request.stops
     if request.stop is not None and (grammar is not None or not all(stops)):
         raise ConstrainedError("stop is for text without a grammar, and not empty", "let the grammar end the text")
@@ -301,7 +301,7 @@ def _threads(loaded: LanguageModel) -> Iterator[None]:
 
 
 def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
-    """Return the token ids of the prompt: at least one, all within the model's vocabulary."""
+    """The token ids of the prompt: at least one, all within the model's vocabulary."""
     tokenizer = loaded.tokenizer
     if isinstance(prompt, str):
         ids = list(tokenizer.encode(prompt))
@@ -323,7 +323,7 @@ def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
 
 
 def _token_limit(loaded: LanguageModel, prompt_tokens: int, max_new_tokens: int) -> int:
-    """Return the most tokens that may be generated: the request's limit, or what the model's context leaves."""
+    """The most tokens that may be generated: the request's limit, or what the model's context leaves."""
     if max_new_tokens < 1:
         raise ConstrainedError(f"max_new_tokens is {max_new_tokens}", "use 1 or more")
     if loaded.max_context is None:

@@ -59,7 +59,7 @@ class Int8Prefilter:
         return torch.ops.aten._weight_int8pack_mm(hidden.bfloat16(), self.rounded, self.scale).float()
 
     def matches(self, weight: torch.Tensor) -> bool:
-        """Return whether the copy is still one of `weight`.
+        """Whether the copy is still one of `weight`.
 
         Merged adapters and ``weight.data[token] = ...`` leave no trace on the tensor, so it is read once; that costs
         about as much as one token.
@@ -69,7 +69,7 @@ class Int8Prefilter:
         return bool(((weight @ self.probe - self.probe_product).abs() <= CHANGED * self.norm).all())
 
     def best(self, hidden: torch.Tensor, allowed: torch.Tensor, count: int) -> torch.Tensor:
-        """Return the tokens that include the `count` likeliest allowed ones of every row, int64 ``[C]``, ascending.
+        """The tokens that include the `count` likeliest allowed ones of every row, int64 ``[C]``, ascending.
 
         `hidden` is float32 ``[n, d]``, `allowed` bool ``[n, V]``; each token found is allowed in some row.
         """
@@ -120,7 +120,7 @@ class Int8Prefilter:
 
 
 def int8_prefilter(head: nn.Linear) -> Int8Prefilter | None:
-    """Return the prefilter of an output matrix, made on first use; None where it doesn't pay."""
+    """The prefilter of an output matrix, made on first use; None where it doesn't pay."""
     weight = head.weight
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
@@ -134,7 +134,7 @@ def int8_prefilter(head: nn.Linear) -> Int8Prefilter | None:
 
 
 def _pays(made: Int8Prefilter, head: nn.Linear) -> bool:
-    """Return whether the int8 product is faster here: not every processor or version of torch has a kernel for it."""
+    """Whether the int8 product is faster here: not every processor or version of torch has a kernel for it."""
     hidden = torch.zeros((1, head.in_features))
     try:
         made.product(hidden)

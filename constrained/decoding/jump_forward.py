@@ -46,7 +46,7 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
 
 
 def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer: Any, before: bytes) -> list[int]:
-    """Return the certain tokens of the text `forced` that must come next in `state`; `before` is the text so far."""
+    """The certain tokens of the text `forced` that must come next in `state`; `before` is the text so far."""
     if not forced:
         return []
     after = state.read(forced)
@@ -63,7 +63,7 @@ def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer
 
 
 def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int:
-    """Return the bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
+    """The bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
     # From the longest tail on: the first tail that some token continues beyond the forced text decides. In the sorted
     # list of tokens, those that begin with a text stand where bisection puts it.
     tokens = vocabulary.sorted_tokens
@@ -81,7 +81,7 @@ def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int
 
 
 def tokenize_after(tokenizer: Any, tokens: Sequence[bytes], data: bytes, contexts: Iterable[str]) -> list[int]:
-    """Return the ids that spell `data` as the tokenizer splits it after a context; empty if no context gives any.
+    """The ids that spell `data` as the tokenizer splits it after a context; empty if no context gives any.
 
     `tokens`: id -> bytes. Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
     """
@@ -103,7 +103,7 @@ def tokenize_after(tokenizer: Any, tokens: Sequence[bytes], data: bytes, context
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
-    """Return the ids of `text` without special tokens, for a tokenizer of any supported library."""
+    """The ids of `text` without special tokens, for a tokenizer of any supported library."""
     tokenizer = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", tokenizer)  # mistral-common's
     if hasattr(tokenizer, "id_to_byte_piece"):
         return tokenizer.encode(text, False, False)

@@ -15,7 +15,7 @@ from constrained.decoding.forward import Forward
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two texts of one type share at their beginning."""
+    """How many tokens two texts of one type share at their beginning."""
     most = min(len(one), len(other))
     # Slices are compared in C, a hundred times as fast as token by token: nearly always one text begins with the other.
     return most if one[:most] == other[:most] else next(i for i in range(most) if one[i] != other[i])
@@ -50,7 +50,7 @@ class PrefixCache:
         self.past, self.tokens = past, list(tokens)
 
     def forward(self, model: Any) -> Forward:
-        """Return the `Forward` of `model`; the cache of another model or device is cleared."""
+        """The `Forward` of `model`; the cache of another model or device is cleared."""
         if self._forward is None or model is not self._forward.model or model.device != self._placed:
             if self._forward is not None:
                 self.clear()
@@ -60,7 +60,7 @@ class PrefixCache:
     def next_logits(
         self, model: Any, tokens: Sequence[int], columns: Callable[[torch.Tensor], torch.Tensor | None] | None = None
     ) -> torch.Tensor:
-        """Return the logits after `tokens`, float32 ``[width]``; with `columns` (see `Forward`) ``[C]``.
+        """The logits after `tokens`, float32 ``[width]``; with `columns` (see `Forward`) ``[C]``.
 
         `tokens` are the whole text so far, at least one id; the part already held is not run again.
         """

@@ -32,7 +32,7 @@ BLOCK = 64
 
 
 def supports_ragged(model: Any) -> bool:
-    """Return whether the model accepts positions and attention masks; otherwise texts are read one by one."""
+    """Whether the model accepts positions and attention masks; otherwise texts are read one by one."""
     config = model.config.get_text_config()
     accepted = Forward(model).accepted
     return (
@@ -103,13 +103,13 @@ class RaggedForward:
         return asked, logits, None if columns is None else columns.ids
 
     def read_prompts(self) -> torch.Tensor:
-        """Return the logits after every text, in one call; ``[rows, width]``."""
+        """The logits after every text, in one call; ``[rows, width]``."""
         self._read_shared_prompts()
         unread = [len(text.ids) - n for text, n in zip(self.texts, self.read)]
         return self._call(unread, max(unread))
 
     def step(self, tokens: torch.Tensor, slots: torch.Tensor, reach: int) -> torch.Tensor:
-        """Return the logits after some more tokens of each row, which stay on the device; ``[rows, width]``.
+        """The logits after some more tokens of each row, which stay on the device; ``[rows, width]``.
 
         `tokens` and `slots` are int64 ``[rows, T]`` right-aligned; a slot of -1 is no token;
         `reach` is greater than all slots.
@@ -262,7 +262,7 @@ class RaggedCache(Cache):
         return self.rows is not None
 
     def tensors(self) -> list[torch.Tensor]:
-        """Return the keys and values of all layers, as far as there are any."""
+        """The keys and values of all layers, as far as there are any."""
         layers = [layer for layer in cast(list[RaggedLayer], self.layers) if layer.is_initialized]
         return [tensor for layer in layers for tensor in (layer.keys, layer.values)]
 

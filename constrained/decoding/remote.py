@@ -317,7 +317,7 @@ class RemoteModel:
         return found.data[0].id
 
     async def _ask_what_it_obeys(self) -> str:
-        """Return the first name in `ENFORCE` that works; tested with two texts that no model writes by itself."""
+        """The first name in `ENFORCE` that works; tested with two texts that no model writes by itself."""
         action = Grammar.from_choices(PROBE)
         hello: list[Message] = [{"role": "user", "content": "Say hello."}]
         for name, enforce in ENFORCE.items():
@@ -348,7 +348,7 @@ def _check_address(address: str) -> None:
 
 
 def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> str:
-    """Return the admitted action that is most like `answer`.
+    """The admitted action that is most like `answer`.
 
     Of a list: the most similar text (`difflib`). Else: the longest beginning of `answer` that is admitted, and the
     shortest way to finish it.
@@ -367,7 +367,7 @@ def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> st
 
 
 def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:
-    """Return the message to a model about an answer that is not admitted."""
+    """The message to a model about an answer that is not admitted."""
     shown = repr(answer if len(answer) <= 200 else f"{answer[:200]}...")
     wrong = f"{shown} was cut off, as it got too long." if cut_off else f"{shown} is not possible now."
     if listed is None:

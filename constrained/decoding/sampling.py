@@ -154,7 +154,7 @@ def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> tor
 
 
 def random_numbers(rows: int, device: torch.device, generator: torch.Generator | None) -> torch.Tensor:
-    """Return uniform random numbers in [0, 1), float64 ``[rows, 1]`` on `device`."""
+    """Uniform random numbers in [0, 1), float64 ``[rows, 1]`` on `device`."""
     source = device if generator is None else generator.device
     return torch.rand((rows, 1), dtype=torch.float64, device=source, generator=generator).to(device)
 
@@ -168,7 +168,7 @@ def search(chances: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def likeliest_outside(logits: torch.Tensor, mask: np.ndarray, total: float) -> Forbidden | None:
-    """Return the likeliest token that a packed mask excludes, within its width; None if all have probability 0.
+    """The likeliest token that a packed mask excludes, within its width; None if all have probability 0.
 
     `logits` are float32 ``[V]``, `total` is their log-sum-exp; `mask` is int32 ``[words]``.
     """
@@ -184,5 +184,5 @@ def nan_logits() -> ModelError:
 
 
 def probability_outside(allowed: float, total: float) -> float:
-    """Return the probability outside the mask, from two log-sum-exps."""
+    """The probability outside the mask, from two log-sum-exps."""
     return max(0.0, -math.expm1(allowed - total))

@@ -14,7 +14,7 @@ MAX_PIECE = 1 << 16
 
 
 def eos_ids(*settings: int | Iterable[int] | None) -> list[int]:
-    """Return the distinct end-of-text ids of some settings (one id, several or None each), in that order."""
+    """The distinct end-of-text ids of some settings (one id, several or None each), in that order."""
     found: list[int] = []
     for value in settings:
         found += [value] if isinstance(value, int) else value or []
@@ -22,7 +22,7 @@ def eos_ids(*settings: int | Iterable[int] | None) -> list[int]:
 
 
 def logits_width(model: Any) -> int:
-    """Return the number of columns of a transformers model's logits; often more than the tokenizer has tokens."""
+    """The number of columns of a transformers model's logits; often more than the tokenizer has tokens."""
     weight = getattr(model.get_output_embeddings(), "weight", None)
     # A quantized head packs its weight: only a two-dimensional float matrix tells the width.
     if weight is not None and weight.dim() == 2 and weight.is_floating_point():

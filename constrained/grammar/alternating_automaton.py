@@ -58,7 +58,7 @@ class AlternatingAutomaton:
         self.text_start: Past = tuple((FALSE,) * (look.behind or 0) for look in self._behind)
 
     def state(self, past: Past, formula: int) -> State:
-        """Return a state, without its past if it never looks back."""
+        """A state, without its past if it never looks back."""
         looks_back = any(self.residuals.known[k].looks_back for k in self.formulas.variables_of(formula))
         return (past if looks_back else NOTHING), formula
 
@@ -66,7 +66,7 @@ class AlternatingAutomaton:
         return Derivatives(self.formulas, self.residuals, self._behind, past)
 
     def after(self, state: State) -> list[tuple[CharSet, State]]:
-        """Return the characters that can come next as (set, state after it)."""
+        """The characters that can come next as (set, state after it)."""
         found = self._after.get(state)
         if found is None:
             past, formula = state
@@ -76,14 +76,14 @@ class AlternatingAutomaton:
         return found
 
     def pasts(self) -> list[Past]:
-        """Return every past that a text can leave, including that of the empty text."""
+        """Every past that a text can leave, including that of the empty text."""
         if not self._pasts:
             after = self.past_after if self._behind else lambda past: []
             self._pasts = reached([self.text_start], lambda past: (then for _, then in after(past)))
         return self._pasts
 
     def past_after(self, past: Past) -> list[tuple[CharSet, Past]]:
-        """Return the past after each next character."""
+        """The past after each next character."""
         found = self._past_after.get(past)
         if found is None:
             found = [(chars, then) for chars, then, _ in self._read(self.derivatives(past), FALSE, True)]
@@ -91,7 +91,7 @@ class AlternatingAutomaton:
         return found
 
     def _read(self, derivatives: Derivatives, here: int, remember: bool) -> list[tuple[CharSet, Past, int]]:
-        """Return (next characters, past after one of them, formula after it) for the formula over atoms `here`."""
+        """(next characters, past after one of them, formula after it) for the formula over atoms `here`."""
         begun = [derivatives.begun(i) for i in range(len(self._behind))] if remember else []
         formulas = {here, *(formula for look in begun for formula in look)}
         atoms: set[tuple[CharSet, int]] = set().union(*map(self.formulas.variables_of, formulas))
@@ -109,7 +109,7 @@ class AlternatingAutomaton:
         return out
 
     def ended(self, state: State) -> State:
-        """Return (past, formula over atoms): what the following text must satisfy if the expression ends here."""
+        """(past, formula over atoms): what the following text must satisfy if the expression ends here."""
         here = self.derivatives(state[0]).expand(state[1])
 
         def by(atom: tuple[CharSet, int]) -> int:
@@ -124,13 +124,13 @@ class AlternatingAutomaton:
         return self.formulas.replace(ended[1], lambda atom: FALSE) == TRUE
 
     def after_end(self, ended: State) -> list[tuple[CharSet, State]]:
-        """Return the same as :meth:`after`, for the first character after the end of the expression."""
+        """The same as :meth:`after`, for the first character after the end of the expression."""
         past, formula = ended
         read = self._read(self.derivatives(past), formula, bool(past))
         return [(chars, self.state(then, rest)) for chars, then, rest in read]
 
     def classes(self, chars: CharSet) -> frozenset[int]:
-        """Return the indices of the character classes that `chars` meets, among those the expression distinguishes."""
+        """The indices of the character classes that `chars` meets, among those the expression distinguishes."""
         if self._alphabet is None:
             sets = {p.chars for p in parts(self.node) if isinstance(p, Chars)}
             texts = {c for p in parts(self.node) for t in texts_of(p) for c in t}
@@ -139,7 +139,7 @@ class AlternatingAutomaton:
         return frozenset(i for i, members in enumerate(self._alphabet) if members.meets(chars))
 
     def partition(self, sets: frozenset[CharSet]) -> list[CharSet]:
-        """Return the coarsest partition of all characters in which each of `sets` is a union of classes."""
+        """The coarsest partition of all characters in which each of `sets` is a union of classes."""
         found = self._partitions.get(sets)
         if found is None:
             self.count(sum(len(chars.ranges) for chars in sets) // 8)
@@ -147,7 +147,7 @@ class AlternatingAutomaton:
         return found
 
     def plain(self, state: State) -> Node | None:
-        """Return the rest of the expression as one node, if nothing in it looks around; else None."""
+        """The rest of the expression as one node, if nothing in it looks around; else None."""
         numbers = self.formulas.alternatives(state[1])
         if not numbers or state[0] or not all(self.residuals.known[k].plain for k in numbers):
             return None

@@ -73,13 +73,13 @@ class Nullable:
 
 
 def scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
-    """Return the piece of grammar that a scope around a parameter alone stands for, if it is one."""
+    """The scope that a scope around nothing but a parameter stands for, if the parameter's value is one."""
     value = node.values.get(node.node.name) if isinstance(node.node, nodes.Var) else None
     return value if isinstance(value, nodes.Scoped) else None
 
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
-    """Return the rules from which some finite text can be derived (slots taken as bound, parameters as having one)."""
+    """The rules from which some finite text can be derived (slots taken as bound, parameters as having one)."""
     if any(rule.params for rule in rules.values()):
         return TextlessArguments(rules).productive
     return rules.keys() - unproductive({name: rule.body for name, rule in rules.items()})
@@ -147,7 +147,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def unproductive(bodies: Mapping[str, Node]) -> set[str]:
-    """Return those of some rules' bodies from which no finite text can be derived; all other rules have one."""
+    """The rules among `bodies` from which no finite text can be derived; rules that aren't there have one."""
     pieces = {name: [(name, body)] for name, body in bodies.items()}
 
     def value(name: str, found: Mapping[str, bool]) -> bool:
@@ -179,7 +179,7 @@ def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
 
 
 def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
-    """Return `rules` without the alternatives that no text completes, so that no mask leads into a dead end.
+    """`rules` without the alternatives that no text completes, so that no mask leads into a dead end.
 
     `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
     """
@@ -193,7 +193,7 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
 
 
 def prune(node: Node, productive: Callable[[str], bool]) -> Node:
-    """Return `node` without the alternatives that no text completes, by what is said of each rule."""
+    """`node` without the alternatives that no text completes; `productive` says it of each rule."""
     match node:
         case nodes.Seq():
             return _split_long(nodes.seq(prune(item, productive) for item in node.items))
@@ -219,7 +219,7 @@ def _split_long(node: Node) -> Node:
 
 
 def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return the strongly connected components of a graph, each one before those that lead to it (Tarjan, 1972).
+    """The strongly connected components of a graph, each one before those that lead to it (Tarjan, 1972).
 
     `edges`: name -> the names it leads to; those that are no key themselves are left out.
     """
@@ -264,12 +264,12 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def cyclic_components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return the components whose names lead back to themselves."""
+    """The components whose names lead back to themselves."""
     return [found for found in components(edges) if len(found) > 1 or found[0] in edges[found[0]]]
 
 
 def shortest_cycle(first: str, edges: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the names on a shortest way from `first` back to itself; `first` alone if there is none."""
+    """The names on a shortest way from `first` back to itself; `first` alone if there is none."""
     before: dict[str, str] = {}
     work = [first]
     for top in work:

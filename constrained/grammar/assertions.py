@@ -46,7 +46,7 @@ class Lazy(Repeat):
 
 
 def end_early(node: Node) -> Node:
-    """Return the texts that `re.match` reads with a terminal: a lazy repeat ends as soon as the rest can be read.
+    """The texts that `re.match` reads with a terminal: a lazy repeat ends as soon as the rest can be read.
 
     ``X*?R`` becomes ``(?:(?!R)X)*R``. A lazy repeat stays greedy inside a group that is repeated or that is not last.
     """
@@ -105,7 +105,7 @@ def _begin_apart(node: nodes.Alt) -> bool:
 
 
 def greedy(node: Node) -> Node:
-    """Return `node` with its lazy repeats as greedy ones, which read the same texts."""
+    """`node` with its lazy repeats as greedy ones, which read the same texts."""
     return rebuild(node, lambda leaf: leaf)
 
 
@@ -186,7 +186,7 @@ def narrowed(items: list[Node]) -> list[Node]:
 
 
 def one_char(node: Node) -> CharSet | None:
-    """Return the character set of a node that reads exactly one character; None for other nodes."""
+    """The character set of a node that reads exactly one character; None for other nodes."""
     if isinstance(node, Chars):
         return node.chars
     if isinstance(node, Literal):

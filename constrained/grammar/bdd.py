@@ -23,7 +23,7 @@ class Formulas:
         self._chosen: dict[tuple[int, int, int], int] = {}
 
     def variable(self, value) -> int:
-        """Return the formula that `value` holds."""
+        """The formula that `value` holds."""
         order = self._orders.get(value)
         if order is None:
             order = self._orders[value] = len(self.variables)
@@ -31,7 +31,7 @@ class Formulas:
         return self._formula(order, TRUE, FALSE)
 
     def choose(self, test: int, then: int, other: int) -> int:
-        """Return `then` where `test` holds, else `other`."""
+        """`then` where `test` holds, else `other`."""
         if test <= TRUE:
             return then if test else other
         if then == other:
@@ -58,7 +58,7 @@ class Formulas:
         return self.choose(formula, FALSE, TRUE)
 
     def replace(self, formula: int, by: Callable) -> int:
-        """Return `formula` with each variable `v` replaced by the formula ``by(v)``."""
+        """`formula` with each variable `v` replaced by the formula ``by(v)``."""
         done = {FALSE: FALSE, TRUE: TRUE}
 
         def go(f: int) -> int:
@@ -71,7 +71,7 @@ class Formulas:
         return go(formula)
 
     def variables_of(self, formula: int) -> set:
-        """Return the variables that `formula` depends on."""
+        """The variables that `formula` depends on."""
         found: set = set()
         seen, work = {FALSE, TRUE}, [formula]
         while work:
@@ -84,7 +84,7 @@ class Formulas:
         return found
 
     def alternatives(self, formula: int) -> list | None:
-        """Return the variables one of which must hold, if that is all that `formula` says."""
+        """The variables one of which must hold, if that is all that `formula` says."""
         out = []
         while formula > TRUE:
             order, high, formula = self._parts[formula]
@@ -94,7 +94,7 @@ class Formulas:
         return out if formula == FALSE else None
 
     def rows(self, formula: int) -> tuple[tuple[Any, int, int], ...]:
-        """Return a diagram as rows (variable, row where it holds, row where not), each below those it leads to.
+        """A diagram as rows (variable, row where it holds, row where not), each below those it leads to.
 
         Rows count from 2; 0 and 1 are false and true. The last row is the formula, which is neither.
         """

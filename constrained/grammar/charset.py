@@ -86,14 +86,14 @@ class CharSet:
         return any(many.overlap(a, b) for a, b in few.ranges)
 
     def within(self, low: int, high: int) -> tuple[tuple[int, int], ...]:
-        """Return the ranges that share a character with ``low..high``."""
+        """The ranges that share a character with ``low..high``."""
         return self.ranges[bisect_left(self._ends, low) : bisect_right(self._starts, high)]
 
     def __or__(self, other: CharSet) -> CharSet:
         return charset([*self.ranges, *other.ranges])
 
     def fold_case(self) -> CharSet:
-        """Return the set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
+        """The set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
         if self._folded is None:
             self._folded = self._fold_case() if self.ranges else self
         return self._folded
@@ -104,7 +104,7 @@ class CharSet:
         return charset([*self.ranges, *((ord(c), ord(c)) for c in found)])
 
     def shortest(self) -> bytes:
-        """Return a member of the fewest UTF-8 bytes, printable where there is one."""
+        """A member of the fewest UTF-8 bytes, printable where there is one."""
         for low, high in ((0x61, 0x7A), (0x20, 0x7E), (0, MAX_CODE_POINT)):
             for a, b in self.ranges:
                 if a <= high and b >= low:
@@ -160,7 +160,7 @@ _INTERNED: dict[tuple, CharSet] = {}
 
 
 def charset(ranges) -> CharSet:
-    """Return the set of inclusive code point ranges, given in any order; surrogates are dropped."""
+    """The set of inclusive code point ranges, given in any order; surrogates are dropped."""
     ranges = tuple(ranges)
     found = _INTERNED.get(ranges)
     if found is not None:  # they were in order
@@ -187,12 +187,12 @@ def charset(ranges) -> CharSet:
 
 
 def first_characters(texts: Iterable[bytes]) -> CharSet:
-    """Return the characters that some texts in UTF-8 begin with."""
+    """The characters that some texts in UTF-8 begin with."""
     return charset((ord(text.decode()[0]),) * 2 for text in texts if text)
 
 
 def partition(sets: list[CharSet]) -> list[CharSet]:
-    """Return the coarsest classes of the characters in `sets` that each set contains wholly or not at all."""
+    """The coarsest classes of the characters in `sets` that each set contains wholly or not at all."""
     edges: dict[int, int] = {}
     for i, chars in enumerate(sets):
         for low, high in chars.ranges:
@@ -212,7 +212,7 @@ _CATEGORIES = frozenset((r"\w", r"\d", r"\s"))
 
 @lru_cache(maxsize=64)
 def matching(pattern: str, flags: int = 0) -> CharSet:
-    """Return the characters that a one-character `re` pattern matches, by asking `re`."""
+    """The characters that a one-character `re` pattern matches, by asking `re`."""
     if pattern in _CATEGORIES:  # by their complements, which `re` finds in longer runs
         return matching(pattern.upper(), flags).complement()
     alike = ((0x40000, 0xDFFFF), (0xF0000, MAX_CODE_POINT))  # planes without characters, and of private ones
@@ -227,7 +227,7 @@ def matching(pattern: str, flags: int = 0) -> CharSet:
 
 @lru_cache(maxsize=1)
 def categories() -> dict[str, CharSet]:
-    """Return the characters of each general category of Unicode, such as "Lu", and of each group, such as "L"."""
+    """The characters of each general category of Unicode, such as "Lu", and of each group, such as "L"."""
     ranges: dict[str, list[tuple[int, int]]] = {}
     low = 0
     for name, alike in groupby(map(unicodedata.category, map(chr, range(MAX_CODE_POINT + 1)))):
@@ -250,7 +250,7 @@ _SHOWN = 12
 
 
 def class_text(chars: CharSet) -> str:
-    """Return `chars` in the notation of regular expressions; a long list of ranges is cut short."""
+    """`chars` in the notation of regular expressions; a long list of ranges is cut short."""
     rest = chars.complement()
     if not rest:
         return "(?s:.)"

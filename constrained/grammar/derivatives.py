@@ -63,7 +63,7 @@ class Residuals:
         self._looks: dict[Node, tuple[bool, bool]] = {}
 
     def number(self, piece: Piece, then: int) -> int:
-        """Return the number of the residual: `piece`, then residual `then`."""
+        """The number of the residual: `piece`, then residual `then`."""
         found = self._numbers.get((piece, then))
         if found is None:
             kind, node, *rest = piece
@@ -76,7 +76,7 @@ class Residuals:
         return found
 
     def group_end(self, some: int, good: int) -> int:
-        """Return the number of the end of an atomic group; see :data:`Piece`."""
+        """The number of the end of an atomic group; see :data:`Piece`."""
         piece = GROUP_END, some, good
         found = self._numbers.get((piece, YES))
         if found is None:
@@ -85,7 +85,7 @@ class Residuals:
         return found
 
     def any_way(self, number: int) -> int:
-        """Return a residual without the order of ways: up to the end of its atomic group, any way counts."""
+        """The same residual, but every way to the end of its atomic group counts, not the first one alone."""
         residual = self.known[number]
         if not residual.in_order:
             return number
@@ -94,7 +94,7 @@ class Residuals:
         return self.number(residual.piece, self.any_way(residual.then))
 
     def node(self, number: int) -> Node:
-        """Return a plain residual as one node."""
+        """A plain residual as one node."""
         items: list[Node] = []
         while number != END:
             (kind, node, *rest), number = self.known[number].piece, self.known[number].then
@@ -115,7 +115,7 @@ class Residuals:
         return number
 
     def _looks_in(self, node: Node) -> tuple[bool, bool]:
-        """Return whether anything in `node` looks around, and whether anything looks back."""
+        """Whether anything in `node` looks around, and whether anything looks back."""
         found = self._looks.get(node)
         if found is None:
             below = (node.node,) if isinstance(node, (Look, Atomic)) else nodes.children(node)
@@ -147,7 +147,7 @@ class Derivatives:
         return self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
 
     def begun(self, index: int) -> tuple[int, ...]:
-        """Return the formulas of a lookbehind that begins here, and of those begun 1, 2, ... characters earlier.
+        """The formulas of a lookbehind that begins here, and of those begun 1, 2, ... characters earlier.
 
         The one that ends here is left out.
         """
@@ -173,7 +173,7 @@ class Derivatives:
         return found
 
     def _piece(self, piece: Piece, then: int, entered: frozenset) -> Both:
-        """Return both formulas for `piece`, then residual `then`."""
+        """Both formulas for `piece`, then residual `then`."""
         match piece:
             case ("texts", texts):
                 return self._texts(texts, then, entered)
@@ -204,7 +204,7 @@ class Derivatives:
         return self._first_of([self._piece(("node", item), then, entered) for item in node.items])
 
     def _first_of(self, ways: list[Both]) -> Both:
-        """Both of several ways, in order."""
+        """The two formulas of several ways, in the order in which `re` tries them."""
         some = good = FALSE
         for one, followed in reversed(ways):
             alike = one == followed and some == good
@@ -278,7 +278,7 @@ class Derivatives:
 
 
 def texts_of(node: Node) -> tuple[str, ...]:
-    """Return the texts that `node` lists, if it does."""
+    """The texts that `node` lists, if it does."""
     if isinstance(node, Literal):
         return (node.data.decode(),)
     return tuple(v.decode() for v in node.values) if isinstance(node, Choices) else ()

@@ -58,18 +58,18 @@ class FollowSets(ABC, Generic[S]):
 
     @abstractmethod
     def leaf(self, node: Node) -> S | None:
-        """Return the first set of a node that is not a sequence, alternative or repeat; None for that of its unit."""
+        """The first set of a node that is not a sequence, alternative or repeat; None for that of its unit."""
 
     @abstractmethod
     def union(self, sets: Iterable[S]) -> S:
-        """Return the union of `sets`."""
+        """The union of `sets`."""
 
     @abstractmethod
     def split(self, found: S) -> tuple[S, bool]:
-        """Return a set without the end, and whether the end was in it."""
+        """A set without the end, and whether the end was in it."""
 
     def first(self, node: Node, rule: str, found: Mapping[Unit, S] | None = None) -> S:
-        """Return the first set of `node`, a part of `rule`, given the first sets of units (default: the final ones)."""
+        """The first set of `node`, a part of `rule`, given the first sets of units (default: the final ones)."""
         known = self.firsts if found is None else found
 
         def leaf(node: Node) -> S:
@@ -88,7 +88,7 @@ class FollowSets(ABC, Generic[S]):
         return fold(node, leaf, seq, self.union, repeat)
 
     def then(self, first: S, rest: S) -> S:
-        """Return the first set of a sequence: `first`, and also `rest` if `first` contains the end."""
+        """The first set of a sequence: `first`, and also `rest` if `first` contains the end."""
         bare, ends = self.split(first)
         return self.union((bare, rest)) if ends else first
 
@@ -163,5 +163,5 @@ class CharacterFollowSets(FollowSets[int]):
 
 
 def bits(chars: CharSet, classes: Sequence[CharSet]) -> int:
-    """Return the set of those `classes` that have a character in `chars`."""
+    """The set of those `classes` that have a character in `chars`."""
     return sum(1 << i for i, members in enumerate(classes) if members.meets(chars))

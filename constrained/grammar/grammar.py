@@ -195,7 +195,7 @@ class ContextFreeGrammar:
         return grammar
 
     def bind(self, **values) -> Self:
-        """Return this grammar with slots bound; costs nothing but the sorting of the values.
+        """This grammar with slots bound; costs nothing but the sorting of the values.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class ContextFreeGrammar:
         return self._variant(bindings=bound, orders=orders)
 
     def stand_ins(self, form: str = "{}") -> dict[str, str | list[str] | dict[str, list[str]]]:
-        """Return values for the slots that have none, to look at a grammar without what it will be bound to.
+        """Values for the slots that have none, to look at a grammar without what it will be bound to.
 
         Each value is the slot's name in that form; there are two of each where rules ask for another value than before.
         """
@@ -233,19 +233,19 @@ class ContextFreeGrammar:
         return {name: dict.fromkeys(every, values) if name in by_key else values for name, values in texts.items()}
 
     def with_start(self, start: Node) -> Self:
-        """Return the same rules and bindings with another start."""
+        """The same rules and bindings with another start."""
         return self._variant(start=start)
 
     def with_limits(self, limits: Limits) -> Self:
-        """Return the same grammar with other limits."""
+        """The same grammar with other limits."""
         return self if limits == self.limits else self._variant(limits=limits)
 
     def with_rules(self, rules: dict[str, Rule], start: Node) -> Self:
-        """Return a grammar of other rules with the same bindings."""
+        """A grammar of other rules with the same bindings."""
         return self._variant(rules=rules, start=start, _of_rules={})
 
     def copy(self) -> Self:
-        """Return the same grammar; nothing is derived from it yet."""
+        """The same grammar; nothing is derived from it yet."""
         return self._variant()
 
     def _variant(self, **changes) -> Self:
@@ -254,7 +254,7 @@ class ContextFreeGrammar:
         return other
 
     def unbound(self) -> list[str]:
-        """Return the slots in use that have no value yet."""
+        """The slots in use that have no value yet."""
         if not self.slots:
             return []  # rules that wait to be written have none
         return sorted(self.of_rules(_used_slots) - set(self.bindings) - {STEP})
@@ -265,24 +265,24 @@ class ContextFreeGrammar:
         return any(grammar.of_rules(self_embedding_rules) for grammar in self.nested())
 
     def nested(self) -> list[ContextFreeGrammar]:
-        """Return this grammar and those that slots are bound to, at any depth, each once."""
+        """This grammar and those that slots are bound to, at any depth, each once."""
         first: list[ContextFreeGrammar] = [self]
         return reached(first, lambda one: (inner for value in one.bindings.values() for inner in grammars_in(value)))
 
     def derived(self, factory: Callable[[Self], T]) -> T:
-        """Return ``factory(self)``, made once."""
+        """``factory(self)``, made once."""
         if factory not in self._derived:
             self._derived[factory] = factory(self)
         return self._derived[factory]
 
     def of_rules(self, factory: Callable[[dict[str, Rule]], T]) -> T:
-        """Return ``factory(self.rules)``, made once for all grammars with the same rules."""
+        """``factory(self.rules)``, made once for all grammars with the same rules."""
         if factory not in self._of_rules:
             self._of_rules[factory] = factory(self.rules)
         return self._of_rules[factory]
 
     def extended(self, extend: Callable[[dict[str, Rule]], dict[str, Rule]], start: Node) -> Self:
-        """Return a grammar from `start` over the rules ``extend(rules)``, made once for all with the same rules."""
+        """A grammar from `start` over the rules ``extend(rules)``, made once for all with the same rules."""
         if extend not in self._of_rules:
             self._of_rules[extend] = self.with_rules(extend(self.rules), start)
         extended: Self = self._of_rules[extend]
@@ -314,7 +314,7 @@ def _used_slots(rules: dict[str, Rule]) -> frozenset[str]:
 
 
 def as_bytes(text: str | bytes) -> bytes:
-    """Return text as UTF-8 bytes."""
+    """Text as UTF-8 bytes."""
     if not isinstance(text, (str, bytes, bytearray, memoryview)):
         raise GrammarError(f"{text!r} is not text")
     # a lone surrogate is no character of any language: its bytes match nothing
@@ -336,7 +336,7 @@ def grammars_in(value: SlotValue) -> Iterator[ContextFreeGrammar]:
 
 
 def _slot_value(what: str, value, limits: Limits) -> tuple[SlotValue, SlotOrder]:
-    """Return what a slot is bound to, and its texts in the order given."""
+    """What a slot is bound to, and its texts in the order given."""
     if not isinstance(value, Mapping):
         return _one_value(what, value, limits)
     values, orders = {}, {}
@@ -390,7 +390,7 @@ def _empty_slots(grammar: ContextFreeGrammar) -> frozenset[str]:
 
 
 def read_texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
-    """Return one text, or several, as UTF-8 and in the order given, each once.
+    """One text, or several, as UTF-8 and in the order given, each once.
 
     Raises
     ------
@@ -416,7 +416,7 @@ def read_texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
 
 
 def _read_valid_texts(values, limits: Limits) -> tuple[bytes, ...] | None:
-    """Return the texts if nothing is wrong with them: the quick way, as bindings change with every action."""
+    """The texts if nothing is wrong with them: the quick way, as bindings change with every action."""
     try:
         found = tuple(dict.fromkeys([v if type(v) is bytes else v.encode() for v in values]))
     except (AttributeError, UnicodeEncodeError):

@@ -87,7 +87,7 @@ class Table:
             raise ValueError("no table of an automaton")
 
     def bytes_left(self, state: int, inside: int, least: bool = False) -> int:
-        """Return a bound on the fewest bytes to an end, one or more characters from here; a lower one if `least`."""
+        """A bound on the fewest bytes to an end, one or more characters from here; a lower one if `least`."""
         nearest = min(self.fewest[to] for to in self._ahead(state, inside) if to >= 0)
         kind, count = inside >> 28, inside >> 24 & 15
         if least:
@@ -96,7 +96,7 @@ class Table:
         return begun + LONGEST_CHARACTER * nearest
 
     def step(self, state: int, left: int | None, inside: int, byte: int) -> tuple[int, int | None, int] | None:
-        """Return the state, the characters left and the place inside a character after one more byte."""
+        """The state, the characters left and the place inside a character after one more byte."""
         inside, code = _read(inside, byte)
         if inside < 0:
             return None
@@ -143,7 +143,7 @@ class Table:
 
 
 def distances(after: Sequence[Sequence[int]], ends: Sequence[bool]) -> dict[int, int]:
-    """Return how many steps the states from which an end can be reached are from the nearest one."""
+    """How many steps the states from which an end can be reached are from the nearest one."""
     before: list[list[int]] = [[] for _ in after]
     for state, row in enumerate(after):
         for to in {*row} - {-1}:
@@ -180,7 +180,7 @@ class JsonText(Node):
 
 
 def _read(inside: int, byte: int) -> tuple[int, int]:
-    """Return where in a character the next byte leads, -1 for nowhere, and if it ends there (0), the character."""
+    """Where in a character the next byte leads, -1 for nowhere, and if it ends there (0), the character."""
     kind, count, value = inside >> 28, inside >> 24 & 15, inside & 0xFFFFFF
     if not kind:
         if byte == 0x5C:
@@ -244,7 +244,7 @@ def _characters(inside: int) -> Iterator[tuple[int, int]]:
 
 
 def _spelling(inside: int, low: int, high: int) -> bytes:
-    """Return the fewest bytes that make what is begun a character from `low` to `high`."""
+    """The fewest bytes that make what is begun a character from `low` to `high`."""
     kind, count, value = inside >> 28, inside >> 24 & 15, inside & 0xFFFFFF
     if low == _ANY_ESCAPE and kind == _DIGITS:
         low = max(value << 4 * (4 - count), 0x20)

@@ -40,7 +40,7 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
-        """Return the name that `name`, as written in this file, has in the grammar as a whole."""
+        """The name that `name`, as written in this file, has in the grammar as a whole."""
         found = self.called.get(name)
         if found is None:
             found = name
@@ -51,15 +51,15 @@ class Scope:
         return found
 
     def definition(self, name: str) -> Definition | None:
-        """Return what `name`, as written in this file, stands for in this file."""
+        """What `name`, as written in this file, stands for in this file."""
         return self.definitions.get(self.full(name))
 
     def known(self, name: str) -> Definition:
-        """Return what `name` stands for, which is known to be defined."""
+        """What `name` stands for, which is known to be defined."""
         return self.definitions[self.full(name)]
 
     def error(self, message: str, at: int, hint: str | None = None, code: str = "refused") -> GrammarError:
-        """Return a GrammarError at an offset of the file; the message names the import that led here."""
+        """A GrammarError at an offset of the file; the message names the import that led here."""
         if self.imported_by:
             message += f" (imported in {self.imported_by.source.name}:{self.imported_by.line})"
         return self.span(at).error(message, hint, code)
@@ -103,7 +103,7 @@ class Definition:
         return f"{self.scope.prefix.replace('__', '.')}.{word_at(self.scope.source.text, self.at)}"
 
     def first_use(self, name: str) -> SourceSpan | None:
-        """Return where a name, given in full, is first used in it."""
+        """Where a name, given in full, is first used in it."""
         for body in self.bodies:
             for item in walk(body.options):
                 if isinstance(item, Name) and name == (
@@ -161,7 +161,7 @@ class _Loader:
         self._characters = 0
 
     def load(self, source: Source, statements: list[syntax.Statement] | None) -> dict[str, Definition]:
-        """Return the definitions of a file, and of what it imports."""
+        """The definitions of a file, and of what it imports."""
         statements = syntax.parse(source, self.limits) if statements is None else statements
         if source.path:
             self._loading.append(source.path.resolve())
@@ -309,7 +309,7 @@ def _defined_twice(what: str, known: Definition, scope: Scope, span: SourceSpan,
 
 
 def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
-    """Return `names` and all names that their rules use, directly or not; the parts of terminals are not needed."""
+    """`names` and all names that their rules use, directly or not; the parts of terminals are not needed."""
 
     def used(name: str) -> Iterator[str]:
         definition = definitions[name]
@@ -322,7 +322,7 @@ def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
 
 
 def _beside(source: Source) -> Path:
-    """Return the folder that `%import .name` looks in: the file's own; for text, the running script's, as in lark."""
+    """The folder that `%import .name` looks in: the file's own; for text, the running script's, as in lark."""
     if source.path:
         return source.path.parent
     script = getattr(sys.modules.get("__main__"), "__file__", None)
@@ -366,14 +366,14 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
 
 
 def some(names: list[str]) -> str:
-    """Return names separated by commas, the first twenty of them."""
+    """Names separated by commas, the first twenty of them."""
     if not names:
         return "none"
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
 def undefined(item: Name, body: Body, known: Iterable[str]) -> GrammarError:
-    """Return the error for a name that is not defined."""
+    """The error for a name that is not defined."""
     text, name, first = body.scope.source.text, item.text, item.at
     while first and (text[first - 1].isalnum() or text[first - 1] == "_"):
         first -= 1
@@ -398,7 +398,7 @@ def undefined(item: Name, body: Body, known: Iterable[str]) -> GrammarError:
 
 
 def nearest(name: str, known) -> str | None:
-    """Return a hint: the known name that `name` was perhaps meant to be."""
+    """A hint: the known name that `name` was perhaps meant to be."""
     swapped = name.lower() if name.isupper() else name.upper()
     if swapped in known:
         return f"did you mean {swapped}?"

@@ -33,7 +33,7 @@ class Fault(Exception):
 
 
 def parts(literal: Quoted) -> tuple[str, str]:
-    """Return a literal's text, escapes replaced, and its flags; Fault for a bad escape, or nothing to read."""
+    """A literal's text, escapes replaced, and its flags; Fault for a bad escape, or nothing to read."""
     quote = literal.text[0]
     end = literal.text.rindex(quote)
     written, flags = literal.text[1:end], literal.text[end + 1 :]
@@ -44,7 +44,7 @@ def parts(literal: Quoted) -> tuple[str, str]:
 
 
 def unescape(written: str, regex: bool) -> str:
-    """Return `written` with lark's escapes replaced."""
+    """`written` with lark's escapes replaced."""
     if "\\" not in written:
         return written
     return _ESCAPE.sub(lambda found: _character(found, regex), written)
@@ -73,7 +73,7 @@ def _character(found: re.Match, regex: bool) -> str:
 
 
 def written_offset(literal: Quoted, at: int) -> int:
-    """Return the offset, in a literal's source text, of the character `at` of its unescaped text."""
+    """The offset, in a literal's source text, of the character `at` of its unescaped text."""
     done = last = 0
     written = literal.text[1 : literal.text.rindex(literal.text[0])]
     for found in _ESCAPE.finditer(written):
@@ -88,7 +88,7 @@ def written_offset(literal: Quoted, at: int) -> int:
 
 
 def plain_text(string: str) -> bytes:
-    """Return the text of a string without flags; empty if something is wrong with it, which `literal_node` tells."""
+    """The text of a string without flags; empty if something is wrong with it, which `literal_node` tells."""
     try:
         return unescape(string[1:-1], regex=False).encode()
     except (Fault, UnicodeEncodeError):
@@ -96,7 +96,7 @@ def plain_text(string: str) -> bytes:
 
 
 def literal_node(literal: Quoted, limits: Limits) -> Node:
-    """Return the texts of a literal; Fault if it has none."""
+    """The texts of a literal; Fault if it has none."""
     text, flags = parts(literal)
     if literal.text[0] == '"' and not flags:
         try:
@@ -110,7 +110,7 @@ def literal_node(literal: Quoted, limits: Limits) -> Node:
 
 
 def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0) -> Node:
-    """Return the texts of a regular expression, which begins at character `first` of the unescaped literal."""
+    """The texts of a regular expression, which begins at character `first` of the unescaped literal."""
     number = 0
     for letter in flags:
         if letter == "l":
@@ -131,7 +131,7 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
 
 
 def branches(literal: Quoted, limits: Limits) -> list[Node]:
-    """Return a regular expression's alternatives: lark pastes one without flags next to its neighbours as it is.
+    """A regular expression's alternatives: lark pastes one without flags next to its neighbours as it is.
 
     In a terminal, `/a|b/ "c"` is therefore `a|bc`.
     """
@@ -145,7 +145,7 @@ def branches(literal: Quoted, limits: Limits) -> list[Node]:
 
 
 def _bars(pattern: str) -> list[int]:
-    """Return where the `|` stand that are in no group."""
+    """Where the `|` stand that are in no group."""
     found, depth = [], 0
     for part in re.finditer(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[()|]", pattern):
         depth += (part[0] == "(") - (part[0] == ")")
@@ -155,7 +155,7 @@ def _bars(pattern: str) -> list[int]:
 
 
 def range_node(item: Range) -> Node:
-    """Return the characters of a range; Fault if it is none."""
+    """The characters of a range; Fault if it is none."""
     if item.first.text[-1] == "i" or item.last.text[-1] == "i":
         raise Fault(f"the range {item.text} can't be case-insensitive", 0, 'write both: `"a".."z" | "A".."Z"`')
     ends = [parts(item.first)[0], parts(item.last)[0]]

@@ -69,7 +69,7 @@ class OutlineEntry:
     head: str = ""  # the text between the name and its colon
 
     def in_head(self, pattern: str) -> SourceSpan | None:
-        """Return where a pattern stands between the name and its colon."""
+        """Where a pattern stands between the name and its colon."""
         found = re.search(pattern, self.head)
         if not found or self.span.start is None:
             return None
@@ -97,7 +97,7 @@ class Outline:
 
     @cached_property
     def declared(self) -> dict[str, SourceSpan]:
-        """Return where each slot is declared (`_STEP` is among them)."""
+        """Where each slot is declared (`_STEP` is among them)."""
         return {d.name: d.span for d in self.definitions if d.kind == SLOT}
 
     @cached_property
@@ -115,22 +115,22 @@ class Outline:
         return (n.text for n in names_in(definition.options) if n.text not in definition.params)
 
     def reachable(self, start: str) -> set[str]:
-        """Return the names that a text of `start` can pass through, and those of `%ignore`."""
+        """The names that a text of `start` can pass through, and those of `%ignore`."""
         starts = [start, *(name.text for options in self.ignored for name in names_in(options))]
         return set(reached(starts, lambda name: (used for d in self.by_name.get(name, ()) for used in self.uses(d))))
 
     def span_of(self, name: str) -> SourceSpan | None:
-        """Return where `name` is first defined."""
+        """Where `name` is first defined."""
         found = self.by_name.get(name)
         return found[0].span if found else None
 
     def span(self, item: Item) -> SourceSpan:
-        """Return where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
+        """Where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
         return self.source.span(item.at, len(item.text) if not isinstance(item, Group) else 1)
 
 
 def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
-    """Return the outline of a file; never raises for what is wrong in it."""
+    """The outline of a file; never raises for what is wrong in it."""
     outline = Outline(source)
     rest = source
     while True:
@@ -161,7 +161,7 @@ def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
 
 
 def _statement_at(text: str, line: int) -> tuple[int, int]:
-    """Return where the statement that `line` belongs to begins and ends."""
+    """Where the statement that `line` belongs to begins and ends."""
     at = 0
     for _ in range(line - 1):
         at = text.index("\n", at) + 1
@@ -181,7 +181,7 @@ def names_in(options: Options) -> Iterator[Name]:
 
 
 def spelled(item: Item) -> str:
-    """Return an item as it is written, or would be."""
+    """An item as it is written, or would be."""
     if isinstance(item, Name):
         return item.text + (f"{{{', '.join(map(spelled, item.args))}}}" if item.args else "")
     if isinstance(item, Repeated):
@@ -193,7 +193,7 @@ def spelled(item: Item) -> str:
 
 
 def first_of(item: Item) -> Item:
-    """Return what a repeat repeats; any other item as it is."""
+    """The item that a repeat repeats; any other item as it is."""
     return first_of(item.item) if isinstance(item, Repeated) else item
 
 

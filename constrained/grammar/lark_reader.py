@@ -99,7 +99,7 @@ def read_lark(
 
 
 def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
-    """Return rules that an automaton can walk, and the node of whole texts, from what `read_lark` gives.
+    """Rules that an automaton can walk, and the node of whole texts, from what `read_lark` gives.
 
     Lookaround and left recursion are eliminated, and alternatives that no text can complete are left out.
 
@@ -144,7 +144,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
 
 
 def _without_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
-    """Return `rules` without left recursion, templates' calls written out where it needs that."""
+    """`rules` without left recursion, templates' calls written out where it needs that."""
     try:
         return eliminate_left_recursion(write_out_instances(rules), limits)
     except LeftRecursion as error:
@@ -155,7 +155,7 @@ def _without_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str,
 
 
 def _place(source: Source, rule: Rule) -> tuple[int | None, int | None]:
-    """Return line and column of a rule, or, where it is another file's, of the first mention of its name."""
+    """Line and column of a rule, or, where it is another file's, of the first mention of its name."""
     if rule.line is not None:
         return rule.line, None
     found = re.search(rf"(?<!\w){re.escape(rule.name)}(?!\w)", blank_comments(source.text))
@@ -195,7 +195,7 @@ class _Reader:
         return self.gap is not None or self.terminals.looking
 
     def ignored(self, definition: Definition) -> Node:
-        """Return what is ignored of a terminal: as in all of lark's lexers, the longest that it can read."""
+        """The texts that an ignored terminal takes: as in all of lark's lexers, the longest that it can read."""
         node = self.terminals.node(definition)
         inner = node.node if isinstance(node, Token) else node
         ways = inner.items if isinstance(inner, Alt) else (inner,)
@@ -268,13 +268,13 @@ class _BodyReader:
         return found[0] if len(found) == 1 else nodes.alt(found)
 
     def kept_going(self, item: Item) -> Node:
-        """Return what an item reads; the empty text, and the error among the faults, if something is wrong with it."""
+        """The node of an item; the empty text if something is wrong with it, and the error goes to the faults."""
         with self.reader.faults:
             return self.node(item)
         return nodes.EMPTY
 
     def node(self, item: Item) -> Node:
-        """Return what an item reads."""
+        """The node of an item."""
         if isinstance(item, Name):
             if item.args is not None:
                 return self.template(item)
@@ -352,7 +352,7 @@ class _BodyReader:
             raise self.error(f"{item.text}{{...}}: {error}", item.at, hint) from None
 
     def template_name(self, arg: Value) -> str:
-        """Return the template that an argument names."""
+        """The template that an argument names."""
         if isinstance(arg, Name) and arg.args is None:
             if arg.text in self.given:
                 return self.given[arg.text]
@@ -417,7 +417,7 @@ class TemplateArguments:
             self._templates.setdefault(template, set()).add(name)
 
     def _arguments(self, definition: Definition, body: Body, item: Name) -> list[tuple[Parameter, Value]]:
-        """Return the arguments of a template's use, each with the parameter that it is given to."""
+        """The arguments of a template's use, each with the parameter that it is given to."""
         args = item.args or []
         if item.text in definition.params:  # any template, perhaps
             targets = [d for d in self.definitions.values() if len(d.params) == len(args)]
@@ -435,11 +435,11 @@ class TemplateArguments:
         return (template, param) in self._tokens
 
     def of(self, template: str) -> set[str]:
-        """Return the parameters of a template that stand for templates."""
+        """The parameters of a template that stand for templates."""
         return self._templates.get(template, set())
 
     def call(self, template: Definition, given: dict[str, str]) -> str:
-        """Return the rule to call for a template with some parameters given templates."""
+        """The rule to call for a template with some parameters given templates."""
         if not given:
             return template.name
         name = f"{template.name}{{{','.join(given[p] for p in template.params if p in given)}}}"

@@ -149,7 +149,7 @@ Statement = Defined | Declared | Ignored | Imported
 
 
 def parse(source: Source, limits: Limits) -> list[Statement]:
-    """Return the statements of a grammar's text, in order.
+    """The statements of a grammar's text, in order.
 
     Raises GrammarError: at the first token that can't stand where it does. Raises LimitError: it has more symbols, or
     groups within each other, than `limits` allow.

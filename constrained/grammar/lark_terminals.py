@@ -53,7 +53,7 @@ class Terminals:
         self._looks: dict[Definition, partial] = {}  # terminals that look around -> makes an error there
 
     def node(self, definition: Definition) -> Node:
-        """Return the texts of a terminal."""
+        """The texts of a terminal."""
         if definition not in self._branches:
             for part in parts_first(definition, self._branches):
                 self._read(part)
@@ -70,7 +70,7 @@ class Terminals:
         return self._sizes[definition]
 
     def literal(self, item: Quoted | Range, definition: Definition, body: Body) -> Node:
-        """Return the texts of a string, regular expression or range, with its span."""
+        """The texts of a string, regular expression or range, with its span."""
         (node,) = self._literal(item, definition, body)
         if _PLAIN.issuperset(map(type, nodes.walk(node))):
             return node
@@ -81,7 +81,7 @@ class Terminals:
         return node
 
     def _literal(self, item: Quoted | Range, definition: Definition, body: Body, apart: bool = False) -> list[Node]:
-        """Return the texts of a literal; with `apart`, a list of its alternatives."""
+        """The texts of a literal; with `apart`, a list of its alternatives."""
         text, scope = item.text, body.scope
         if text[0] == "/" or (text[-1] == "i" and isinstance(item, Quoted)):
             self._patterns += len(text)
@@ -161,7 +161,7 @@ class Terminals:
 
 
 def parts_first(definition: Definition, known) -> list[Definition]:
-    """Return a terminal and its parts, parts first, without those that are `known`.
+    """A terminal and its parts, parts first, without those that are `known`.
 
     Raises GrammarError if one of them isn't there, is a rule, or has itself as a part.
     """
@@ -204,7 +204,7 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
 
 
 def _end_early(node: Node) -> Node:
-    """Return a terminal whose lazy repeats end as soon as they can, if all its texts are known here."""
+    """A terminal whose lazy repeats end as soon as they can, if all its texts are known here."""
     if type(node) is Literal:  # the usual case
         return node
     return end_early(node) if not find(node, Slot) and not find(node, Call) else greedy(node)

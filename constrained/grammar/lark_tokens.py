@@ -73,7 +73,7 @@ _MISTAKES = (
 
 
 def word_at(text: str, offset: int) -> str:
-    """Return the word that begins at an offset."""
+    """The word that begins at an offset."""
     found = _WORD.match(text, offset)
     return found[0] if found else ""
 
@@ -89,7 +89,7 @@ class Comment:
 
 
 def comments(text: str) -> list[Comment]:
-    """Return the comments of a `.lark` text, in order; never raises for what is wrong in it."""
+    """The comments of a `.lark` text, in order; never raises for what is wrong in it."""
     out = []
     line, counted = 1, 0
     for found in _TEXT_OR_COMMENT.finditer(text):
@@ -104,12 +104,12 @@ def comments(text: str) -> list[Comment]:
 
 
 def blank_comments(text: str) -> str:
-    """Return `text` with its comments turned into spaces."""
+    """`text` with its comments turned into spaces."""
     return _TEXT_OR_COMMENT.sub(lambda found: " " * len(found[0]) if found["comment"] else found[0], text)
 
 
 def _kind(text: str) -> str:
-    """Return the kind of a token, with the blanks after it, that its first character alone doesn't tell."""
+    """The kind of a token, with the blanks after it, that its first character alone doesn't tell."""
     first = text[0]
     if first == '"':
         return "string" if text.find('"', 1) > 0 else "bad"  # one that is never closed
@@ -185,23 +185,23 @@ class Tokens:
             raise self.error("this regular expression is not closed on its line", index, hint)
 
     def error(self, message: str, index: int, hint: str | None = None) -> GrammarError:
-        """Return a GrammarError at a token."""
+        """A GrammarError at a token."""
         return self.error_at(message, self.starts[index], hint)
 
     def error_at(self, message: str, at: int, hint: str | None = None) -> GrammarError:
-        """Return a GrammarError at an offset."""
+        """A GrammarError at an offset."""
         return self.source.span(at).error(message, hint)
 
     def for_error(self, index: int) -> dict:
-        """Return a token's place as the keywords that :class:`GrammarError` takes."""
+        """A token's place as the keywords that :class:`GrammarError` takes."""
         return self.source.span(self.starts[index]).for_error()
 
     def named(self, index: int) -> str:
-        """Return a token's place in words."""
+        """A token's place in words."""
         return "line {}, column {}".format(*self.source.line_column(self.starts[index]))
 
     def shown(self, index: int) -> str:
-        """Return a token in words."""
+        """A token in words."""
         kind, text = self.kinds[index], self.texts[index].strip()
         if kind == "end":
             return "the end of the text"
@@ -210,7 +210,7 @@ class Tokens:
         return "the end of the line" if kind == "newline" else f"`{text if len(text) <= 40 else text[:37] + '...'}`"
 
     def no_colon(self, name: int, index: int) -> GrammarError:
-        """Return the error for a definition without its `:`."""
+        """The error for a definition without its `:`."""
         following, kind = self.texts[index], self.kinds[index]
         if kind in ("rule", "terminal") and self.starts[index] == self.starts[index - 1] + len(self.texts[index - 1]):
             return self._mixed(self.starts[name])
@@ -224,7 +224,7 @@ class Tokens:
         return self.error(f"`:` expected after '{self.texts[name]}', not {self.shown(index)}", index, hint)
 
     def misplaced(self, index: int) -> GrammarError:
-        """Return the error for a token that can't stand in an alternative."""
+        """The error for a token that can't stand in an alternative."""
         kind, before = self.kinds[index], self.kinds[index - 1]
         hint = None
         if (

@@ -34,7 +34,7 @@ class LeftRecursion(Exception):
 
 
 def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
-    """Return `rules` without left recursion.
+    """`rules` without left recursion.
 
     Raises LeftRecursion: it can't be eliminated. Raises LimitError: it takes more nodes than there may be.
     """
@@ -105,14 +105,14 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
 
 
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
-    """Return the rules whose recursion takes a stack: something is still to be read after the recursive call."""
+    """The rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
     edges = {name: tail_calls(rule.body, rules, ends) for name, rule in rules.items()}
     return set().union(*self_embedding_groups(edges))
 
 
 def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[set[str]]:
-    """Return the groups of rules that call each other in a cycle, some call of which is no tail call; callees first.
+    """The groups of rules that call each other in a cycle, some call of which is no tail call; callees first.
 
     `edges`: rule -> (rule called, whether it is a tail call).
     """
@@ -130,7 +130,7 @@ def tail_calls(
     below: Callable[[Node], Iterable[Node]] = nodes.children,
     entered: Callable[[str], Container[int]] | None = None,
 ) -> set[tuple[str, bool]]:
-    """Return the calls in `node` as (rule, whether it is a tail call: nothing is read after it).
+    """The calls in `node` as (rule, whether it is a tail call: nothing is read after it).
 
     `ends` remembers the :func:`ending_parameters` of rules from call to call. `below` gives the parts of a node that
     are looked into, the first ones at least; `entered` the numbers of a rule's arguments that are, by default all.
@@ -163,7 +163,7 @@ def tail_calls(
 
 
 def ending_parameters(rule: Rule) -> set[int]:
-    """Return the indices of the parameters that stand only at the rule's end."""
+    """The indices of the parameters that stand only at the rule's end."""
     if not rule.params:
         return set()
     last = {id(var) for var in _last_vars(rule.body)}
@@ -193,19 +193,19 @@ class LeftCorners:
         self._ends: dict[str, set[int]] = {}
 
     def groups(self, among: Iterable[str]) -> list[set[str]]:
-        """Return the groups of rules that call each other before any text, with something to read after.
+        """The groups of rules that call each other before any text, with something to read after.
 
         `among`: the rules that may be in one; they are all `self_embedding_rules`.
         """
         return self_embedding_groups({name: self.of(self.rules[name].body, name) for name in among})
 
     def of(self, node: Node, rule: str) -> set[tuple[str, bool]]:
-        """Return the calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
+        """The calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
         below = partial(self.first_items, rule=rule)
         return tail_calls(node, self.rules, self._ends, below, self.first_parameters)
 
     def first_items(self, node: Node, rule: str) -> Sequence[Node]:
-        """Return the nodes directly below `node` that it can begin with."""
+        """The nodes directly below `node` that it can begin with."""
         below = nodes.children(node)
         if isinstance(node, Seq):
             for i, item in enumerate(below):
@@ -222,7 +222,7 @@ class LeftCorners:
             yield from self.calls(item, rule)
 
     def first_parameters(self, name: str) -> set[int]:
-        """Return the indices of the parameters whose argument a text of the rule can begin with."""
+        """The indices of the parameters whose argument a text of the rule can begin with."""
         if name not in self._first:
             params = self.rules[name].params
             self._first[name] = {i for i, p in enumerate(params) if self._begins_with((name, p))}
@@ -335,7 +335,7 @@ class _Elimination:
         self.limits.check("nodes", self.made, "eliminating left recursion takes too many nodes")
 
     def nonempty_call(self, node: Call, rule: str) -> Node:
-        """Return a call for the nonempty texts of a nullable rule outside the group."""
+        """A call for the nonempty texts of a nullable rule outside the group."""
         if self.rules[node.rule].params:
             raise LeftRecursion(rule, f"{node.rule}{{...}} may be empty and hides the recursion: put some text before")
         call = Call(nonempty_name(node.rule))
@@ -345,7 +345,7 @@ class _Elimination:
 
 
 def _left_factor(node: Node) -> Node:
-    """Return `node` with alternatives that begin alike joined; the same object if there are none."""
+    """`node` with alternatives that begin alike joined; the same object if there are none."""
     if isinstance(node, Seq):
         items = [item if type(item) in LEAVES else _left_factor(item) for item in node.items]
         return node if _same(items, node.items) else nodes.seq(items)
@@ -376,7 +376,7 @@ def _left_factor_alternatives(node: Alt) -> Node:
 
 
 def _first_item(node: Node) -> Node | None:
-    """Return the first item of a sequence, or `node` itself; None if the sequence has no items."""
+    """The first item of a sequence, or `node` itself; None if the sequence has no items."""
     if not isinstance(node, Seq):
         return node
     return node.items[0] if node.items else None

@@ -25,7 +25,7 @@ MET, NEVER_MET = 0, 1
 
 
 def eliminate_lookaround(node: Node, name: str, steps: Steps) -> tuple[Node, dict[str, Rule]]:
-    """Return `node`, which reads the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
+    """`node`, which reads the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
 
     Raises
     ------
@@ -90,13 +90,13 @@ class LookingToken:
         return len(self.pasts) > 1 or any(self.conditions)
 
     def texts(self, name: str) -> tuple[Node, dict[str, Rule]]:
-        """Return what it reads as a whole text, as a node, and the rules that the node calls."""
+        """What it reads as a whole text, as a node, and the rules that the node calls."""
         return self.node_of(name, self.starts[self.first_past], self.ends, self.edges)
 
     def node_of(
         self, name: str, start: int, ends: Sequence[Node | None], edges: Sequence[Edges]
     ) -> tuple[Node, dict[str, Rule]]:
-        """Return the texts of a deterministic automaton as a node, and rules, named after `name`, if it is large."""
+        """The texts of a deterministic automaton as a node, and rules, named after `name`, if it is large."""
         class_of, merged = merge_equivalent(ends, edges)
         last = [ends[class_of.index(c)] for c in range(len(merged))]
         rules: dict[str, Rule] = {}
@@ -170,7 +170,7 @@ class _Numbers(dict[T, int]):
 def _row_of_rules(
     name: str, start: int, ends: Sequence[Node | None], edges: Sequence[Edges]
 ) -> tuple[Node, dict[str, Rule]]:
-    """Return an automaton as a node and rules, one for each state that isn't in the middle of a single path."""
+    """An automaton as a node and rules, one for each state that isn't in the middle of a single path."""
     users = [0] * len(edges)
     for row in edges:
         for target in row:
@@ -182,7 +182,7 @@ def _row_of_rules(
         return not edges[state] or (users[state] == 1 and single and state not in edges[state])
 
     def path(state: int) -> Node:
-        """Return what is read from `state` on: a row of characters, then a call or the rest at the end."""
+        """What is read from `state` on: a row of characters, then a call or the rest at the end."""
         items: list[Node] = []
         while inline(state) and edges[state]:
             ((state, chars),) = edges[state].items()

@@ -62,14 +62,14 @@ class Names:
         return sorted(self.names.items())
 
     def at(self, written: int, others: int, shown: int) -> Members:
-        """Return the members that may still follow, one at least."""
+        """The members that may still follow, one at least."""
         key = written, others, shown
         if key not in self._made:
             self._made[key] = Members(self, *key)
         return self._made[key]
 
     def start(self) -> Node:
-        """Return all members, one at least; NEVER where there can't be any."""
+        """All members, one at least; NEVER where there can't be any."""
         return self.at(0, 0, 0) if self.lives(0, 0, 0) and self.goes_on(0, 0) else NEVER
 
     def may_end(self, written: int, others: int, shown: int) -> bool:
@@ -119,7 +119,7 @@ class Names:
         )
 
     def rest(self, written: int, others: int, shown: int) -> Node:
-        """Return what may follow a member; NEVER where nothing comes to an end."""
+        """What may follow a member; NEVER where nothing comes to an end."""
         others = min(others, 1 if self.high is None else self.high)
         key = written, others, shown, None
         if key not in self._made:
@@ -131,7 +131,7 @@ class Names:
         return self._made[key]
 
     def then(self, member: Node, written: int, others: int, shown: int) -> list[Node]:
-        """Return a member and what may follow it then, as a list of at most one."""
+        """A member and what may follow it then, as a list of at most one."""
         rest = self.rest(written, others, shown)
         return [] if NEVER in (member, rest) else [Seq((member, rest))]  # not flat: what reads a member is shared
 
@@ -141,7 +141,7 @@ class Names:
         return not full and (self.others is not NEVER or bool(self.left(written)))
 
     def left(self, written: int) -> int:
-        """Return the names that may come next, as bits, as far as the condition says."""
+        """The names that may come next, as bits, as far as the condition says."""
         left = (1 << len(self.values)) - 1 & ~written
         for i in range(len(self.values)) if self.condition else ():
             if (left & self.asked) >> i & 1 and not self.meets(written | self.required | 1 << i):
@@ -157,7 +157,7 @@ class Names:
         return not self.required & ~kept and kept.bit_count() + free >= max(self.low, 1)
 
     def only(self, keep: Callable[[Node], Node]) -> Node:
-        """Return all members with each node replaced by what `keep` makes of it; NEVER where a required one is lost."""
+        """All members with each node replaced by what `keep` makes of it; NEVER where a required one is lost."""
         variants = [[(keep(node), bits) for node, bits in given] for given in self.values]
         kept = [tuple((node, bits) for node, bits in given if node is not NEVER) for given in variants]
         if any(self.required >> i & 1 and not given for i, given in enumerate(kept)):
@@ -213,7 +213,7 @@ class Members(Inner):
         return {}
 
     def after(self, name: bytes) -> Node:
-        """Return what may follow a name that comes next."""
+        """What may follow a name that comes next."""
         i = self.of.names[name]
         if i not in self._after:
             written, then = self.written | 1 << i, self.of.then

@@ -162,7 +162,7 @@ class Scoped(Node):
     values: Mapping[str, ScopeValue]
 
     def texts(self) -> list[bytes]:
-        """Return every text among the values."""
+        """Every text among the values."""
         texts: list[bytes] = []
         for value in self.values.values():
             if not isinstance(value, Node):
@@ -201,7 +201,7 @@ class Rule:
         return self._nodes
 
     def find(self, kind: type[N]) -> list[N]:
-        """Return the nodes of one type in the body."""
+        """The nodes of one type in the body."""
         return [node for node in self.nodes if isinstance(node, kind)]
 
     def __reduce__(self):
@@ -368,7 +368,7 @@ def alt(items: Iterable[Node]) -> Node:
 
 
 def _merge_texts(items: list[Node]) -> list[Node]:
-    """Return alternatives with the texts among them as one choice, which comes first."""
+    """Alternatives with the texts among them as one choice, which comes first."""
     texts = [item for item in items if isinstance(item, (Literal, Choices))]
     if len(texts) < 2:
         return items
@@ -409,7 +409,7 @@ def _repeat_alternatives(item: Alt, low: int) -> Node:
 
 
 def related(relation: str, arguments: Sequence[Node]) -> Related:
-    """Return the node of a relation with its arguments.
+    """The node of a relation with its arguments.
 
     Raises ValueError: the arguments don't fit; the message says why.
     """
@@ -434,7 +434,7 @@ def placed(node: Node, place: Place | None) -> Node:
 
 
 def place_of(node: Node, offset: int = 0) -> Place | None:
-    """Return where a node, or the byte of it at an offset, is written."""
+    """Where a node, or the byte of it at an offset, is written."""
     if isinstance(node, Literal):
         return next((place for start, place in reversed(node.joined) if start <= offset), node.place)
     return node.place if isinstance(node, (Chars, Choices)) else None
@@ -444,7 +444,7 @@ def place_of(node: Node, offset: int = 0) -> Place | None:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly below `node`; a scope's are not among them."""
+    """The nodes directly below `node`; a scope's are not among them."""
     if isinstance(node, Seq) or isinstance(node, Alt):  # noqa: SIM101  # twice as fast, and called for every node
         return node.items
     if isinstance(node, Repeat):
@@ -461,14 +461,14 @@ LEAVES: frozenset[type[Node]] = frozenset({Literal, Chars, Choices, Except, Var,
 
 
 def scoped_children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly below `node`, those inside a scope and its values included."""
+    """The nodes directly below `node`, those inside a scope and its values included."""
     if isinstance(node, Scoped):
         return (node.node, *(v for v in node.values.values() if isinstance(v, Node)))
     return children(node)
 
 
 def walk(node: Node, scopes: bool = False) -> list[Node]:
-    """Return `node` and all nodes below it, level by level; with `scopes`, those in scopes and their values, too."""
+    """`node` and all nodes below it, level by level; with `scopes`, those in scopes and their values, too."""
     below = scoped_children if scopes else children
     found = [node]
     for top in found:  # which grows meanwhile
@@ -480,7 +480,7 @@ def walk(node: Node, scopes: bool = False) -> list[Node]:
 
 
 def find(node: Node, kind: type[N]) -> list[N]:
-    """Return the nodes of one type in `node`."""
+    """The nodes of one type in `node`."""
     return [part for part in walk(node) if isinstance(part, kind)]
 
 
@@ -495,7 +495,7 @@ def has_step(node: Node) -> bool:
 
 
 def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
-    """Return a key that is equal for nodes that read the same texts in the same way; `key`: that of the nodes below."""
+    """A key that is equal for nodes that read the same texts in the same way; `key`: that of the nodes below."""
     if isinstance(node, Literal):
         return (Literal, node.data)
     if isinstance(node, Call) and not node.args:

@@ -10,12 +10,12 @@ from constrained.grammar.nodes import Call, Node, Rule, find
 
 
 def nonempty_name(rule: str) -> str:
-    """Return the name of the rule that reads the nonempty texts of `rule`."""
+    """The name of the rule that reads the nonempty texts of `rule`."""
     return f"{rule}$text"
 
 
 def without_empty(node: Node, nullable: Nullable) -> Node:
-    """Return `node` without the empty text; the same object if it has none.
+    """`node` without the empty text; the same object if it has none.
 
     Template parameters count as not empty. The rules that it calls, such as `rule$text`, are those of
     :func:`nonempty_rules`.
@@ -45,7 +45,7 @@ def without_empty(node: Node, nullable: Nullable) -> Node:
 
 
 def nonempty_rules(rules: Mapping[str, Rule], nullable: Nullable, node: Node) -> dict[str, Rule]:
-    """Return the nonempty rules that `node` calls, directly or indirectly, and that `rules` doesn't contain."""
+    """The nonempty rules that `node` calls, directly or indirectly, and that `rules` doesn't contain."""
     out: dict[str, Rule] = {}
     originals = {nonempty_name(name): rule for name, rule in rules.items() if nullable.rule(name)}
     work = [node]

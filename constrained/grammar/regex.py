@@ -57,7 +57,7 @@ _POSSESSIVE = getattr(C, "POSSESSIVE_REPEAT", None)
 
 
 def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bool = True) -> Node:
-    """Return the language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
+    """The language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
 
     Where the pattern looks around, the node contains `Look` nodes for `lookaround.eliminate_lookaround`.
 
@@ -104,7 +104,7 @@ def _words(pattern: str) -> Node:
 
 
 def _plain_class(found: re.Match) -> Node | None:
-    """Return the characters of a class without escapes; None if they are left to `re`'s parser."""
+    """The characters of a class without escapes; None if they are left to `re`'s parser."""
     ranges = [(ord(low), ord(high or low)) for low, high in _MEMBER.findall(found[2])]
     if any(low > high for low, high in ranges):
         return None
@@ -124,7 +124,7 @@ def _caret(pattern: str, at: int) -> str:
 
 
 def _references(tree) -> set[tuple[object, int]]:
-    """Return (op, group) for every reference in a piece of `re`'s parse tree."""
+    """(op, group) for every reference in a piece of `re`'s parse tree."""
     found, work = set(), [tree]
     while work:
         part = work.pop()
@@ -185,7 +185,7 @@ class _Reader:
         return seq(out if joins else assertions.narrowed(out))
 
     def asked(self, op, value, later) -> tuple[int, bool, bool] | None:
-        """Return (group, whether it is optional, whether its text is asked for) for a group that `later` refers to."""
+        """(group, whether it is optional, whether its text is asked for) for a group that `later` refers to."""
         optional = op in (C.MAX_REPEAT, C.MIN_REPEAT) and value[:2] == (0, 1) and len(value[2]) == 1
         if optional:
             ((op, value),) = value[2]
@@ -198,7 +198,7 @@ class _Reader:
         return group, optional, C.GROUPREF in asking
 
     def by_cases(self, asked: tuple[int, bool, bool], op, value, later, flags: int, first: bool, last: bool) -> Node:
-        """Return the group and what is `later`, once for each of its texts, or for its presence and its absence."""
+        """The group and what is `later`, once for each of its texts, or for its presence and its absence."""
         group, optional, text_asked = asked
         if optional:
             ((op, value),) = value[2]

@@ -35,20 +35,20 @@ class Source:
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def line_column(self, offset: int) -> tuple[int, int]:
-        """Return the one-based line and column of an offset."""
+        """The one-based line and column of an offset."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """Return the offset of a one-based line and column."""
+        """The offset of a one-based line and column."""
         return self._line_starts[line - 1] + column - 1
 
     def span(self, offset: int, length: int = 0, definition: str | None = None) -> SourceSpan:
-        """Return the span of `length` characters from `offset`; see :class:`SourceSpan`."""
+        """The span of `length` characters from `offset`; see :class:`SourceSpan`."""
         return SourceSpan(self, offset, length, definition)
 
     def context(self, line: int, column: int) -> str:
-        """Return the line, with a caret below the column; a long line is cut to the part around it."""
+        """The line, with a caret below the column; a long line is cut to the part around it."""
         if not 1 <= line <= len(self._line_starts):
             return ""
         start = self._line_starts[line - 1]
@@ -65,7 +65,7 @@ class Source:
     def error(
         self, message: str, hint: str | None = None, line: int | None = None, column: int | None = None
     ) -> GrammarError:
-        """Return a GrammarError at `line` and `column`, where they are known."""
+        """A GrammarError at `line` and `column`, where they are known."""
         if line is None:
             return GrammarError(message, hint=hint, source=self.name)
         column = column or 1
@@ -129,17 +129,17 @@ class SourceSpan(NamedTuple):
         return self.source.context(self.line, self.column)
 
     def error(self, message: str, hint: str | None = None, code: str = "refused") -> GrammarError:
-        """Return a GrammarError here; `code`: what `constrained check` calls it."""
+        """A GrammarError here; `code`: what `constrained check` calls it."""
         error = self.source.error(message, hint=hint, line=self.line, column=self.column)
         error.code = code
         return error
 
     def for_error(self) -> dict:
-        """Return the place as the keywords that :class:`GrammarError` takes."""
+        """The place as the keywords that :class:`GrammarError` takes."""
         return {"line": self.line, "column": self.column, "context": self.context, "source": self.source.name}
 
     def to_dict(self) -> dict:
-        """Return plain data for JSON."""
+        """Plain data for JSON."""
         return {
             "rule": self.rule,
             "definition": self.definition,
@@ -155,7 +155,7 @@ Place = tuple[Source, int, int, str | None]
 
 
 def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> Source:
-    """Return grammar text, the file at a path, or the shipped grammar of a name as a :class:`Source`.
+    """Grammar text, the file at a path, or the shipped grammar of a name as a :class:`Source`.
 
     One line without a colon, or that ends in ``.lark``, is a path or a name.
     """
@@ -196,5 +196,5 @@ def read_file(path: Path, limits: Limits) -> Source:
 
 
 def shipped_names() -> list[str]:
-    """Return the names of the grammars that ship, as `from_lark` takes them."""
+    """The names of the grammars that ship, as `from_lark` takes them."""
     return sorted({str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.rglob("*.lark")} - LIBRARIES)

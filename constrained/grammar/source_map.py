@@ -45,7 +45,7 @@ class SourceMap:
         return rebuild(node, leaf)
 
     def span(self, node: Node, offset: int = 0) -> SourceSpan:
-        """Return where `node`, which reads text, is written; `offset` bytes into it."""
+        """Where `node`, which reads text, is written; `offset` bytes into it."""
         if isinstance(node, Repeat):
             node = node.item
         owner = self._owner.get(node)
@@ -57,7 +57,7 @@ class SourceMap:
         return SourceSpan(*place, rule=self._shown(owner) if owner else place[-1])
 
     def slots_of(self, parameter: Var) -> list[str]:
-        """Return the slots that calls give this parameter, directly or by way of other rules' parameters."""
+        """The slots that calls give this parameter, directly or by way of other rules' parameters."""
         _, given = argument_sources(self._arguments, (self._owner[parameter], parameter.name))
         slots = (arg for _, arg in given if isinstance(arg, (Slot, Related)))
         return list(dict.fromkeys(arg.slot.name if isinstance(arg, Related) else arg.name for arg in slots))
@@ -67,24 +67,24 @@ class SourceMap:
         return units(self.read.rules)
 
     def rule_span(self, rule: str | None) -> SourceSpan:
-        """Return where `rule` is defined."""
+        """Where `rule` is defined."""
         definition = self._definition(rule)
         if rule is None or definition is None:
             return SourceSpan(self.read.source, definition=rule, rule=rule)
         return self._of_rule(rule, definition.span)
 
     def after_step(self, rule: str) -> SourceSpan:
-        """Return where `rule` says what may follow its action."""
+        """Where `rule` says what may follow its action."""
         return self.word_span(rule, STEP)
 
     def word_span(self, rule: str | None, word: str) -> SourceSpan:
-        """Return where a name is first used in `rule`."""
+        """Where a name is first used in `rule`."""
         definition = self._definition(rule)
         span = definition.first_use(word) if definition else None
         return self._of_rule(rule, span) if rule and span else self.rule_span(rule)
 
     def _definition(self, rule: str | None) -> Definition | None:
-        """Return the definition of a rule, or of the rule that reading or rewriting made it from."""
+        """The definition of a rule, or of the rule that reading or rewriting made it from."""
         return self.read.definitions.get(re.split(r"[${]", rule or "")[0])
 
     def _shown(self, rule: str) -> str:

@@ -65,7 +65,7 @@ def joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) 
 
 
 def expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) -> Node | None:
-    """Return the texts from state `start` to an end as one node, by state elimination; None if it grows too large.
+    """The texts from state `start` to an end as one node, by state elimination; None if it grows too large.
 
     `ends` and `edges` are those of `merge_equivalent`.
     """
@@ -93,6 +93,6 @@ def expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) 
 
 
 def one_of(chars: CharSet) -> Node:
-    """Return a node that reads one character of a set."""
+    """A node that reads one character of a set."""
     low, high = chars.ranges[0]
     return nodes.literal(chr(low)) if len(chars.ranges) == 1 and low == high else Chars(chars)

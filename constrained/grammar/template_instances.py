@@ -18,7 +18,7 @@ MOST = 1_000
 
 
 def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[str, Rule]:
-    """Return `rules` with a rule for each call that has arguments without text; with `every`, for all that can be."""
+    """`rules` with a rule for each call that has arguments without text; with `every`, for all that can be."""
     out = dict(rules)
     if not any(rule.params for rule in rules.values()):
         return out
@@ -74,7 +74,7 @@ def _is_closed(arg: Node) -> bool:
 
 
 def with_values(node: Node, values: Mapping[str, Node]) -> Node:
-    """Return a node with its parameters replaced."""
+    """A node with its parameters replaced."""
 
     def written(leaf: Node) -> Node:
         if isinstance(leaf, Related):  # no value is related to one that there can't be

@@ -114,7 +114,7 @@ class Contexts:
         ]
 
     def whole(self, start: Node) -> Node:
-        """Return a node for the whole texts of `start`."""
+        """A node for the whole texts of `start`."""
         self.follow = CharacterFollowSets(self.rules, start, self.classes, self.first_sets())
         first = Context(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
         whole = _Unit(start, first, "$start", ())
@@ -135,7 +135,7 @@ class Contexts:
         return Call(whole.name)
 
     def first_sets(self) -> dict[Node, int]:
-        """Return the first set of each token, with an extra bit that identifies the token."""
+        """The first set of each token, with an extra bit that identifies the token."""
         out: dict[Node, int] = {}
         for token in dict.fromkeys(token for rule in self.rules.values() for token in rule.find(Token)):
             number = self.number[token.node]
@@ -148,7 +148,7 @@ class Contexts:
         return out
 
     def settled(self, exits: Exits, after: int) -> Exits:
-        """Return `exits`, with each context simplified by :meth:`settle`."""
+        """`exits`, with each context simplified by :meth:`settle`."""
         ways = ((self.settle(context, after), node) for context, node in exits.items())
         return _union({context: node} for context, node in ways if context is not None)
 
@@ -176,7 +176,7 @@ class Contexts:
         return found
 
     def read(self, node: Node, context: Context) -> Exits:
-        """Return what `node` reads in one context, by the context that it leads to."""
+        """What `node` reads in one context, for each context that it leads to."""
         self.steps(1)
         if self.stays(node, context):
             return {context: node}
@@ -222,7 +222,7 @@ class Contexts:
         return self.tokens[token].error(what, hint=hint)
 
     def meeting(self, chars: CharSet, context: Context) -> list[tuple[CharSet, Context]]:
-        """Return those of `chars` that may come next, as (set, context after it)."""
+        """Those of `chars` that may come next, as (set, context after it)."""
         moves = self.moves_of.get(context)
         if moves is None:
             rows = [found.pasts[p] for found, pasts in zip(self.looking, context.pasts) for p in pasts]
@@ -247,7 +247,7 @@ class Contexts:
         return Context(pasts, frozenset((i, condition) for i, condition in asked if condition != MET))
 
     def after(self, context: Context, text: bytes) -> Context | None:
-        """Return the context after `text`; None if the text may not come next."""
+        """The context after `text`; None if the text may not come next."""
         for char in text.decode():
             if not self.looks_back and not context.asked:
                 break
@@ -272,12 +272,12 @@ class Contexts:
         return {context: nodes.seq(done)}
 
     def first(self, rest: Node) -> int:
-        """Return the first set of `rest` if it is known and can't be empty; otherwise every bit."""
+        """The first set of `rest` if it is known and can't be empty; otherwise every bit."""
         found = -1 if find(rest, Var) else self.follow.first(rest, "")
         return -1 if found & self.follow.end else found
 
     def followed(self, before: Node, found: Exits, rest: Node) -> Exits:
-        """Return the sequence of `before`, one of `found`, and `rest`, which becomes rules because it is used again."""
+        """The sequence of `before`, one of `found`, and `rest`, which becomes rules because it is used again."""
         unit = self.unit
         args = tuple(map(Var, unit.params))
         return _union(
@@ -289,7 +289,7 @@ class Contexts:
     def as_rules(
         self, node: Node, context: Context, name: str, params: tuple[str, ...], args: tuple[Node, ...]
     ) -> Exits:
-        """Return calls of the rules for `node` in one context, one for each context it is known to lead to so far."""
+        """Calls of the rules for `node` in one context, one for each context it is known to lead to so far."""
         if type(node) in LEAVES or self.stays(node, context):
             return self.read(node, context)
         self.asked += 1
@@ -373,7 +373,7 @@ class Contexts:
 
 
 def _leading_to_tokens(rules: Mapping[str, Rule]) -> set[str]:
-    """Return the rules that a token is reached from."""
+    """The rules that a token is reached from."""
     callers = users(units(rules, parameters=False))
     leading = (name for name, rule in rules.items() if rule.find(Token))
     return set(reached(leading, lambda name: map(str, callers.get(name, ()))))

@@ -79,7 +79,7 @@ def optional_repeat(node: Repeat, item: bool) -> bool:
 
 
 def rebuild(node: Node, leaf: Callable[[Node], Node]) -> Node:
-    """Return the same tree in normal form, with every node `x` but Seq, Alt and Repeat replaced by ``leaf(x)``.
+    """The same tree in normal form, with every node `x` but Seq, Alt and Repeat replaced by ``leaf(x)``.
 
     The arguments of a call are rebuilt before the call itself.
     """
@@ -152,7 +152,7 @@ def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
 
 
 def argument_sources(given: Mapping[Unit, Pieces], parameter: tuple[str, str]) -> tuple[list[tuple[str, str]], Pieces]:
-    """Return where the values of a template parameter come from, through parameters that are handed on.
+    """Where the values of a template parameter come from, through parameters that are handed on.
 
     `given`: as of :func:`units`. Returns the parameter and those handed on to it, and the other arguments that
     calls give one of them, after the calling rule.
@@ -162,7 +162,7 @@ def argument_sources(given: Mapping[Unit, Pieces], parameter: tuple[str, str]) -
 
 
 def units(rules: Mapping[str, Rule], parameters: bool = True) -> dict[Unit, Pieces]:
-    """Return every rule with its body and, with `parameters`, every template parameter with its arguments."""
+    """Every rule with its body and, with `parameters`, every template parameter with its arguments."""
     out: dict[Unit, Pieces] = {name: [(name, rule.body)] for name, rule in rules.items()}
     for parameter, given in call_arguments(rules).items() if parameters else ():
         out[parameter] = given
@@ -185,7 +185,7 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
 def least_fixpoint(
     pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T, top: T | None = None
 ) -> dict[U, T]:
-    """Return the least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
+    """The least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
 
     Parameters
     ----------
@@ -220,13 +220,13 @@ def least_fixpoint(
 
 
 def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
-    """Return the rules that a text of `start` can pass through, in the order they are met."""
+    """The rules that a text of `start` can pass through, in the order they are met."""
     called = (call.rule for call in find(start, Call))
     return reached(called, lambda name: (call.rule for call in rules[name].find(Call)))
 
 
 def reached(start: Iterable[H], after: Callable[[H], Iterable[H]]) -> list[H]:
-    """Return `start` and all that ``after`` leads to from there, each once, in the order they are met."""
+    """`start` and all that ``after`` leads to from there, each once, in the order they are met."""
     found = dict.fromkeys(start)
     work = list(found)
     for one in work:  # which grows meanwhile

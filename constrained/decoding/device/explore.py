@@ -146,13 +146,13 @@ class Exploration:
                     raise limits.exceeded(f"{len(self.counts):,} states took {seconds:.0f} s", "max_seconds")
 
     def nbytes(self) -> int:
-        """Return the bytes of the tensors so far."""
+        """The bytes of the tensors so far."""
         per_state, words = 4 * 4, self.vocabulary.words
         wide = self.classes.rows * (len(self.classes) + 1) + self.vocabulary.size
         return per_state * (1 + len(self.states)) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
 
     def _number(self, state: State, compiled: CompiledGrammar) -> int:
-        """Return the number of a state, a new one for a new state; -1 if it is left out."""
+        """The number of a state, a new one for a new state; -1 if it is left out."""
         number = self._numbers.get(state)
         if number is None:
             if self.limits.truncate and 1 + len(self.states) >= self.limits.max_states:
@@ -209,7 +209,7 @@ class Exploration:
 
 
 def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: Any) -> dict[str, np.ndarray]:
-    """Return the tensors of the forced runs, from the others of the tables."""
+    """The tensors of the forced runs, from the others of the tables."""
     states = len(arrays["wide"])
     run_ids, run_after = (np.zeros((states, RUN), np.int32) for _ in range(2))
     run_length = np.zeros(states, np.int32)
@@ -230,13 +230,13 @@ def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: An
 
 
 def _only_token(arrays: dict[str, np.ndarray], state: int) -> int:
-    """Return the token that is allowed without an alternative, unless it ends the text; -1: none."""
+    """The token that is allowed without an alternative, unless it ends the text; -1: none."""
     begin, end = arrays["offsets"][state : state + 2]
     return int(arrays["ids"][begin]) if end - begin == 1 and arrays["after"][begin] != FINISHED else -1
 
 
 def _state_after(arrays: dict[str, np.ndarray], state: int, token: int) -> int:
-    """Return the state after a token; -1 where it is not allowed."""
+    """The state after a token; -1 where it is not allowed."""
     row = arrays["wide"][state]
     if token < 0 or row >= 0:
         return -1 if token < 0 else int(arrays["next"][row, arrays["class_of"][token]])
@@ -246,7 +246,7 @@ def _state_after(arrays: dict[str, np.ndarray], state: int, token: int) -> int:
 
 
 def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.ndarray:
-    """Return the fewest tokens from each state to the finished state 0, int32 ``[states]``: breadth first, backwards.
+    """The fewest tokens from each state to the finished state 0, int32 ``[states]``: breadth first, backwards.
 
     A token leads from ``source[i]`` to ``target[i]``. The end-of-text token isn't counted: 0 where the text is
     complete, -1 for the finished state itself; `NEVER` for a dead end.

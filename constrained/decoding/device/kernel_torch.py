@@ -23,7 +23,7 @@ apply = bitmask.apply
 
 
 def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
-    """Return the tokens allowed in each row, bool ``[rows, size]``; a finished row allows the end-of-text tokens."""
+    """The tokens allowed in each row, bool ``[rows, size]``; a finished row allows the end-of-text tokens."""
     rows, size = len(state), tables.size
     left = left.unsqueeze(1)
     ids, after, valid = _listed(tables, state)
@@ -48,7 +48,7 @@ def mask(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch
 
 
 def after(tables: DeviceTables, state: torch.Tensor, tokens: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
-    """Return the state after one token in each row, int32 ``[rows]``; -1 where it is not allowed."""
+    """The state after one token in each row, int32 ``[rows]``; -1 where it is not allowed."""
     ids, targets, valid = _listed(tables, state)
     found = torch.where(valid & (ids == tokens.unsqueeze(1)), targets, -1).amax(1)
     inside = (tokens >= 0) & (tokens < tables.size)
@@ -102,7 +102,7 @@ def step(
 def within(
     values: torch.Tensor, may: torch.Tensor, temperature: torch.Tensor, top_k: int | None, top_p: float | None
 ) -> torch.Tensor:
-    """Return the allowed tokens `may` that top-k, then top-p keep, bool ``[rows, size]``.
+    """The allowed tokens `may` that top-k, then top-p keep, bool ``[rows, size]``.
 
     Top-p keeps the fewest of the likeliest tokens whose probabilities sum to at least `top_p` (nucleus sampling:
     Holtzman et al. 2020, section 3.1), of what top-k kept, at the temperature; a greedy row always keeps its best.

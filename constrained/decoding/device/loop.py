@@ -177,12 +177,12 @@ class _Buffers:
         return passes
 
     def _changed(self) -> list[torch.Tensor]:
-        """Return the tensors that `write` changes."""
+        """The tensors that `write` changes."""
         matcher = self.matcher
         return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length, self.tokens, self.slots]
 
     def written(self, max_steps: int, passes: int) -> Written:
-        """Return a copy of the result."""
+        """A copy of the result."""
         complete = self.matcher.complete | self.matcher.finished
         masses = self.masses[:, :max_steps].clone() if self.measure else None
         return Written(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
@@ -226,7 +226,7 @@ def _rounded(tokens: int) -> int:
 
 
 def _traits(model: nn.Module) -> tuple:
-    """Return what a captured graph depends on: the addresses of the model's weights, and its modules' settings."""
+    """What a captured graph depends on: the addresses of the model's weights, and its modules' settings."""
     plain = (bool, int, float, str)
     out: list[Any] = [(w.data_ptr(), w.dtype, w.shape) for w in chain(model.parameters(), model.buffers())]
     for module in model.modules():
@@ -240,13 +240,13 @@ def _traits(model: nn.Module) -> tuple:
 
 
 def _graphable(forward: RaggedForward) -> bool:
-    """Return whether a step can be a CUDA graph: all of it happens on one such device, at addresses that stay."""
+    """Whether a step can be a CUDA graph: all of it happens on one such device, at addresses that stay."""
     devices = {weight.device for weight in forward.forward.model.parameters()}
     return forward.cache.static and len(devices) == 1 and devices.pop().type == "cuda"
 
 
 def _captured(step: Callable[[], None], keep: Sequence[torch.Tensor], model: str) -> Callable[[], None] | None:
-    """Return the step as a graph; None, with a warning in the log, where the model can't be captured."""
+    """The step as a graph; None, with a warning in the log, where the model can't be captured."""
     try:
         return capture(step, keep)[0]
     except RuntimeError as error:  # it waits for a value, there is no memory left, ...
@@ -315,7 +315,7 @@ class AsyncFlag:
         self._pending = self._seen = False
 
     def look(self, condition: torch.Tensor) -> bool:
-        """Return whether an earlier condition (on a CPU: this one) was true; once True, always True.
+        """Whether an earlier condition (on a CPU: this one) was true; once True, always True.
 
         A condition is a bool tensor of one element on the device, such as ``matcher.finished.all()``.
         """

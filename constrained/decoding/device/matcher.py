@@ -247,11 +247,11 @@ class DeviceMatcher:
         return self.backend.apply(logits, self.mask())
 
     def copy(self) -> DeviceMatcher:
-        """Return an independent copy."""
+        """An independent copy."""
         return self._with(self.state.clone(), self.left.clone())
 
     def gather(self, indices: torch.Tensor) -> DeviceMatcher:
-        """Return a matcher whose rows are copies of these rows (beam search's fork); `indices` int64, on the device."""
+        """A matcher whose rows are copies of these rows (beam search's fork); `indices` int64, on the device."""
         return self._with(self.state[indices], self.left[indices])
 
     def _with(self, state: torch.Tensor, left: torch.Tensor) -> DeviceMatcher:
@@ -287,7 +287,7 @@ class DeviceMatcher:
 
 
 def _backend(device: torch.device, name: str | None) -> Any:
-    """Return the module whose kernels run on `device`."""
+    """The module whose kernels run on `device`."""
     if name not in (None, "torch", "triton"):
         raise ConstrainedError(f"no backend {name!r}", "use 'triton' or 'torch'")
     if name == "torch" or (name is None and device.type != "cuda"):

@@ -78,7 +78,7 @@ def load(
 
 
 def _is_consistent(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> bool:
-    """Return whether every index is within its table, as kernels don't check them."""
+    """Whether every index is within its table, as kernels don't check them."""
     dimensions = {name: 1 + (name in ("masks", "next", "run_ids", "run_after")) for name in TENSORS}
     if {name: t.dim() for name, t in tensors.items() if t.dtype == torch.int32} != dimensions:
         return False

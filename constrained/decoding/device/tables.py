@@ -204,12 +204,12 @@ class DeviceTables:
         )
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the tensors by their names."""
+        """The tensors by their names."""
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: value for name, value in values if isinstance(value, torch.Tensor)}
 
     def to(self, device: torch.device | str) -> DeviceTables:
-        """Return the same tables on another device."""
+        """The same tables on another device."""
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self.tensors().items()}
         return replace(self, **moved)
 
@@ -225,7 +225,7 @@ class DeviceTables:
         return self.size, self.device, longest, tuple((name, tuple(shape)) for name, shape in sorted(shapes.items()))
 
     def with_room(self) -> DeviceTables:
-        """Return a copy, in tensors with room for other tables of about this size."""
+        """A copy, in tensors with room for other tables of about this size."""
         _, device, (longest_list, longest_run), shapes = self.room
         empty: dict[str, Any] = {name: torch.zeros(s, dtype=torch.int32, device=device) for name, s in shapes}
         copied = replace(self, longest_list=longest_list, longest_run=longest_run, **empty)
@@ -293,7 +293,7 @@ def _as_list(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[Comp
 
 
 def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
-    """Return the tables' arrays by their names, whether states were left out, and the greatest nesting."""
+    """The tables' arrays by their names, whether states were left out, and the greatest nesting."""
     # Narrow states in the order of their numbers, one list after the other; wide ones have rows of their own.
     vocabulary, counts = found.vocabulary, np.array(found.counts, np.int64)
     wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)

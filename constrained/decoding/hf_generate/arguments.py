@@ -28,7 +28,7 @@ CARRIED = {"attention_mask", "position_ids", "past_key_values", "use_cache", "lo
 
 
 def dropped_keywords() -> dict[str, Any]:
-    """Return the keywords of the current call of `generate` that transformers doesn't pass on.
+    """The keywords of the current call of `generate` that transformers doesn't pass on.
 
     ``streamer``, ``tokenizer``, ``assistant_model`` and ``synced_gpus`` never reach a custom loop that is a function
     (transformers 4.56 to 5.23: `GenerationMixin._extract_generation_mode_kwargs` gathers them, then overwrites what
@@ -82,11 +82,11 @@ class GenerateArguments:
         return [steps if context is None else min(steps, context - len(prompt)) for prompt in self.prompts]
 
     def eos(self, eos_token_ids: Sequence[int]) -> int:
-        """Return the id that is appended to a finished text."""
+        """The id that is appended to a finished text."""
         return next((i for i in eos_ids(self.config.eos_token_id) if i in eos_token_ids), eos_token_ids[0])
 
     def pad(self, eos_token_ids: Sequence[int]) -> int:
-        """Return the id that fills up rows after their end."""
+        """The id that fills up rows after their end."""
         pad = self.config.pad_token_id
         return self.eos(eos_token_ids) if pad is None else pad
 
@@ -98,7 +98,7 @@ class GenerateArguments:
         needed: NeededLogits = ALL_LOGITS,
         own_dtype: bool = False,
     ) -> RaggedForward:
-        """Return a reader of all rows; ConstrainedError if the model's cache or the one asked for can't hold them."""
+        """A reader of all rows; ConstrainedError if the model's cache or the one asked for can't hold them."""
         config = self.config
         if not supports_ragged(self.model):
             raise ModelError(
@@ -204,7 +204,7 @@ def _check_supported(
 
 
 def _without_padding(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list[list[int]]:
-    """Return the tokens of each prompt, without its padding."""
+    """The tokens of each prompt, without its padding."""
     rows = input_ids.tolist()
     if mask is None:
         return rows
@@ -222,7 +222,7 @@ def _without_padding(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list
 
 
 def matchers(args: GenerateArguments, grammar: Any, vocabulary: Vocabulary | None) -> list[Matcher]:
-    """Return one matcher a row, its budget set.
+    """One matcher a row, its budget set.
 
     `grammar` is a CompiledGrammar, Grammar or Matcher, or a sequence of them, one a prompt; `vocabulary` is for
     grammars that aren't compiled, by default the tokenizer's.

@@ -50,7 +50,7 @@ class Finished:
         del self.beams[self.config.num_beams :]
 
     def may_improve(self, best_running: float, length: int) -> bool:
-        """Return whether a running beam could displace a finished one."""
+        """Whether a running beam could displace a finished one."""
         if len(self.beams) < self.config.num_beams:
             return True
         if self.config.early_stopping is True:
@@ -63,7 +63,7 @@ class Finished:
 
 
 def search_beams(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
-    """Return the best texts of each prompt; the last token is an end-of-text token unless the text takes all steps.
+    """The best texts of each prompt; the last token is an end-of-text token unless the text takes all steps.
 
     Of each prompt's `matchers`, one a row, the first is used.
     """
@@ -146,7 +146,7 @@ def _search(
 
 
 def _logits(forward: RaggedForward, beams: Sequence[Beam]) -> torch.Tensor:
-    """Return the logits of all beams; prompts of different lengths may take several calls."""
+    """The logits of all beams; prompts of different lengths may take several calls."""
     found: dict[Beam, torch.Tensor] = {}
     while len(found) < len(beams):
         asked, logits, _ = forward.next_logits(beams)

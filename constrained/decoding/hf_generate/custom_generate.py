@@ -264,7 +264,7 @@ def device_settings(processors: LogitsProcessorList, sample: bool) -> dict[str, 
 
 
 def _device_tables(grammar: Any, tokenizer: Any, device: torch.device) -> DeviceTables:
-    """Return `grammar` itself if it is tables, else the tables of its compiled grammars."""
+    """`grammar` itself if it is tables, else the tables of its compiled grammars."""
     if isinstance(grammar, DeviceTables):
         return grammar
     compiled = [grammar] if isinstance(grammar, CompiledGrammar) else grammar

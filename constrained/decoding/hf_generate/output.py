@@ -59,7 +59,7 @@ def result(
     scores: Sequence[dict[int, torch.Tensor]] | None = None,
     **fields: Any,
 ) -> torch.Tensor | ConstrainedOutput:
-    """Return the sequences, or with ``return_dict_in_generate`` a `ConstrainedOutput` with `fields`.
+    """The sequences, or with ``return_dict_in_generate`` a `ConstrainedOutput` with `fields`.
 
     `prompts` are int64 ``[rows, prompt]``, padded on the left; `scores` are each row's kept scores, by step.
     """
@@ -78,7 +78,7 @@ def result(
 
 
 def _tensor(rows: Sequence[list[Any]], fill: Any) -> torch.Tensor:
-    """Return rows of different lengths as one tensor, filled up on the right."""
+    """Rows of different lengths as one tensor, filled up on the right."""
     longest = max(map(len, rows))
     return torch.tensor([row + [fill] * (longest - len(row)) for row in rows])
 
@@ -86,7 +86,7 @@ def _tensor(rows: Sequence[list[Any]], fill: Any) -> torch.Tensor:
 def _scores(
     written: Sequence[Sequence[Token]], kept: Sequence[dict[int, torch.Tensor]], width: int, pad: int
 ) -> tuple[torch.Tensor, ...]:
-    """Return each step's scores, float32 ``[rows, width]``; a token that wasn't asked for is certain."""
+    """Each step's scores, float32 ``[rows, width]``; a token that wasn't asked for is certain."""
     steps = []
     for step in range(max(map(len, written))):
         scores = torch.full((len(written), width), -torch.inf)

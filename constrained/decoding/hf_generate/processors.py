@@ -108,7 +108,7 @@ class ProcessorSampler:
         return scores, masses
 
     def _unmasked(self, texts: Sequence[GuidedText], logits: torch.Tensor) -> list[int] | None:
-        """Return the most probable tokens, if they all are allowed: then no mask is needed."""
+        """The most probable tokens, if they all are allowed: then no mask is needed."""
         if logits.device.type != "cpu":
             return None
         rows = logits.numpy()
@@ -165,7 +165,7 @@ class ProcessorSampler:
 
 
 def _allowed(texts: Sequence[GuidedText], columns: np.ndarray | None, logits: torch.Tensor) -> torch.Tensor:
-    """Return which columns of `logits` are allowed, bool of the same shape."""
+    """Which columns of `logits` are allowed, bool of the same shape."""
     masks = [text.mask for text in texts]
     if columns is None:
         return bitmask.expand(bitmask.moved(masks, logits.device), logits.shape[1])

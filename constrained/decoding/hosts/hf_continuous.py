@@ -62,7 +62,7 @@ class Constraint:
         self.matcher(max_new_tokens)
 
     def matcher(self, max_new_tokens: int | None) -> Matcher:
-        """Return a matcher for a request with a limit of tokens."""
+        """A matcher for a request with a limit of tokens."""
         limits = [limit for limit in (max_new_tokens, self.max_new_tokens) if limit is not None]
         matcher = self._start.copy()
         matcher.set_budget(min(limits, default=None))

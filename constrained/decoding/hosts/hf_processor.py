@@ -145,7 +145,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         return out
 
     def _is_new(self, ids: np.ndarray) -> bool:
-        """Return whether these rows can't continue the last step's."""
+        """Whether these rows can't continue the last step's."""
         # A continuation has as many rows, at most one more column, and the same prompts.
         last = self._last
         rows, length = ids.shape
@@ -204,7 +204,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
 
 
 def not_allowed(matcher: Matcher, token: int, where: str) -> ConstrainedError:
-    """Return the error for a token that the host took although the mask forbade it, or that isn't the grammar's."""
+    """The error for a token that the host took although the mask forbade it, or that isn't the grammar's."""
     tokens = matcher.compiled.vocabulary.tokens
     text = f" {tokens[token]!r}" if 0 <= token < len(tokens) else ""
     allowed = matcher.allowed_token_ids()

@@ -124,7 +124,7 @@ class ConstrainedBackend(BaseBackend):
     def get_grammar_logits_processor(
         self, grammar: ActionKnowledge | Grammar | CompiledGrammar
     ) -> ConstrainedOutlinesProcessor:
-        """Return a processor for a grammar, or for the actions that knowledge admits next."""
+        """A processor for a grammar, or for the actions that knowledge admits next."""
         if isinstance(grammar, ActionKnowledge):
             grammar = grammar.next_action()
         if isinstance(grammar, Grammar):
@@ -132,17 +132,17 @@ class ConstrainedBackend(BaseBackend):
         return ConstrainedOutlinesProcessor(grammar, self.tensor_library_name, **self.limits)
 
     def get_regex_logits_processor(self, regex: str) -> ConstrainedOutlinesProcessor:
-        """Return a processor for the texts that `regex` matches whole."""
+        """A processor for the texts that `regex` matches whole."""
         return self.get_grammar_logits_processor(Grammar.from_regex(regex))
 
     def get_cfg_logits_processor(self, grammar: str) -> ConstrainedOutlinesProcessor:
-        """Return a processor for Lark grammar text."""
+        """A processor for Lark grammar text."""
         return self.get_grammar_logits_processor(Grammar.from_lark(grammar))
 
     def get_json_schema_logits_processor(
         self, json_schema: str, whitespace_pattern: str | None = None
     ) -> ConstrainedOutlinesProcessor:
-        """Return a processor for a JSON schema, by the regex that Outlines makes of it."""
+        """A processor for a JSON schema, by the regex that Outlines makes of it."""
         return self.get_regex_logits_processor(build_regex_from_schema(json_schema, whitespace_pattern))
 
 
@@ -173,7 +173,7 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
         self._rows.reset()
 
     def is_cut(self, text: str) -> bool:
-        """Return whether a text of the last generation began as the grammar asks, and ended before it was whole."""
+        """Whether a text of the last generation began as the grammar asks, and ended before it was whole."""
         states = [start.state.read(text.encode()) for start in self._rows.starts]
         return any(states) and not any(state is not None and state.accepting for state in states)
 
@@ -214,7 +214,7 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
 
 
 def read_vocabulary(model: Any) -> Vocabulary:
-    """Return the vocabulary of an Outlines model, as wide as its logits, with every id that ends a text.
+    """The vocabulary of an Outlines model, as wide as its logits, with every id that ends a text.
 
     Raises ConstrainedError: a model that takes no processors, or (`VocabularyError`) tokens that can't be read as
     bytes.

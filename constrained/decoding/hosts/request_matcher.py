@@ -53,7 +53,7 @@ class RequestMatcher:
             self.read -= count
 
     def accepts(self, tokens: Sequence[int]) -> int:
-        """Return how many of the tokens, in order, are allowed; nothing changes."""
+        """How many of the tokens, in order, are allowed; nothing changes."""
         with self._lock:
             return self.matcher.accepts(tokens)
 

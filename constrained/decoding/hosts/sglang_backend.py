@@ -50,7 +50,7 @@ def register() -> None:
 
 
 def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None) -> BaseGrammarBackend:
-    """Return the backend of a server; with a reasoning parser, in SGLang's own wrapper, which leaves thoughts alone.
+    """The backend of a server; with a reasoning parser, in SGLang's own wrapper, which leaves thoughts alone.
 
     Raises ConstrainedError: strict thinking is asked for, or (`VocabularyError`) the tokenizer's tokens can't be read
     as bytes.

@@ -71,7 +71,7 @@ class CompiledCache:
         self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
-        """Return a matcher at the beginning of a request.
+        """A matcher at the beginning of a request.
 
         Raises ConstrainedError: as `read_specification`, or the budget is below the shortest text.
         """
@@ -82,7 +82,7 @@ class CompiledCache:
         return matcher
 
     def compiled(self, specification: Mapping | str) -> tuple[CompiledGrammar, str]:
-        """Return the compiled grammar, and the beginning of its text that the prompt ends with; raises as `matcher`."""
+        """The compiled grammar, and the beginning of its text that the prompt ends with; raises as `matcher`."""
         fields = parse(specification)
         begun = _text(fields.pop("begun", ""), "begun")
         return self._compiled(json.dumps(fields)), begun  # not sorted: the order of a schema's properties is its texts'
@@ -106,7 +106,7 @@ def check_specification(specification: Mapping | str) -> None:
 
 
 def parse(specification: Mapping | str) -> dict[str, Any]:
-    """Return a specification as a dictionary; text is read as JSON (vLLM's server passes no nested arguments)."""
+    """A specification as a dictionary; text is read as JSON (vLLM's server passes no nested arguments)."""
     try:
         text = specification if isinstance(specification, str) else json.dumps(specification)
         if len(text) > MAX_SPECIFICATION:
@@ -123,7 +123,7 @@ def parse(specification: Mapping | str) -> dict[str, Any]:
 
 
 def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
-    """Return the grammar of a parsed specification.
+    """The grammar of a parsed specification.
 
     Raises ConstrainedError: unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
     """
@@ -184,7 +184,7 @@ def _read_tools(arguments: str) -> ActionKnowledge:
 
 
 def _arguments(fields: Mapping, names: set[str]) -> dict[str, Any]:
-    """Return those of the optional arguments that are given, each of its type."""
+    """Those of the optional arguments that are given, each of its type."""
     given = {name: fields[name] for name in sorted(names & set(fields))}
     for name, value in given.items():
         if name in ("any_order", "closed"):
@@ -206,7 +206,7 @@ def _is_texts(value: Any) -> bool:
 
 
 def _json(value: Any, field: str) -> Any:
-    """Return a JSON value, or JSON text, which is read here: elsewhere text might name a file."""
+    """A JSON value, or JSON text, which is read here: elsewhere text might name a file."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

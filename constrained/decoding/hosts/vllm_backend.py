@@ -76,7 +76,7 @@ class ConstraintBackend:
         )
 
     def grammar(self, request: Any) -> ConstraintGrammar:
-        """Return the grammar of a request.
+        """The grammar of a request.
 
         Raises ConstrainedError, ValueError: the request can't be served; vLLM answers it with the reason.
         """
@@ -93,13 +93,13 @@ class ConstraintBackend:
             raise
 
     def _left(self, request: Any) -> int:
-        """Return how many tokens the request may still take; pending drafts count as taken."""
+        """How many tokens the request may still take; pending drafts count as taken."""
         longest = self.manager.vllm_config.model_config.max_model_len - request.num_prompt_tokens
         written = len(request.output_token_ids)
         return min(request.max_tokens, longest) - written - (len(request.spec_token_ids) if written else 0)
 
     def _thinks(self, request: Any) -> bool:
-        """Return whether vLLM leaves a thought unconstrained first."""
+        """Whether vLLM leaves a thought unconstrained first."""
         manager = self.manager
         if manager.reasoner_cls is not None and not manager.enable_in_reasoning:
             return True

@@ -41,7 +41,7 @@ MISSING: list[str] = [
 
 
 def specification_of(sampling_params: Any) -> Any:
-    """Return the request's constraint, or None."""
+    """The request's constraint, or None."""
     return (getattr(sampling_params, "extra_args", None) or {}).get(KEY)
 
 
@@ -93,7 +93,7 @@ class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM
         """V2: nothing is kept on the device."""
 
     def apply(self, logits: Any, ctx: Any = None) -> Any:
-        """Return the logits as they are."""
+        """The logits as they are."""
         return logits
 
     @staticmethod

@@ -68,18 +68,18 @@ class Alternatives:
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
-        """Return what a conjunction says."""
+        """What a conjunction says."""
         key = key_of(conjunction)
         if key not in self._constraints:
             self._constraints[key] = Constraints(conjunction, self.options)
         return self._constraints[key]
 
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]:
-        """Return what each alternative of schemas that hold together says."""
+        """What each alternative of schemas that hold together says."""
         return [self.constraints(one) for one in self.of(parts)]
 
     def of(self, parts: list[Subschema]) -> list[Conjunction]:
-        """Return the alternatives of schemas that hold together, each once."""
+        """The alternatives of schemas that hold together, each once."""
         key = self.roughly, *((part.pointer, part.within) for part in parts)
         if key not in self._found and len(parts) == 1 and FOLLOWED.isdisjoint(parts[0].keywords):  # most
             self.check(parts[0])
@@ -149,7 +149,7 @@ class Alternatives:
             check(part, self.options)
 
     def _place(self, part: Subschema) -> int:
-        """Return where in a schema its properties stand; -1 if nothing in it is about the value itself."""
+        """Where in a schema its properties stand; -1 if nothing in it is about the value itself."""
         if part.pointer not in self._places:
             known = list(part.keywords)
             says = self.options.enforces(part["format"]) or any(is_known(k) and k not in FOLLOWED for k in known)
@@ -158,7 +158,7 @@ class Alternatives:
         return self._places[part.pointer]
 
     def _beside(self, part: Subschema, keyword: str) -> list[Subschema]:
-        """Return the schemas that hold wherever the keyword does."""
+        """The schemas that hold wherever the keyword does."""
         if keyword in _REFERENCES:
             return [self.document.refer(part, keyword)]
         if keyword == "allOf":
@@ -166,7 +166,7 @@ class Alternatives:
         return []
 
     def _choices(self, part: Subschema, keyword: str) -> list[list[list[Subschema]]]:
-        """Return lists of alternatives; of each list, one holds."""
+        """Lists of alternatives; of each list, one holds."""
         match keyword:
             case "anyOf":
                 branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
@@ -196,7 +196,7 @@ class Alternatives:
         return []
 
     def _with_one_list(self, part: Subschema, branches: list[Subschema]) -> list[Subschema]:
-        """Return the branches of an anyOf, those that only list values as one: a choice of many is costly."""
+        """The branches of an anyOf, those that only list values as one: a choice of many is costly."""
         for branch in branches:
             self.check(branch)
         lists = [branch for branch in branches if only_lists(branch) and listed_by(branch) is not None]
@@ -211,7 +211,7 @@ class Alternatives:
         return [part.made({"enum": list(every.values())}, "anyOf lists"), *others]
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
-        """Return a keyword as a condition on the names of an object, if it is one, and names are nowhere counted."""
+        """A keyword as a condition on the names of an object, if it is one, and names are nowhere counted."""
         if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._counts_names:
             return None
         found = presence(part, keyword, self.options, self.check)
@@ -256,7 +256,7 @@ class Alternatives:
         return self._ones[key]
 
     def _branches_alone(self, part: Subschema) -> list[list[Subschema]]:
-        """Return the branches of a oneOf, each with what leaves out the values of the others."""
+        """The branches of a oneOf, each with what leaves out the values of the others."""
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
         if self.roughly:
             return [[branch] for branch in branches]
@@ -284,7 +284,7 @@ class Alternatives:
         return out
 
     def _free_types(self, part: Subschema, depth: int = 8) -> frozenset[str]:
-        """Return types of which every value is valid, as far as it is plain."""
+        """Types of which every value is valid, as far as it is plain."""
         types = types_of(part) if part.schema is not False and depth else frozenset()
         for keyword, value in part.keywords.items():
             if not types:

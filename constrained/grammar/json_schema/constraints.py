@@ -36,7 +36,7 @@ Conjunction = tuple[Subschema, ...]
 
 
 def key_of(conjunction: Conjunction) -> tuple[str, ...]:
-    """Return what identifies a conjunction."""
+    """The pointers of a conjunction's schemas, which identify it."""
     return tuple(part.pointer for part in conjunction)
 
 
@@ -63,7 +63,7 @@ class Witness(NamedTuple):
     value: Subschema | None
 
     def names(self, limits: Limits) -> tuple[list[Node], list[Node]]:
-        """Return the trees that its name fits, and those that it doesn't; of kind "name", none."""
+        """The trees that its name fits, and those that it doesn't; of kind "name", none."""
         if self.kind == "pattern":
             return [self._tree(self.pattern or "", limits, False)], []
         if self.kind == "other":
@@ -99,7 +99,7 @@ class Constraints:
         return self.options.limits
 
     def all(self, keyword) -> list[tuple[Subschema, Any]]:
-        """Return (schema, value) wherever the keyword stands."""
+        """(schema, value) wherever the keyword stands."""
         return [(part, part.keywords[keyword]) for part in self.parts if keyword in part.keywords]
 
     @cached_property
@@ -135,14 +135,14 @@ class Constraints:
     # numbers
 
     def bound(self, side: int) -> Bound:
-        """Return the tightest bound below (side -1) or above (1)."""
+        """The tightest bound below (side -1) or above (1)."""
         name = "imum"
         plain, strict = (f"min{name}", f"exclusiveMin{name}") if side < 0 else (f"max{name}", f"exclusiveMax{name}")
         found = [(exact(v), False) for _, v in self.all(plain)] + [(exact(v), True) for _, v in self.all(strict)]
         return min(found, key=lambda b: (side * b[0], not b[1])) if found else None
 
     def intervals(self) -> list[tuple[Bound, Bound]]:
-        """Return lower and upper bounds between the numbers that are left out."""
+        """Lower and upper bounds between the numbers that are left out."""
         cuts = sorted({exact(v) for v in self.denied if isinstance(v, (int, float)) and not isinstance(v, bool)})
         low, high = self.bound(-1), self.bound(1)
         inside = [c for c in cuts if (low is None or c >= low[0]) and (high is None or c <= high[0])]
@@ -150,19 +150,19 @@ class Constraints:
         return list(pairwise(edges))
 
     def multiple(self) -> Fraction | None:
-        """Return what all must be multiples of; None where any number will do."""
+        """The number that all must be multiples of; None where any number will do."""
         found = [exact(value) for _, value in self.all("multipleOf")]
         over = lcm(*(value.denominator for value in found))
         return Fraction(lcm(*(int(value * over) for value in found)), over) if found else None
 
     def no_multiples(self) -> list[Fraction]:
-        """Return what none may be a multiple of."""
+        """The numbers that none may be a multiple of."""
         return [exact(value) for _, value in self.all(NO_MULTIPLE)]
 
     # lengths
 
     def counts(self, what: str) -> tuple[int, int | None]:
-        """Return the tightest min and max of "Length", "Items" or "Properties"."""
+        """The tightest min and max of "Length", "Items" or "Properties"."""
         least, most = f"min{what}", f"max{what}"
         low, high = 0, None
         for part in self.parts:
@@ -175,11 +175,11 @@ class Constraints:
     # arrays
 
     def prefix(self) -> int:
-        """Return how many items have a schema of their own."""
+        """How many items have a schema of their own."""
         return max((len(_tuple(part)) for part in self.parts), default=0)
 
     def item(self, at: int) -> list[Subschema]:
-        """Return what holds for the item at that index."""
+        """What holds for the item at that index."""
         out = []
         for part in self.parts:
             if at < len(_tuple(part)):
@@ -193,7 +193,7 @@ class Constraints:
         return out
 
     def wanted(self) -> list[Wanted]:
-        """Return how many items must fit other schemas."""
+        """The schemas that some items must fit, and how many."""
         out = []
         for part, _ in self.all("contains"):
             low, high = int(part.keywords.get("minContains", 1)), part["maxContains"]
@@ -216,7 +216,7 @@ class Constraints:
         return [] if told else [part.below("unevaluatedItems")]
 
     def _seen(self, part: Subschema) -> list[Subschema]:
-        """Return the schemas whose evaluated properties or items count for an unevaluated… in `part`."""
+        """The schemas whose evaluated properties or items count for an unevaluated… in `part`."""
         return [
             p for p in self.parts
             if p is part
@@ -241,7 +241,7 @@ class Constraints:
         return list(dict.fromkeys(name for _, names in self.all("required") for name in names))
 
     def witnesses(self) -> list[Witness]:
-        """Return what properties there must be besides the required ones."""
+        """The properties that there must be besides the required ones."""
         return [Witness(*value) for _, value in self.all(SOME_PROPERTY)]
 
     @cached_property
@@ -267,7 +267,7 @@ class Constraints:
         }
 
     def property(self, name: str) -> list[Subschema]:
-        """Return what holds for the property of that name."""
+        """What holds for the property of that name."""
         if not self.key_trees:
             return self.key(name, frozenset())
         both = frozenset(p for p, (one, _) in self._matchers.items() if one.accepts(name))
@@ -275,7 +275,7 @@ class Constraints:
         return self.key(name, both) if either == both else _each_once(self.key(name, both) + self.key(name, either))
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
-        """Return what holds for a property whose name matches those patterns; None: its name is not among `names`."""
+        """What holds for a property whose name matches those patterns; None: its name is not among `names`."""
         out = []
         for part in self.parts:
             said, own = part.keywords, []
@@ -295,7 +295,7 @@ class Constraints:
         return bool(self.all("properties")) and not any(self.all(keyword) for keyword in others)
 
     def _unevaluated(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
-        """Return what unevaluatedProperties says, where no schema it depends on has said anything."""
+        """What unevaluatedProperties says, where no schema it depends on has said anything."""
         out = []
         for part in self.parts:
             if "unevaluatedProperties" not in part.keywords:
@@ -313,7 +313,7 @@ class Constraints:
 
 
 def _each_once(parts: list[Subschema]) -> list[Subschema]:
-    """Return schemas for one value without those that say nothing, or the same as another of them."""
+    """Schemas for one value without those that say nothing, or the same as another of them."""
     if len(parts) < 2:
         return parts
     out: list[Subschema] = []
@@ -330,7 +330,7 @@ def _each_once(parts: list[Subschema]) -> list[Subschema]:
 
 
 def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:
-    """Return the texts in which a pattern is found; an error in it is raised with its pointer."""
+    """The texts in which a pattern is found; an error in it is raised with its pointer."""
     try:
         return pattern_node(pattern, limits, either)
     except LimitError:
@@ -340,18 +340,18 @@ def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, eith
 
 
 def whole(low: Bound, high: Bound) -> tuple[int | None, int | None]:
-    """Return the least and the greatest whole number between two bounds."""
+    """The least and the greatest whole number between two bounds."""
     least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
     return least, None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
 
 
 def exact(value: int | float) -> Fraction:
-    """Return the number exactly as it is written."""
+    """The number exactly as it is written."""
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
 
 
 def identity(value):
-    """Return a key that is equal for equal JSON values: 1 is 1.0 but not true."""
+    """A key that is equal for equal JSON values: 1 is 1.0 but not true."""
     if isinstance(value, list):
         return ("array", *map(identity, value))
     if isinstance(value, dict):

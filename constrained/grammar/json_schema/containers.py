@@ -46,7 +46,7 @@ class ValueWriter(Protocol):
 
 
 def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
-    """Return the arrays that `constraints` admit."""
+    """The arrays that `constraints` admit."""
     low, high = constraints.counts("Items")
     writer.limits.check("repeat", max(low, high or 0), f"an array of {max(low, high or 0)} items")
     if high is not None and high < low:
@@ -63,7 +63,7 @@ def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layo
 
 
 def _items(own: list[Node], rest: Node, low: int, high: int | None, layout: Layout) -> Node:
-    """Return `own` items in order, as far as there are so many, then `rest`."""
+    """The items in `own` in order, then any number of `rest`, `low` to `high` items in all."""
     first, *following = own or [rest]
     beyond = max(len(own), 1)
     tail = repeat(seq([layout.comma, rest]), max(low - beyond, 0), None if high is None else max(high - beyond, 0))
@@ -94,7 +94,7 @@ class _Counting:
         return alt([literal("[]"), full]) if self._may_end(*start) else full
 
     def _from(self, at: int, counts: tuple[int, ...]) -> Node:
-        """Return what can follow `at` items that counted so often."""
+        """What can follow `at` items, of which `counts` fitted each of the wanted schemas."""
         key = f"{self.name}:{at},{','.join(map(str, counts))}"
         return self.writer.later(key, partial(self._written, at, counts))
 
@@ -111,7 +111,7 @@ class _Counting:
         return at >= self.low and all(c >= w.low for c, w in zip(counts, self.wanted))
 
     def _items(self, at: int, counts: tuple[int, ...]) -> list[tuple[list[Subschema], tuple[int, ...]]]:
-        """Return what the item at that index can count for: schemas that it fits, and the counts after it."""
+        """The ways to count the item at that index: the schemas that it must fit, and the counts after it."""
         if at == self.high:
             return []
         out: list[tuple[list[Subschema], tuple[int, ...]]] = [([], ())]
@@ -130,7 +130,7 @@ class _Counting:
 
 
 def _distinct(constraints: Constraints, low: int, high: int | None, writer: ValueWriter, layout: Layout) -> Node | None:
-    """Return items that all differ, each as a plain text: what is written is remembered as members of an object are."""
+    """Items that all differ: each is a text that may be written once, as a name in an object is."""
     fixed = constraints.prefix() or constraints.wanted()
     values = None if fixed else writer.values(constraints.item(0))
     if values is None or len(values) > DISTINCT:
@@ -152,7 +152,7 @@ PATTERNS = 5
 
 
 def properties(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
-    """Return the objects that `constraints` admit."""
+    """The objects that `constraints` admit."""
     low, high = constraints.counts("Properties")
     key_parts = [part.below("propertyNames") for part, _ in constraints.all("propertyNames")]
     names = [k for k in constraints.names if not key_parts or writer.admits(k, key_parts)]
@@ -207,7 +207,7 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
 def _few_names(
     constraints: Constraints, key_parts: list[Subschema], told_apart: bool, writer: ValueWriter
 ) -> list[str] | None:
-    """Return all names, where propertyNames lists them, or where they must be `told_apart` and are few; else None."""
+    """All names, where propertyNames lists them, or where they must be `told_apart` and are few; else None."""
     if key_parts and (told_apart or all(one.listed for one in writer.constraints_of(key_parts))):
         found = writer.values([*key_parts, _NAME])
         if found is not None:
@@ -229,7 +229,7 @@ Variant = tuple[Node, int]
 def _variants(
     constraints: Constraints, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout
 ) -> list[Variant]:
-    """Return a property as it is, and as what stands for some of `witnesses`."""
+    """The ways to write a property: with its own value, or with one that also is some of `witnesses`."""
     parts = constraints.property(name)
     found: list[tuple[list[Subschema], int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
@@ -253,7 +253,7 @@ class _Others:
     free: bool
 
     def node(self, witnesses: tuple[Witness, ...]) -> Node:
-        """Return such a property; with `witnesses`, one that stands for all of them."""
+        """One other property; with `witnesses`, one that is all of them."""
         sets = self._matched() if self.free else []
         out: list[Node] = []
         for i, matched in enumerate(sets):
@@ -265,7 +265,7 @@ class _Others:
         return alt(out)
 
     def _matched(self) -> list[tuple[str, ...]]:
-        """Return the sets of patterns that one name may match."""
+        """The sets of patterns that one name may match."""
         trees, limits = self.constraints.key_trees, self.writer.limits
         sets: list[tuple[str, ...]] = [()]
         for pattern in trees:
@@ -280,7 +280,7 @@ class _Others:
         return sets
 
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
-        """Return the names that match those patterns and no others."""
+        """The names that match those patterns and no others."""
         trees, writer = self.constraints.key_trees, self.writer
         if not trees and not self.key_parts and not witnesses:
             node = strings.others(self.names)
@@ -334,7 +334,7 @@ class _Object:
         return seq([self.layout.edge, literal("}")])
 
     def before(self, count: int) -> Node:
-        """Return what separates a property from those before it."""
+        """What separates a property from those before it."""
         return self.layout.comma if count else self.layout.edge
 
     # in order: a rule for each (property to come, number of those written), the latter up to where it matters
@@ -363,7 +363,7 @@ class _Object:
         return alt(out)
 
     def _all_from(self, at: int) -> Node:
-        """Return the properties from `at` on, where their number doesn't matter any more."""
+        """The properties from `at` on, where their number doesn't matter any more."""
         pairs = [
             (seq([self.layout.comma, choices(texts), variants[0][0]]), required)
             for texts, variants, required in self.pairs[at:]
@@ -372,7 +372,7 @@ class _Object:
         return seq([*(pair if required else repeat(pair, 0, 1) for pair, required in pairs), end])
 
     def _end(self, count: int, met: int) -> Node:
-        """Return other properties, as many as there may be, and the closing brace."""
+        """Other properties, as many as there may be, and the closing brace."""
         left = None if self.high is None else self.high - count
         another = seq([self.layout.comma, self.others])
         if met != self.all_met:
@@ -391,7 +391,7 @@ class _Object:
         return one if count or self.low else alt([literal("}"), one])
 
     def any_order(self) -> Node:
-        """Return the same in any order: one node, and no rules."""
+        """The object with its properties in any order: one node, and no rules."""
         names = {text: i for i, (texts, _, _) in enumerate(self.pairs) for text in texts}
         required = sum(1 << i for i, (_, _, required) in enumerate(self.pairs) if required)
         values = tuple(tuple(variants) for _, variants, _ in self.pairs)

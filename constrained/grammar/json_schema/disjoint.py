@@ -27,7 +27,7 @@ class Disjoint:
         self._found: dict[tuple, bool] = {}
 
     def __call__(self, one: list[Subschema], other: list[Subschema], depth: int = DEPTH) -> bool:
-        """Return True if no value fits both; False if one may."""
+        """Whether it is certain that no value fits both."""
         if not depth:
             return False
         with self._roughly():
@@ -63,7 +63,7 @@ class Disjoint:
         return out
 
     def _shown(self, parts: list[Subschema]) -> tuple[frozenset[str], dict[str | None, set]]:
-        """Return types, and values as of `_values`, as far as keywords say them that leave no choice."""
+        """The types, and the values as in `_values`, by the keywords that hold in every alternative."""
         document = self.alternatives.document
         known: dict[str, Subschema] = {}
         kinds = _KINDS
@@ -86,7 +86,7 @@ class Disjoint:
         return kinds, values
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, set]:
-        """Return the values that each alternative lists: for itself (None), and for properties that are required."""
+        """The values that each alternative lists: for itself (None), and for properties that are required."""
         each = [self._listed(one) for one in self.alternatives.constraints_of(parts)]
         names = set.intersection(*map(set, each)) if each else set()
         return {name: set().union(*(one[name] for one in each)) for name in names}

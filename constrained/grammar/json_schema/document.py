@@ -96,7 +96,7 @@ class Subschema:
         return keyword in self.keywords
 
     def below(self, *keys) -> Subschema:
-        """Return the schema at `keys` below this one, which holds for a part of the value."""
+        """The schema at `keys` below this one, which holds for a part of the value."""
         if self._inner is None:
             self._inner = {}
         found = self._inner.get(keys)
@@ -114,11 +114,11 @@ class Subschema:
         return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
 
     def beside(self, *keys) -> Subschema:
-        """Return the schema at `keys` below this one, which holds for the same value."""
+        """The schema at `keys` below this one, which holds for the same value."""
         return self.holding(self.below(*keys))
 
     def holding(self, other: Subschema) -> Subschema:
-        """Return another schema as one that holds for the same value as this one."""
+        """Another schema as one that holds for the same value as this one."""
         if self._inner is None:
             self._inner = {}
         key = ("", other.pointer)
@@ -128,7 +128,7 @@ class Subschema:
         return self._inner[key]
 
     def made(self, schema: dict | bool, name: str) -> Subschema:
-        """Return a schema that is made of this one, under a name that no document can give it."""
+        """A schema that is made of this one, under a name that no document can give it."""
         return Subschema(schema, f"{self.pointer}\0{name}", self.base, LATEST, self.within)
 
 
@@ -181,11 +181,11 @@ class Document:
         return found
 
     def refer(self, part: Subschema, keyword: str = "$ref") -> Subschema:
-        """Return the schema that a reference in `part` refers to, as one that holds for the same value."""
+        """The schema that a reference in `part` refers to, as one that holds for the same value."""
         return part.holding(self._target(part, keyword))
 
     def meant(self, part: Subschema) -> Subschema:
-        """Return the schema that `part` stands for: what it refers to, the first one that says the same.
+        """The schema that `part` stands for: what it refers to, the first one that says the same.
 
         It refers to another one where it is no more than a `$ref`, or an allOf of one schema.
         """
@@ -204,7 +204,7 @@ class Document:
         return self._firsts[found.pointer]
 
     def _first(self, part: Subschema) -> Subschema:
-        """Return the first schema that was asked for of those written alike; generated documents repeat many."""
+        """The first schema that was asked for of those written alike; generated documents repeat many."""
         named, described = part["properties"], part["description"]
         rough = (
             part.base, part.draft, *part.keywords,
@@ -307,12 +307,12 @@ class Document:
 
 
 def _digest(schema: dict) -> bytes:
-    """Return what is equal for schemas that say the same with values of equal types."""
+    """A key that is equal for schemas that say the same with values of equal types."""
     return blake2b(pickle.dumps(schema, 4), digest_size=16).digest()
 
 
 def _names(part: Subschema) -> list[str]:
-    """Return the URIs that name a schema."""
+    """The URIs that name a schema."""
     uri = urldefrag(part.base)[0]
     out = [f"{uri}#{part[k]}" for k in ("$anchor", "$dynamicAnchor") if isinstance(part[k], str)]
     for keyword in ("$id", "id"):
@@ -323,7 +323,7 @@ def _names(part: Subschema) -> list[str]:
 
 
 def _known(schema: dict, draft: int) -> dict:
-    """Return the keywords of a schema that its draft knows, with numbers as exclusive bounds."""
+    """The keywords of a schema that its draft knows, with numbers as exclusive bounds."""
     if draft in (4, 6, 7) and "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if _DIFFERENT[draft].isdisjoint(schema):
@@ -339,7 +339,7 @@ def _known(schema: dict, draft: int) -> dict:
 
 
 def _draft(schema: dict, before: int) -> int:
-    """Return the draft that a schema says it is of."""
+    """The draft that a schema says it is of."""
     name = schema.get("$schema")
     if not isinstance(name, str):
         return before
@@ -354,7 +354,7 @@ def _base(schema, base: str, draft: int) -> str:
 
 
 def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
-    """Return a schema, or other JSON, that is given as Python values, as JSON text, or as the path of a file.
+    """A schema, or other JSON, that is given as Python values, as JSON text, or as the path of a file.
 
     Raises
     ------
@@ -388,19 +388,19 @@ def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
 
 
 def error(part: Subschema, keyword: str, what: str, hint: str | None = None) -> GrammarError:
-    """Return a GrammarError about a keyword of a schema."""
+    """A GrammarError about a keyword of a schema."""
     pointer, *made = part.pointer.split("\0", 1)
     place = f"{pointer}/{escaped(keyword)}" if isinstance(keyword, str) and keyword and not made else pointer
     return GrammarError(f"JSON Schema at {place}: {what}", hint=hint)
 
 
 def pointer_keys(fragment: str) -> list[str]:
-    """Return the keys of a JSON pointer that stands in a URI's fragment (RFC 6901, section 6)."""
+    """The keys of a JSON pointer that stands in a URI's fragment (RFC 6901, section 6)."""
     return [key.replace("~1", "/").replace("~0", "~") for key in unquote(fragment).split("/")[1:]]
 
 
 def escaped(key) -> str:
-    """Return a key as it stands in a JSON pointer."""
+    """A key as it stands in a JSON pointer."""
     if isinstance(key, str) and key.isidentifier():  # most
         return key
     return str(key).replace("~", "~0").replace("/", "~1").replace("\0", "\\0")  # \0 marks what is made here

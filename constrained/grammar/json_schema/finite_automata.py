@@ -49,7 +49,7 @@ class Nfa:
         return self._closure({self.begin})
 
     def step(self, states: frozenset[int], character: int) -> frozenset[int]:
-        """Return the states after one more character."""
+        """The states after one more character."""
         key = states, character
         if key not in self._steps:
             self._steps[key] = self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
@@ -76,7 +76,7 @@ class Nfa:
         return any(self.end in self._closure({to}) for chars, to in self.edges[self.end] if chars is ANY)
 
     def listed(self, states: frozenset[int]) -> list[str] | None:
-        """Return the texts that may follow, if the tree is a list of texts."""
+        """The texts that may follow, if the tree is a list of texts."""
         if not self._is_list:
             return None
         out, work = [], [(state, "") for state in states]
@@ -87,7 +87,7 @@ class Nfa:
         return out
 
     def sets(self, states: frozenset[int]) -> set[CharSet]:
-        """Return the sets of characters that the next states depend on."""
+        """The sets of characters that the next states depend on."""
         return {chars for s in states for chars, _ in self.edges[s]}
 
     def _state(self) -> int:
@@ -197,7 +197,7 @@ class Texts:
         return count >= self.low and all((one.end in s) == wanted for (one, wanted), s in zip(self.parts, sets))
 
     def but(self, state: State) -> list[str] | None:
-        """Return the texts that may not follow, where all others may; None where it is not so."""
+        """The texts that may not follow, if every other text may; else None."""
         sets, count = state
         if self.high is not None or count < self.low:
             return None
@@ -207,14 +207,14 @@ class Texts:
         return None if None in lists else [text for texts in lists for text in texts or ()]
 
     def after(self, state: State) -> dict[State, CharSet]:
-        """Return the states after one more character from which some text can be finished, and these characters."""
+        """The states after one more character, with these characters; only states from which a text can be finished."""
         sets, count = state
         ways = self._ways(sets) if count != self.high else {}
         onward = {(to, min(count + 1, self._top)): chars for to, chars in ways.items()}
         return {to: chars for to, chars in onward.items() if self.lives(to)}
 
     def table(self, most: int) -> Table | None:
-        """Return all states as a table; None if these times the classes of characters are more than `most`.
+        """All states as a table; None if it has more than `most` cells (states by classes of characters).
 
         Only without a bound on the length.
         """
@@ -276,7 +276,7 @@ class Texts:
         return False
 
     def _after(self, sets: Sets, character: int) -> Sets | None:
-        """Return the sets after one more character; None where these plainly rule every text out."""
+        """The sets after one more character; None where these plainly rule every text out."""
         to = []
         for (one, wanted), s in zip(self.parts, sets):
             then = one.step(s, character)
@@ -293,7 +293,7 @@ class Texts:
         )
 
     def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
-        """Return the sets after one more character, and these characters; not sets that plainly rule every text out."""
+        """The sets after one more character, with these characters, without sets that plainly rule every text out."""
         if sets not in self._known:
             found: dict[Sets, list[tuple[int, int]]] = {}
             for cell in partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(self.parts, sets)))):
@@ -306,7 +306,7 @@ class Texts:
 
 @lru_cache(maxsize=256)
 def nfa(node: nodes.Node, limits: Limits) -> Nfa:
-    """Return the automaton of a tree, made once."""
+    """The automaton of a tree, made once."""
     return Nfa(node, limits)
 
 
@@ -317,6 +317,6 @@ def partition(sets: frozenset[CharSet]) -> list[CharSet]:
 
 
 def _likely(fitting: list[nodes.Node]) -> list[str]:
-    """Return texts of which one probably fits the first of some trees, and none of some others."""
+    """Texts of which one probably fits the first of some trees, and none of some others."""
     text = example(fitting[0]) if fitting else None
     return [text] if text is not None else [] if fitting else ["", "~", "~" * 8]

@@ -235,7 +235,7 @@ def is_type(schema) -> bool:
 
 
 def types_of(part: Subschema) -> frozenset[str]:
-    """Return the types that a schema's own `type` admits."""
+    """The types that a schema's own `type` admits."""
     value = part["type"]
     if value is None:
         return _EVERY
@@ -251,7 +251,7 @@ def says_nothing(schema) -> bool:
 
 
 def dependencies(part: Subschema, keyword: str) -> list[tuple[str, list[str], Subschema | None]]:
-    """Return each name, the names that an object with it needs, and the schema that it must fit then."""
+    """Each name, the names that an object with it needs, and the schema that it must fit then."""
     out = []
     for name, needs in part[keyword].items():
         names = [needs] if isinstance(needs, str) else needs if isinstance(needs, list) else None

@@ -51,7 +51,7 @@ class Negation:
         self.options, self.refer = options, refer
 
     def __call__(self, part: Subschema) -> list[Alternative]:
-        """Return the alternatives of not being valid under `part`."""
+        """The alternatives of not being valid under `part`."""
         if not isinstance(part.schema, dict):
             return [] if part.schema else [[]]
         out: list[Alternative] = []
@@ -67,7 +67,7 @@ class Negation:
         return out
 
     def _broken(self, part: Subschema, keyword: str, value) -> list[Alternative] | None:
-        """Return the alternatives of breaking one keyword; None if they can't be written down."""
+        """The alternatives of breaking one keyword; None if they can't be written down."""
 
         def made(schema: dict, name: str = "") -> Subschema:
             return part.made(schema, f"not {keyword} {name}".rstrip())
@@ -76,7 +76,7 @@ class Negation:
             return made({"not": inner}, inner.pointer)
 
         def no_part(inner: Subschema) -> Subschema:
-            """Return the complement of a schema for a part of the value, which may well refer to the whole again."""
+            """The complement of a schema for a part of the value, which may well refer to the whole again."""
             found = no(inner)
             return Subschema(found.schema, found.pointer, found.base, found.draft)
 
@@ -184,7 +184,7 @@ class Negation:
 
 
 def _only(value) -> dict:
-    """Return the schema that only this array or object fits."""
+    """The schema that only this array or object fits."""
     if isinstance(value, list):
         count = len(value)
         items = {"prefixItems": [{"const": v} for v in value]} if value else {}

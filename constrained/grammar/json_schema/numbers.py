@@ -25,20 +25,20 @@ EXPONENT = 307
 
 
 def digit(low: int = 0, high: int = 9) -> Node:
-    """Return one digit, `low` to `high`."""
+    """One digit, `low` to `high`."""
     if low > high:
         return NEVER
     return literal(str(low)) if low == high else Chars(charset([(48 + low, 48 + high)]))
 
 
 def digits(low: int, high: int) -> Node:
-    """Return `low` to `high` digits."""
+    """`low` to `high` digits."""
     return NEVER if high < low else repeat(digit(), low, high)
 
 
 @lru_cache(maxsize=256)
 def integer(low: int | None, high: int | None) -> Node:
-    """Return the whole numbers from `low` to `high`, both included."""
+    """The whole numbers from `low` to `high`, both included."""
     out = []
     if low is None or low < 0:
         least = 1 if high is None or high >= 0 else -high
@@ -49,7 +49,7 @@ def integer(low: int | None, high: int | None) -> Node:
 
 
 def natural(low: int, high: int | None) -> Node:
-    """Return the whole numbers from `low` to `high`, neither negative."""
+    """The whole numbers from `low` to `high`, neither negative."""
     if high is not None and high < low:
         return NEVER
     first, last = str(low), str(high) if high is not None else ""
@@ -66,7 +66,7 @@ def natural(low: int, high: int | None) -> Node:
 
 
 def _same_length(low: str, high: str) -> Node:
-    """Return the numbers from `low` to `high`, which have the same number of digits."""
+    """The numbers from `low` to `high`, which have the same number of digits."""
     if low == high:
         return literal(low)
     if not low.strip("0") and not high.strip("9"):
@@ -92,7 +92,7 @@ Bound = tuple[Fraction, bool]
 
 @lru_cache(maxsize=256)
 def number(low: Bound | None, high: Bound | None) -> Node:
-    """Return the decimal numbers between two bounds, also with an exponent where any digits before it are within them.
+    """The decimal numbers between two bounds, also with an exponent where any digits before it are within them.
 
     A validator reads the nearest double. A bound that is itself left out is therefore replaced by the next
     double: a decimal right beside it would be read as the bound.
@@ -117,7 +117,7 @@ def _next_double(bound: Bound | None, way: int) -> Bound | None:
 
 
 def _positive(low: Bound, high: Bound | None) -> Node:
-    """Return decimal numbers without a sign."""
+    """Decimal numbers without a sign."""
     low_whole, low_part = _split(low[0])
     if high is None:
         above = seq([natural(low_whole + 1, None), _fraction()])
@@ -134,12 +134,12 @@ def _positive(low: Bound, high: Bound | None) -> Node:
 
 
 def _beside(whole: int, part: str, strict: bool) -> Node:
-    """Return numbers with that whole part, from the bound on."""
+    """Numbers with that whole part, and a fraction from the bound `part` on."""
     return seq([literal(str(whole)), _Digits((part, strict), None).fraction()])
 
 
 def _split(value: Fraction) -> tuple[int, str]:
-    """Return the whole part, and the digits after the point."""
+    """The whole part, and the digits after the point."""
     whole, rest = divmod(value, 1)
     out = ""
     while rest:
@@ -153,7 +153,7 @@ def _fraction() -> Node:
 
 
 def _scientific(low: Bound, high: Bound | None) -> Node:
-    """Return numbers with one digit before the point, and exponents with which every number is within the bounds.
+    """Numbers with one digit before the point, and exponents with which every number is within the bounds.
 
     Those are small ones of a range from 0, and large ones of a range without end, up to what a double can hold.
     """
@@ -169,7 +169,7 @@ def _scientific(low: Bound, high: Bound | None) -> Node:
 
 
 def _exponent(least: int) -> Node:
-    """Return exponents from `least` on, those of one digit also with a 0 before it."""
+    """Exponents from `least` on, those of one digit also with a 0 before it."""
     return alt([natural(least, EXPONENT), seq([literal("0"), natural(least, 9)])])
 
 
@@ -181,7 +181,7 @@ class _Digits:
         self.low_bound, self.high_bound = low is not None, high is not None
 
     def fraction(self) -> Node:
-        """Return the point and digits, or neither where that is within the bounds."""
+        """The point and digits, or neither where that is within the bounds."""
         more = seq([literal("."), self.after(0, self.low_bound, self.high_bound)])
         return alt([more, EMPTY if self.may_end(0, self.low_bound, self.high_bound) else NEVER])
 
@@ -196,7 +196,7 @@ class _Digits:
         return alt([more, EMPTY if self.may_end(at, low, high) else NEVER])
 
     def after(self, at: int, low: bool, high: bool) -> Node:
-        """Return one digit or more, after `at` that agree with those bounds that, by `low` and `high`, still hold."""
+        """One digit or more, after `at` that agree with those bounds that, by `low` and `high`, still hold."""
         if not low and not high:
             return digits(1, DIGITS)
         if (not low or at >= len(self.low[0])) and (not high or at >= len(self.high[0])):
@@ -242,11 +242,11 @@ class Multiples:
     but_of: tuple[Fraction, ...] = ()
 
     def whole(self) -> Multiples:
-        """Return those among the whole numbers."""
+        """The multiples that are whole numbers."""
         return Multiples(_common([self.of or Fraction(1), Fraction(1)]), self.but_of)
 
     def node(self, low: Bound | None, high: Bound | None, wait: Wait, name: str) -> Node | None:
-        """Return those between two bounds; None where they can't be written down.
+        """The multiples between two bounds; None where they can't be written down.
 
         `wait` takes their rules, whose names begin with `name`.
         """
@@ -283,7 +283,7 @@ class Multiples:
 
 
 def _fractions(low: Bound, high: Bound | None, places: int) -> Node:
-    """Return positive numbers that have more than so many decimal places; with bounds only for no places."""
+    """Positive numbers with more than `places` decimal places; bounds are honoured only if `places` is 0."""
     first = math.ceil(low[0])
     last = None if high is None else math.floor(high[0]) - 1
     whole = 10**WHOLE - 1 if last is None else min(last, 10**WHOLE - 1)
@@ -299,7 +299,7 @@ def _fractions(low: Bound, high: Bound | None, places: int) -> Node:
 
 
 def _common(values: list[Fraction]) -> Fraction:
-    """Return the least common multiple."""
+    """The least common multiple."""
     over = math.lcm(*(value.denominator for value in values))
     return Fraction(math.lcm(*(int(value * over) for value in values)), over)
 
@@ -326,7 +326,7 @@ class _Remainders:
         self.places, self.wait, self.name = places, wait, name
 
     def natural(self, low: int, high: int | None) -> Node:
-        """Return the numbers from `low` to `high`, neither negative."""
+        """The numbers from `low` to `high`, neither negative."""
         first = str(low).zfill(self.places + 1)
         longest = WHOLE + FRACTION if self.but_of and self.places else LONGEST + self.places
         last = "9" * max(longest, len(first))
@@ -351,7 +351,7 @@ class _Remainders:
         return self.fits(self.of) and any(map(self.fits, range(first, min(last, first + self.modulus) + 1, self.of)))
 
     def digits(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
-        """Return `left` more digits between `low` and `high`; "" where a bound no longer matters.
+        """`left` more digits between `low` and `high`; "" where a bound no longer matters.
 
         `point`: whether the decimal point is written.
         """

@@ -8,7 +8,7 @@ from constrained.grammar import nodes
 
 
 def lengths(node: nodes.Node) -> tuple[int, int | None]:
-    """Return the fewest and the most characters (None: no bound) of a text of `node`."""
+    """The fewest and the most characters (None: no bound) of a text of `node`."""
     match node:
         case nodes.Literal():
             return (length := len(node.data.decode())), length
@@ -30,7 +30,7 @@ def lengths(node: nodes.Node) -> tuple[int, int | None]:
 
 
 def example(node: nodes.Node) -> str | None:
-    """Return one text of `node`; None if it looks around."""
+    """One text of `node`; None if it looks around."""
     match node:
         case nodes.Literal():
             return node.data.decode()
@@ -51,7 +51,7 @@ def example(node: nodes.Node) -> str | None:
 
 @lru_cache(maxsize=1024)
 def prefix(node: nodes.Node) -> str:
-    """Return characters that all texts of `node` begin with."""
+    """Characters that all texts of `node` begin with."""
     match node:
         case nodes.Literal():
             return node.data.decode()
@@ -80,7 +80,7 @@ def _shared_beginning(texts: list[str]) -> str:
 
 
 def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:
-    """Return the texts of `node` with `low` to `high` characters, if only one repeat count changes; else None."""
+    """The texts of `node` with `low` to `high` characters, if only one repeat count changes; else None."""
     shortest, longest = lengths(node)
     if shortest >= low and (high is None or longest is not None and longest <= high):
         return node

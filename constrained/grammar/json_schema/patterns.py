@@ -104,12 +104,12 @@ characters of a host's name (of any script), a scheme, or no white space."""
 
 @cache
 def format_node(name: str, either: bool = False) -> Node:
-    """Return the texts of a format as a tree of characters; `either`: those that any validator may take for one."""
+    """The texts of a format as a tree of characters; `either`: those that any validator may take for one."""
     return regex_node((WIDEST if either else PATTERNS)[name])
 
 
 def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
-    """Return all texts of a tree of characters, sorted; None if there may be more than `most`."""
+    """All texts of a tree of characters, sorted; None if there may be more than `most`."""
     automaton = nfa(node, limits)
     states = {"": automaton.start}
     work, found = [""], []
@@ -160,7 +160,7 @@ _CATEGORIES = {
 
 @lru_cache(maxsize=1024)
 def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
-    """Return the texts in which `pattern` is found, as a tree of characters (where it looks around, with `Look` nodes).
+    """The texts in which `pattern` is found, as a tree of characters (where it looks around, with `Look` nodes).
 
     Parameters
     ----------
@@ -180,12 +180,12 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
 
 @lru_cache(maxsize=1024)
 def _found_in_one(alternatives: tuple[tuple[str, ...], ...], flags: int, limits: Limits) -> Node:
-    """Return the texts in which one of some alternatives is found; many patterns have the same in both readings."""
+    """The texts in which one of some alternatives is found; many patterns have the same in both readings."""
     return nodes.alt([_found(list(alternative), flags, limits) for alternative in alternatives])
 
 
 def _unwrapped(tokens: list[str]) -> list[list[str]]:
-    """Return the alternatives of a group that is all there is, so that what anchors them stands outermost."""
+    """The alternatives of a group that is all there is, so that what anchors them stands outermost."""
     if tokens[:1] not in (["("], ["(?:"]) or tokens[-1] != ")":
         return [tokens]
     out: list[list[str]] = [[]]
@@ -202,7 +202,7 @@ def _unwrapped(tokens: list[str]) -> list[list[str]]:
 
 
 def _found(tokens: list[str], flags: int, limits: Limits) -> Node:
-    """Return the texts in which one alternative, as tokens of `re`, is found."""
+    """The texts in which one alternative, as tokens of `re`, is found."""
     begins, ends = tokens[:1] == [r"\A"], tokens[-1:] == [r"\Z"]
     breaks = ends and tokens[-2:-1] == [_LINE_BREAK]
     inner = tokens[begins : len(tokens) - ends - breaks]
@@ -334,7 +334,7 @@ class _Translation:
         return f"\\{kind}"
 
     def category(self, kind: str, in_class: bool, inverted: bool) -> str:
-        """Return the characters of a category: those that both languages mean, or those that either does."""
+        """The characters of a category: those that both languages mean, or those that either does."""
         name, positive = kind.lower(), kind.islower()
         if positive != inverted:
             chars = _FEWEST[name]
@@ -346,7 +346,7 @@ class _Translation:
         return _written(ranges, in_class)
 
     def property(self, kind: str, in_class: bool, inverted: bool, start: int) -> str:
-        """Return the characters of a Unicode category (ECMA-262's alone).
+        """The characters of a Unicode category (ECMA-262's alone).
 
         Characters that no Unicode version of today assigns belong to any category, or none: whichever is safe.
         """

@@ -57,7 +57,7 @@ _CERTAIN: list[list[str]] = [[]]
 
 
 def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
-    """Return what is known of a schema that has been checked; None if it is not plain."""
+    """What is known of a schema that has been checked; None if it is not plain."""
     options = alternatives.options
     said = _RESTRICTING.intersection(part.keywords)
     if options.enforces(part["format"]):
@@ -78,7 +78,7 @@ def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
 
 
 def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plain | None:
-    """Return the same for what only joins other schemas, and perhaps names their types."""
+    """What is known of a schema that only joins others by `keyword`, and perhaps names their types."""
     document = alternatives.document
     if keyword == "$ref":
         branches = [document.refer(part)]
@@ -114,7 +114,7 @@ class Members(NamedTuple):
 
 
 def members(constraints: Constraints, document: Document) -> Members | None:
-    """Return what the properties of an object are, if that is all that its keywords say; None: it may be refused."""
+    """What the properties of an object are, if that is all that its keywords say; None: it may be refused."""
     parts, options = constraints.parts, constraints.options
     required, conditions = constraints.required, constraints.present
     if options.closed or not all(_COUNTING.isdisjoint(part.keywords) for part in parts):
@@ -144,12 +144,12 @@ def members(constraints: Constraints, document: Document) -> Members | None:
 
 
 def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
-    """Return schemas for one value as what they refer to; none if that is no more than a type."""
+    """Schemas for one value as what they refer to; none if that is no more than a type."""
     return [] if len(parts) == 1 and is_type(parts[0].schema) else [document.meant(part) for part in parts]
 
 
 def tangled(known: dict[str, Plain]) -> set[str]:
-    """Return the schemas that refer to themselves for the same value, or have too many alternatives."""
+    """The schemas that refer to themselves for the same value, or have too many alternatives."""
     same = {pointer: [part.pointer for part in found.parts] for pointer, found in known.items() if found.same}
     ways: dict[str, int] = {}
     out: set[str] = set()
@@ -168,7 +168,7 @@ def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -
 
 
 def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) -> Plain | None:
-    """Return the same for a schema of the simple keywords, and of `conditions` on which names there are."""
+    """What is known of a schema of the simple keywords, and of `conditions` on which names there are."""
     present = [alternatives.present(part, keyword) if keyword in FOLLOWED else None for keyword in conditions]
     own = Constraints((part, *filter(None, present)), alternatives.options)
     if not all(present) or not _BOUNDS.isdisjoint(part.keywords) and not _are_in_order(own):

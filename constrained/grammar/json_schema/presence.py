@@ -23,7 +23,7 @@ class Presence(NamedTuple):
 
 
 def presence(part: Subschema, keyword, options: Options, check: Callable[[Subschema], None]) -> Presence | None:
-    """Return what one keyword of a schema says; None if it is about more than the names. `check`s schemas below."""
+    """What one keyword of a schema says; None if it is about more than the names. `check`s schemas below."""
 
     def of(*keys) -> Presence | None:
         inner = part.beside(*keys)
@@ -71,7 +71,7 @@ def _joined(how: str, found: list[Presence | None]) -> Presence | None:
 
 
 def names_in(condition: Condition) -> list[str]:
-    """Return the names that a condition is about."""
+    """The names that a condition is about."""
     if isinstance(condition, tuple):
         return list(dict.fromkeys(name for inner in condition[1:] for name in names_in(inner)))
     return [condition] if isinstance(condition, str) else []
@@ -110,7 +110,7 @@ def _parts(condition: Condition) -> Iterator[Condition]:
 
 
 def formula(condition: Condition, variables: dict[str, int], formulas: Formulas) -> int:
-    """Return a condition as a formula over the numbers of names; names without one are never there."""
+    """A condition as a formula over the numbers of names; names without one are never there."""
     if isinstance(condition, str):
         return formulas.variable(variables[condition]) if condition in variables else FALSE
     if not isinstance(condition, tuple):

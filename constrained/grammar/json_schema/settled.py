@@ -50,7 +50,7 @@ class Known:
         return {name for part in self.parts for name in part["required"] or ()}
 
     def left(self, choice: list) -> list | None:
-        """Return the branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""
+        """The branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""
         out = []
         for branch in choice:
             settled = self._settled(branch[0][1]) if len(branch) == 1 else None
@@ -61,7 +61,7 @@ class Known:
         return out
 
     def property(self, name: str) -> _Property:
-        """Return what is said of one property."""
+        """What is said of one property."""
         if name not in self._properties:
             found = [part.below("properties", name) for part in self.parts if name in (part["properties"] or ())]
             schemas = [one for one in map(self._meant, found) if one is not None]
@@ -95,7 +95,7 @@ class Known:
         return False if known.allowed <= others and only_lists(denied) else None
 
     def allowed(self, parts: list[Subschema]) -> set | None:
-        """Return the values that are in all lists of schemas that hold together; None without a list."""
+        """The values that are in all lists of schemas that hold together; None without a list."""
         lists = [values for part in parts if (values := self._values(part)) is not None]
         if not lists:
             return None
@@ -103,13 +103,13 @@ class Known:
         return set(lists[0]).intersection(*lists).difference(*(self._values(n) or () for n in nots if only_lists(n)))
 
     def _values(self, part: Subschema) -> frozenset | None:
-        """Return what `listed_by` does, found once."""
+        """`listed_by(part)`, computed once."""
         if part.pointer not in self._resolver.listed:
             self._resolver.listed[part.pointer] = listed_by(part)
         return self._resolver.listed[part.pointer]
 
     def _meant(self, part: Subschema) -> Subschema | None:
-        """Return the schema of a property; None if it has an error, which is raised where it is written."""
+        """The schema of a property; None if it has an error, which is raised where it is written."""
         try:
             found = self._resolver.document.meant(part)
             self._resolver.check(found)
@@ -119,7 +119,7 @@ class Known:
 
 
 def listed_by(part: Subschema) -> frozenset | None:
-    """Return the values by enum and const, by their identity; None where they aren't listed."""
+    """The values by enum and const, by their identity; None where they aren't listed."""
     lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
     types = types_of(part)
     sets = [frozenset(identity(v) for v in one if type_of(v) in types) for one in lists]

@@ -73,7 +73,7 @@ FREE = nodes.seq([nodes.repeat(nodes.Chars(RAW), 0, None), _MORE])
 
 
 def free(low: int, high: int | None) -> Node:
-    """Return any text of `low` to `high` characters."""
+    """Any text of `low` to `high` characters."""
     if high is not None:
         return nodes.repeat(FREE_CHARACTER, low, high)
     if not low:
@@ -86,17 +86,17 @@ def free(low: int, high: int | None) -> Node:
 
 
 def quoted(content: Node) -> Node:
-    """Return a JSON string with that content."""
+    """A JSON string with that content."""
     return nodes.seq([nodes.literal('"'), content, nodes.literal('"')])
 
 
 def texts(value: str) -> set[bytes]:
-    """Return the spellings of one JSON string, quotes included."""
+    """The spellings of one JSON string, quotes included."""
     return {json.dumps(value, ensure_ascii=ascii).encode() for ascii in (False, True)}
 
 
 def spelled(node: Node) -> Node:
-    """Return a tree of characters as the text between the quotes of a JSON string."""
+    """A tree of characters as the text between the quotes of a JSON string."""
     if isinstance(node, nodes.Literal):
         return nodes.seq(
             [
@@ -118,7 +118,7 @@ def spelled(node: Node) -> Node:
 
 
 def run(chars: CharSet) -> Node:
-    """Return any number of characters of a set."""
+    """Any number of characters of a set."""
     if chars is ANY:
         return FREE
     raw, escape = _written(chars)
@@ -130,13 +130,13 @@ def run(chars: CharSet) -> Node:
 
 @lru_cache(maxsize=256)
 def character(chars: CharSet) -> Node:
-    """Return one character of a set."""
+    """One character of a set."""
     return FREE_CHARACTER if chars is ANY else nodes.alt(_written(chars))
 
 
 @lru_cache(maxsize=256)
 def _written(chars: CharSet) -> tuple[Node, Node]:
-    """Return the characters of the set that stand for themselves, and the escapes of the others."""
+    """The characters of the set that stand for themselves, and the escapes of the others."""
     raw = chars & RAW
     escapes = [nodes.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
     long = chars & (_LONG if len(chars.ranges) <= RANGES else _CONTROL)
@@ -145,7 +145,7 @@ def _written(chars: CharSet) -> tuple[Node, Node]:
 
 
 def _code(low: int, high: int) -> Node:
-    """Return the characters `low` to `high` as the digits after ``\\u``."""
+    """The characters `low` to `high` as the digits after ``\\u``."""
     out = []
     if low <= 0xFFFF:
         out.append(_digits(low, min(high, 0xFFFF), 4))
@@ -165,7 +165,7 @@ def _code(low: int, high: int) -> Node:
 
 
 def _digits(low: int, high: int, width: int) -> Node:
-    """Return the numbers `low` to `high` in hexadecimal, `width` digits, lower or upper case."""
+    """The numbers `low` to `high` in hexadecimal, `width` digits, lower or upper case."""
     if not width:
         return nodes.EMPTY
     if (low, high) == (0, 16**width - 1):
@@ -215,7 +215,7 @@ class _States:
 
 
 def what_is_said(constraints: Constraints) -> tuple:
-    """Return what is equal for constraints that the same strings fit."""
+    """A key that is equal for constraints that the same strings fit."""
     said = ("pattern", "format", UNMATCHED, NO_FORMAT)
     values = (tuple(value for _, value in constraints.all(keyword)) for keyword in said)
     denied = tuple(value for value in constraints.denied if isinstance(value, str))
@@ -223,7 +223,7 @@ def what_is_said(constraints: Constraints) -> tuple:
 
 
 def trees(constraints: Constraints, widely: bool = False) -> list[Node]:
-    """Return the trees of characters that every string must fit; `widely`: in the reading of some validator."""
+    """The trees of characters that every string must fit; `widely`: in the reading of some validator."""
     limits = constraints.limits
     found = [pattern_of(part, "pattern", pattern, limits, widely) for part, pattern in constraints.all("pattern")]
     named = (name for _, name in constraints.all("format") if constraints.options.enforces(name))
@@ -231,7 +231,7 @@ def trees(constraints: Constraints, widely: bool = False) -> list[Node]:
 
 
 def unmatched(constraints: Constraints, widely: bool = False) -> list[Node]:
-    """Return the trees of characters that no string may fit: patterns, formats, and values left out."""
+    """The trees of characters that no string may fit: patterns, formats, and values left out."""
     limits, either = constraints.limits, not widely
     found = [pattern_of(part, "pattern", pattern, limits, either) for part, pattern in constraints.all(UNMATCHED)]
     found += [format_node(name, either) for _, name in constraints.all(NO_FORMAT)]
@@ -239,7 +239,7 @@ def unmatched(constraints: Constraints, widely: bool = False) -> list[Node]:
 
 
 def any_of(values: list[str]) -> list[Node]:
-    """Return the tree of a list of strings; none for none."""
+    """The tree of a list of strings; none for none."""
     return [_choices(tuple(values))] if values else []
 
 
@@ -249,7 +249,7 @@ def _choices(values: tuple[str, ...]) -> Node:
 
 
 def string(constraints: Constraints, name: str, wait: Wait) -> Node:
-    """Return the text between the quotes; `wait` takes the rules it needs, whose names begin with `name`."""
+    """The text between the quotes; `wait` takes the rules it needs, whose names begin with `name`."""
     counts = constraints.counts("Length")
     return language(trees(constraints), unmatched(constraints), *counts, name, wait, constraints.limits)
 
@@ -257,7 +257,7 @@ def string(constraints: Constraints, name: str, wait: Wait) -> Node:
 def language(
     fitting: list[Node], without: list[Node], low: int, high: int | None, name: str, wait: Wait, limits: Limits
 ) -> Node:
-    """Return the strings of `low` to `high` characters that fit all of some trees and none of others, unquoted."""
+    """The strings of `low` to `high` characters that fit all of some trees and none of others, unquoted."""
     if high is not None and high < low:
         return nodes.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
@@ -289,7 +289,7 @@ def _has_large_sets(tree: Node) -> bool:
 
 
 def others(values: list[str]) -> Node | None:
-    """Return the strings that are none of some, unquoted; None where a text of these has escapes.
+    """The strings that are none of some, unquoted; None where a text of these has escapes.
 
     A string that is written with escapes begins with one of a character that none of the texts has.
     """

@@ -30,7 +30,7 @@ class Resolver(Protocol):
 
 
 def type_of(value) -> str:
-    """Return a value's type; "integer" for whole numbers."""
+    """A value's type; "integer" for whole numbers."""
     match value:
         case None:
             return "null"

@@ -26,11 +26,11 @@ class Layout:
     separators: tuple[tuple[str, str], ...]
 
     def around(self, opening: str, inside: Node, closing: str) -> Node:
-        """Return `inside` between brackets."""
+        """`inside` between brackets."""
         return seq([literal(opening), self.edge, inside, self.edge, literal(closing)])
 
     def between(self, opening: str, items: Sequence[Node], closing: str) -> Node:
-        """Return items between brackets, with commas."""
+        """Items between brackets, with commas."""
         if not items:
             return literal(opening + closing)
         parts = [seq([self.comma if i else EMPTY, item]) for i, item in enumerate(items)]
@@ -38,7 +38,7 @@ class Layout:
 
 
 def layout(whitespace: str) -> Layout:
-    """Return the layout of that name.
+    """The layout of that name.
 
     Raises
     ------

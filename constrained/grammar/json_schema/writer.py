@@ -67,7 +67,7 @@ class Writer:
         self.layout = Layout(edge, comma, colon, layout.separators)
 
     def write(self, part: Subschema) -> Node:
-        """Return the texts of one schema, and write all rules that they need."""
+        """Write one schema and all rules that it needs; return its texts."""
         node = self._together([part])
         self._write_containers()
         return node
@@ -135,14 +135,14 @@ class Writer:
         return prune(node, lambda name: name not in self._dead)
 
     def later(self, name: str, write: Callable[[], Node], constraints: Constraints | None = None) -> Node:
-        """Return a call of a rule that is written once; an object's `constraints` may let it wait for a text."""
+        """A call of a rule that is written once; an object's `constraints` may let it wait for a text."""
         if name not in self.rules and name not in self._waiting:
             self._waiting[name] = lambda: self._pruned(write())
             self._containers.append((name, constraints))
         return Call(name)
 
     def wait(self, name: str, write: Callable[[], Node]) -> Node:
-        """Return a call of a rule of which some text is certain: written when a text reaches it."""
+        """A call of a rule of which some text is certain: written when a text reaches it."""
         if not isinstance(self.rules, Rules):
             return self.later(name, write)
         if name not in self.rules:
@@ -174,7 +174,7 @@ class Writer:
         return self.alternatives.constraints_of(parts)
 
     def values(self, parts: list[Subschema]) -> list[Any] | None:
-        """Return the values that `parts` admit, where they are listed; else None."""
+        """The values that `parts` admit, where they are listed; else None."""
         out: list[Any] = []
         for constraints in self.constraints_of(parts):
             if constraints.listed is not None:
@@ -188,7 +188,7 @@ class Writer:
         return list({json.dumps(v, sort_keys=True): v for v in out}.values())
 
     def _few(self, kind: str, constraints: Constraints) -> list | range | None:
-        """Return values among which are all of that type, if there are at most `DISTINCT`; else None."""
+        """A list that has every admitted value of that type, if it has at most `DISTINCT` values; else None."""
         if kind == "string":
             each = [few_texts(tree, DISTINCT, self.limits) for tree in strings.trees(constraints)]
             return next((texts for texts in each if texts is not None), None)
@@ -198,7 +198,7 @@ class Writer:
         return _FEW_VALUES.get(kind)
 
     def _fitting(self, constraints: Constraints) -> list[Any]:
-        """Return those of the values listed that fit everything else that is said, too."""
+        """Those of the values listed that fit everything else that is said, too."""
         listed = constraints.listed[1] if constraints.listed else []
         one = len(constraints.parts) == 1 and constraints.parts[0].keywords
         if one and all(keyword in ("enum", "type") or keyword in DESCRIBING for keyword in one):  # there may be many
@@ -207,7 +207,7 @@ class Writer:
         return [v for v in listed if self.fits(v, constraints)]
 
     def node(self, parts: list[Subschema]) -> Node:
-        """Return the texts of values that are valid under all `parts`."""
+        """The texts of values that are valid under all `parts`."""
         (part, *others) = parts or [_ANY]
         if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
             return self._together([self.document.meant(one) for one in parts])
@@ -248,7 +248,7 @@ class Writer:
         return alt(out)
 
     def _once(self, key: tuple, name: str, write: Callable[..., Node], *arguments) -> Node:
-        """Return what `write` returns, as a call of a rule that is written once for the same `key`."""
+        """The node that `write` returns, as a call of a rule that is written once for each `key`."""
         if key not in self._scalars:
             node = write(name, *arguments)
             self._scalars[key] = node
@@ -269,7 +269,7 @@ class Writer:
         return alt([choices(plain), *map(self.value, inner)])
 
     def spellings(self, value: Any) -> set[bytes]:
-        """Return the texts of one value, those of an array or object as `json.dumps` writes it."""
+        """The texts of one value, those of an array or object as `json.dumps` writes it."""
         if not isinstance(value, (list, dict)):
             return scalar(value)
         ways = (JSONEncoder(ensure_ascii=a, separators=s) for s in self.layout.separators for a in (False, True))
@@ -297,7 +297,7 @@ class Writer:
         return alt(out)
 
     def value(self, value: Any) -> Node:
-        """Return the texts of one value."""
+        """The texts of one value."""
         if isinstance(value, list):
             return self.layout.between("[", [self.value(v) for v in value], "]")
         if isinstance(value, dict):
@@ -317,7 +317,7 @@ _FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
 
 
 def scalar(value: Any) -> set[bytes]:
-    """Return the spellings of a value that is no array or object."""
+    """The spellings of a value that is no array or object."""
     if isinstance(value, str):
         return strings.texts(value)
     found = {json.dumps(value).encode()}
@@ -325,7 +325,7 @@ def scalar(value: Any) -> set[bytes]:
 
 
 def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
-    """Return the rules of `schema`, from the rule ``start``, many of them written only when they are asked for.
+    """The rules of `schema`, from the rule ``start``, many of them written only when they are asked for.
 
     Raises
     ------
@@ -346,7 +346,7 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
 
 
 def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
-    """Return the texts of `schema`; add their rules, whose names begin with `prefix`, to `rules`.
+    """Write `schema`: return its texts, and add the rules they need, whose names begin with `prefix`, to `rules`.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
 
 
 def validator(schema: Any, options: Options) -> Callable[[Any], bool]:
-    """Return a function that tells whether a value is valid under a schema. Raises GrammarError as `write_schema`."""
+    """A function that tells whether a value is valid under a schema. Raises GrammarError as `write_schema`."""
     with _shallow():
         document = Document(schema, options.limits)
         admits = Alternatives(document, options).validator.admits
