@@ -92,13 +92,15 @@ class AlternatingAutomaton:
 
     def _read(self, derivatives: Derivatives, here: int, remember: bool) -> list[tuple[CharSet, Past, int]]:
         """(next characters, past after one of them, formula after it) for the formula over atoms `here`."""
+        # A lookbehind is begun at every place. All formulas, of the text itself and of the lookbehinds under way, read
+        # the same next character, and only the classes that some atom tells apart make a difference.
         begun = [derivatives.begun(i) for i in range(len(self._behind))] if remember else []
         formulas = {here, *(formula for look in begun for formula in look)}
         atoms: set[tuple[CharSet, int]] = set().union(*map(self.formulas.variables_of, formulas))
         self.count(sum(map(len, begun)) + len(atoms))
         out = []
         for chars in self.partition(frozenset(seen for seen, _ in atoms)):
-            example = chars.ranges[0][0]
+            example = chars.ranges[0][0]  # any other character of the class does the same
 
             def through(atom: tuple[CharSet, int], example: int = example) -> int:
                 seen, then = atom

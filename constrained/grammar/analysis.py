@@ -223,6 +223,8 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
     `edges`: name -> the names it leads to; those that are no key themselves are left out.
     """
+    # Depth first, without Python's own stack. `lowest`: the least index that a name leads back to; a name that leads
+    # back to none before it closes a component, which is all that stands above it on `stack`.
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

@@ -27,10 +27,14 @@ END_ATOM = (charset([]), END)
 """The atom for "the expression ends here": it reads no next character."""
 
 Piece = tuple[Any, ...]
-"""("node", node), ("items", sequence, from), ("times", repeat, low, high) or ("texts", texts).
+"""What is read next, one of:
 
-("group end", some, good) is the end of an atomic group: `some` is the residual that holds if the end is reached at all,
-`good` the one that must hold after the first way to reach it.
+- ("node", node);
+- ("items", sequence, from): its items from that index on;
+- ("times", repeat, low, high): its item, so many more times;
+- ("texts", texts): one of some texts, in the order in which they are tried;
+- ("group end", some, good): the end of an atomic group. `some` is the residual that holds if the end is reached at all,
+  `good` the one that must hold after the first way to reach it.
 """
 
 
@@ -55,7 +59,7 @@ class Residuals:
 
     def __init__(self, count: Callable[[int], None]):
         self.count = count
-        self.known = [
+        self.known = [  # YES and END
             Residual((), 0, plain=False, looks_back=False, asked=True, in_order=False),
             Residual((), 0, plain=True, looks_back=False, asked=False, in_order=False),
         ]
@@ -181,7 +185,7 @@ class Derivatives:
                 return self._items(node, index, then, entered)
             case ("times", node, low, high):
                 return self._times(node, low, high, then, entered)
-        match node := piece[1]:
+        match node := piece[1]:  # what remains is ("node", node)
             case Chars():
                 return self._atom(node.chars, then)
             case Literal() | Choices():
@@ -190,13 +194,13 @@ class Derivatives:
                 return self._items(node, 0, then, entered)
             case Repeat():
                 return self._times(node, node.low, node.high, then, entered)
-            case Look():
+            case Look():  # it reads nothing: it and what follows hold at the same place
                 held = self._holds(node)
                 if held == FALSE:
                     return FALSE, FALSE
                 some, good = self._residual(then, entered)
                 return self.formulas.both(held, some), self.formulas.both(held, good)
-            case Atomic():
+            case Atomic():  # once: whether any way reaches the end, and whether what follows holds after the first way
                 ends = self.residuals.group_end(YES, self.residuals.any_way(then)), self.residuals.group_end(YES, then)
                 some, good = (self._piece(("node", node.node), end, entered)[1] for end in ends)
                 return some, good
@@ -206,7 +210,7 @@ class Derivatives:
     def _first_of(self, ways: list[Both]) -> Both:
         """The two formulas of several ways, in the order in which `re` tries them."""
         some = good = FALSE
-        for one, followed in reversed(ways):
+        for one, followed in reversed(ways):  # where one way is open, the later ones don't count for `good`
             alike = one == followed and some == good
             good = self.formulas.choose(one, followed, good)
             some = good if alike else self.formulas.either(one, some)
@@ -242,7 +246,10 @@ class Derivatives:
             return self._times_in_order(node, low, high, then, entered)
         if high == 0:
             return self._residual(then, entered)
-        padded = (node, then, True) in entered  # it also says that the rounds that remain may be empty like the first
+        # `entered` has (repeat, residual after it, whether rounds were still required). To come back to the repeat at
+        # the same place, a round was empty. Then the required rounds that remain can be empty, too; and where none was
+        # required, another round leads nowhere new.
+        padded = (node, then, True) in entered
         ends = [self._residual(then, entered)] if padded or low == 0 else []
         if (node, then, False) in entered:
             return FALSE, FALSE

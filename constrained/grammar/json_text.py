@@ -22,7 +22,11 @@ The second where the characters are counted, as rules are then one for each stat
 """
 
 _CHARACTER, _ESCAPE, _DIGITS, _PAIR, _PAIR_ESCAPE, _PAIR_DIGITS = range(1, 7)
-"""Where in a character: some of its bytes read; after a backslash; after ``\\u``; and the same for a surrogate pair."""
+"""Where in a character: some of its bytes read; after a backslash; after ``\\u``; and the same for a surrogate pair.
+
+A place in a character, `inside`, is one number: this kind (from bit 28 on), the bytes that are left or the digits that
+are read (4 bits), and what is known of the character (24 bits). It is 0 between two characters.
+"""
 
 LONGEST_CHARACTER = 12
 """Bytes of a surrogate pair, the longest spelling."""
@@ -189,7 +193,7 @@ def _read(inside: int, byte: int) -> tuple[int, int]:
             return (0, byte) if byte >= 0x20 and byte != 0x22 else (-1, 0)
         left = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
         return (_CHARACTER << 28 | left << 24 | byte & 0x3F >> left, 0) if 0xC2 <= byte < 0xF5 else (-1, 0)
-    if kind == _CHARACTER:
+    if kind == _CHARACTER:  # UTF-8: no longer than it needs to be, no surrogate, and not above the last character
         value, count = value << 6 | byte & 0x3F, count - 1
         too_long = (count == 1 and value < 0x20) or (count == 2 and not 0x10 <= value <= 0x10F)
         if byte & 0xC0 != 0x80 or too_long:
@@ -201,6 +205,7 @@ def _read(inside: int, byte: int) -> tuple[int, int]:
         return (_PAIR_ESCAPE << 28 | value if byte == 0x5C else -1), 0
     if kind in (_ESCAPE, _PAIR_ESCAPE):
         return (kind + 1 << 28 | value << 12 if byte == ord("u") else -1), 0
+    # A digit of \uXXXX. The value of a pair holds its first half above the twelve bits of the digits read so far.
     digit = "0123456789abcdef".find(chr(byte).lower())
     if digit < 0 or byte >= 0x80:
         return -1, 0

@@ -194,6 +194,7 @@ class _Loader:
         if statement.kind == "define" and not known:  # the usual case
             scope.definitions[name] = Definition(name, terminal, statement.params, [body], False, statement.at, scope)
             return
+        # A name is defined once; `%override` and `%extend` need a definition above them, and only those.
         span = scope.span(statement.at)
         kind = "terminal" if terminal else "rule"
         if statement.kind == "define" and known:
@@ -250,6 +251,8 @@ class _Loader:
         if path in self._loading:
             circle = " -> ".join(p.name for p in [*self._loading[self._loading.index(path) :], path])
             raise span.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
+        # The file is read in a scope of its own, which knows what the imported names are called here. All that they
+        # need comes with them, under names that begin with the file's.
         names = {name.text: scope.full(called) for s in statements for name, called in s.names}
         inner = Scope(source, "__".join(first.path), span, frozenset(names.values()), scope, dict(names))
         self._loading.append(path)

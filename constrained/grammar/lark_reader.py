@@ -32,8 +32,7 @@ from constrained.grammar.nodes import (
 )
 from constrained.grammar.source import SHIPPED, Source
 from constrained.grammar.template_instances import write_out_instances
-from constrained.grammar.token_contexts import Token
-from constrained.grammar.token_resolution import resolve_tokens
+from constrained.grammar.token_contexts import Token, resolve_tokens
 from constrained.grammar.traverse import reached
 from constrained.limits import DEFAULT, Limits
 
@@ -114,6 +113,8 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
         hint = "start from a rule that uses it: `start: " + start + "{...}`"
         raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
     whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
+    # Lookaround first: what a token reads depends on what stands around it in the rules as they are written. Then left
+    # recursion, whose base cases come from any rule. Then what no text completes is left out of the rules that remain.
     try:
         asking: list[Token] = []
         if read.looks:
@@ -331,6 +332,8 @@ class _BodyReader:
             hint = f"its parameters are: {', '.join(found.params)}"
             takes = f"takes {len(found.params)}, not {len(args)}"
             raise self.error(f"template '{item.text}' {takes}", item.at, hint, _ARGUMENTS)
+        # A parameter that is used as a template is given by name, and one rule is made for each name; other arguments
+        # become nodes of the call.
         given: dict[str, str] = {}
         values: list[Node] = []
         gap, self.gap = self.gap, None  # it belongs where the argument is used
@@ -397,6 +400,8 @@ class TemplateArguments:
         self._templates: dict[str, set[str]] = {}
         if not any(d.params for d in definitions.values()):
             return
+        # What is used as a token or as a template where it stands, and which parameters are handed on to which others;
+        # the two properties then follow along these ways: tokens to what they are given to, templates back.
         for definition in definitions.values():
             for body in definition.bodies if not definition.terminal else ():
                 for item in walk(body.options):

@@ -277,7 +277,7 @@ class _Parser:
         return Ignored(options, at)
 
     def import_(self) -> Imported:
-        first = self.at
+        first = self.at  # `file.NAME`, `file.NAME -> OTHER` or `file (NAME, ...)`; a dot in front: relative
         relative = self.take(".") is not None
         path = [self.imported()]
         while self.take("."):
@@ -318,7 +318,7 @@ class _Parser:
         items: list[Item] = []
         options = Options([items], [])
         kinds, texts, starts = self.kinds, self.texts, self.starts
-        at = self.at
+        at = self.at  # a local name, as this loop meets every token; `self.at` is set before another method is called
         while True:
             kind = kinds[at]
             if kind in _VALUES:

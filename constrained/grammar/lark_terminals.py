@@ -105,6 +105,7 @@ class Terminals:
             self._branches[definition] = [Slot(definition.name)]
             return
         found = self._set_apart([self._options(b.options, definition, b) for b in definition.bodies])
+        # Its size and depth with all parts, which are known as parts are read first; it looks around if a part does.
         size = depth = 0
         for body in definition.bodies:
             for item in walk(body.options):

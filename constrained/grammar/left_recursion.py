@@ -288,11 +288,11 @@ class _Elimination:
         """Write `target` as a base case, then what followed each recursion."""
         rule = self.rules[target]
         args: Sequence[Node] = tuple(map(Var, rule.params))
-        if len(self.group) == 1:
+        if len(self.group) == 1:  # base (rest)*
             own = self.heads[target]
             again = nodes.repeat(nodes.alt([rest for head, rest in own if head]), 0, None)
             body = nodes.seq([nodes.alt([rest for head, rest in own if not head]), again])
-        else:
+        else:  # `target$name`: what can follow once a text of `name` is read, up to the end of one of `target`
             every = [(name, head, rest) for name, found in self.heads.items() for head, rest in found]
             body = nodes.alt([nodes.seq([r, Call(f"{target}${n}")]) for n, head, r in every if not head])
             for name in self.group:
@@ -308,6 +308,7 @@ class _Elimination:
     def split(self, node: Node, rule: str) -> Iterator[tuple[str | None, Node]]:
         """Split what `node` reads, the empty text aside, into (leading call into the group or None, what follows)."""
         match node:
+            # Of each piece only what comes first is split; what follows it is kept whole.
             case Call() if node.rule in self.group:
                 yield node.rule, EMPTY
             case Call() if self.nullable.always(node, rule):
@@ -319,7 +320,7 @@ class _Elimination:
                 more = nodes.repeat(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
                 for head, after in self.split(node.item, rule):
                     yield head, nodes.seq([after, more])
-            case Seq():
+            case Seq():  # the first item that isn't empty may be any up to the first that can't be empty
                 for i, item in enumerate(node.items):
                     rest = node.items[i + 1 :]
                     self.count(len(rest) + 1)

@@ -6,7 +6,7 @@ and what it asks of the text after it (its *condition*). `token_contexts` puts t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from constrained.errors import GrammarError
@@ -14,14 +14,25 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import AlternatingAutomaton, State, Steps
 from constrained.grammar.assertions import ANY, looks, parts
 from constrained.grammar.bdd import FALSE, TRUE
+from constrained.grammar.charset import CharSet
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
-from constrained.grammar.state_elimination import Edges, expression, joined_edges, merge_equivalent, one_of
 
 _SHARED = 16
 """Larger expressions become a rule, because a token is often used in many places."""
 
+_GROWTH = 4
+"""The most nodes of an expression, per state and edge of its automaton."""
+
+_END = -1
+"""Stands for the end of the text among the states that an edge leads to."""
+
 MET, NEVER_MET = 0, 1
 """The condition that every text meets, and the one that no text meets."""
+
+T = TypeVar("T")
+
+Edges = Mapping[int, CharSet]
+"""Next state -> the characters that lead there."""
 
 
 def eliminate_lookaround(node: Node, name: str, steps: Steps) -> tuple[Node, dict[str, Rule]]:
@@ -97,10 +108,9 @@ class LookingToken:
         self, name: str, start: int, ends: Sequence[Node | None], edges: Sequence[Edges]
     ) -> tuple[Node, dict[str, Rule]]:
         """The texts of a deterministic automaton as a node, and rules, named after `name`, if it is large."""
-        class_of, merged = merge_equivalent(ends, edges)
-        last = [ends[class_of.index(c)] for c in range(len(merged))]
+        class_of, last, merged = _merge_equivalent(ends, edges)
         rules: dict[str, Rule] = {}
-        node = expression(class_of[start], last, merged)
+        node = _expression(class_of[start], last, merged)
         if node is None:
             node, rules = _row_of_rules(name, class_of[start], last, merged)
         elif len(nodes.walk(node)) > _SHARED:
@@ -111,6 +121,7 @@ class LookingToken:
         return nodes.placed(node, self._place), rules
 
     def _build(self, automaton: AlternatingAutomaton, alone: bool) -> None:
+        # The states in which the expression is read: a start for each past, and what each leads to.
         pasts = [automaton.text_start] if alone else automaton.pasts()
         states: _Numbers[State] = _Numbers(automaton)
         conditions: _Numbers[tuple[bool, State]] = _Numbers(automaton)
@@ -119,14 +130,17 @@ class LookingToken:
         edges: list[Edges] = []
         for state in states.known:  # grows during the loop
             plain, ended = automaton.plain(state), automaton.ended(state)
+            # A state from which nothing looks around is not read on: its rest is one node, and asks for nothing.
             if alone:
                 condition = MET if automaton.met_at_end(ended) else NEVER_MET
             else:
                 condition = MET if plain is not None else 2 + conditions[True, ended]
             found.append((plain, condition))
             ways = automaton.after(state) if plain is None else []
-            edges.append(joined_edges(((chars, then) for chars, then in ways if then[1] != FALSE), states.__getitem__))
+            edges.append(_joined_edges(((chars, then) for chars, then in ways if then[1] != FALSE), states.__getitem__))
 
+        # The conditions on the text after the expression: one for each state in which it may end, and what each becomes
+        # with every character that follows. 0 and 1 are MET and NEVER_MET, so that the others are numbered from 2.
         def number(then: State) -> int:
             decided = {TRUE: MET, FALSE: NEVER_MET}.get(then[1])
             return 2 + conditions[False, then] if decided is None else decided
@@ -135,22 +149,17 @@ class LookingToken:
         for just_ended, state in conditions.known:  # grows during the loop
             met.append(automaton.met_at_end(state if just_ended else automaton.ended(state)))
             ways = automaton.after_end(state) if just_ended else automaton.after(state)
-            asks.append(joined_edges(ways, number))
-        condition_of, self.asks = merge_equivalent(met, asks)
-        self.met = [met[condition_of.index(c)] for c in range(len(self.asks))]
+            asks.append(_joined_edges(ways, number))
+        # Each automaton is made minimal once those are that it refers to: states by the conditions at their ends, pasts
+        # by the states in which they begin.
+        condition_of, self.met, self.asks = _merge_equivalent(met, asks)
         ends = [(n or EMPTY, condition_of[c]) if n or condition_of[c] != NEVER_MET else (None, MET) for n, c in found]
-        state_of, self.edges = merge_equivalent(ends, edges)
-        merged = [ends[state_of.index(s)] for s in range(len(self.edges))]
+        state_of, merged, self.edges = _merge_equivalent(ends, edges)
         self.ends, self.conditions = [end for end, _ in merged], [condition for _, condition in merged]
-        begun = [state_of[start] for start in starts]
         numbers = {past: i for i, past in enumerate(pasts)}
-        after = [{} if alone else joined_edges(automaton.past_after(past), numbers.__getitem__) for past in pasts]
-        past_of, self.pasts = merge_equivalent(begun, after)
-        self.starts = [begun[past_of.index(p)] for p in range(len(self.pasts))]
+        after = [{} if alone else _joined_edges(automaton.past_after(past), numbers.__getitem__) for past in pasts]
+        past_of, self.starts, self.pasts = _merge_equivalent([state_of[start] for start in starts], after)
         self.first_past = past_of[numbers[automaton.text_start]]
-
-
-T = TypeVar("T")
 
 
 class _Numbers(dict[T, int]):
@@ -165,6 +174,79 @@ class _Numbers(dict[T, int]):
         self[key] = number = len(self.known)
         self.known.append(key)
         return number
+
+
+def _merge_equivalent(ends: Sequence[T], edges: Sequence[Edges]) -> tuple[list[int], list[T], list[dict[int, CharSet]]]:
+    """Merge the states that read the same texts, by refinement (Moore, 1956).
+
+    Parameters
+    ----------
+    ends : sequence
+        For each state, what it means if a text ends there; only states with equal values are merged.
+    edges : sequence of mapping
+
+    Returns
+    -------
+    class_of : list of int
+        The class of each state.
+    ends, edges : list
+        Those of each class.
+    """
+    class_of, count = _numbered(ends)
+    while True:
+        merged = [_joined_edges(((chars, to) for to, chars in row.items()), class_of.__getitem__) for row in edges]
+        refined, more = _numbered([(own, frozenset(row.items())) for own, row in zip(class_of, merged)])
+        if more == count:
+            break
+        class_of, count = refined, more
+    first = [class_of.index(number) for number in range(count)]
+    return class_of, [ends[state] for state in first], [merged[state] for state in first]
+
+
+def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values], len(numbers)
+
+
+def _joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) -> dict[int, CharSet]:
+    """Merge edges: return number of a target -> characters, from (characters, target) pairs."""
+    out: dict[int, CharSet] = {}
+    for chars, then in ways:
+        target = number(then)
+        out[target] = out[target] | chars if target in out else chars
+    return out
+
+
+def _expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) -> Node | None:
+    """The texts from state `start` to an end as one node, by state elimination; None if it grows too large.
+
+    `ends` and `edges` are those of `_merge_equivalent`. An expression is wanted because our byte automaton reads a
+    repeat of characters many times faster than rules that call each other. (Brzozowski and McCluskey, "Signal flow
+    graph techniques for sequential circuit state diagrams", 1963.)
+    """
+    most = _GROWTH * (len(edges) + sum(map(len, edges)))
+    ways: dict[int, dict[int, Node]] = {
+        s: {t: nodes.one_of(chars) for t, chars in row.items()} for s, row in enumerate(edges)
+    }
+    for state, end in enumerate(ends):
+        if end is not None:
+            ways[state][_END] = end
+    # An edge has an expression. A state is taken out by joining each way into it, its loop, and each way out of it; the
+    # one with the fewest such pairs first, as the expression grows by a copy for each.
+    while len(ways) > 1:
+        before = {s: [p for p in ways if p != s and s in ways[p]] for s in ways if s != start}
+        state = min(before, key=lambda s: (len(before[s]) * len(ways[s]), s))
+        onward = ways.pop(state)
+        loop = nodes.repeat(onward.pop(state, NEVER), 0, None)
+        for source in before[state]:
+            first = ways[source].pop(state)
+            for target, rest in onward.items():
+                way = nodes.seq([first, loop, rest])
+                ways[source][target] = nodes.alt([ways[source].get(target, NEVER), way])
+        if sum(len(nodes.walk(node)) for row in ways.values() for node in row.values()) > most:
+            return None
+    row = ways[start]
+    return nodes.seq([nodes.repeat(row.get(start, NEVER), 0, None), row.get(_END, NEVER)])
 
 
 def _row_of_rules(
@@ -186,18 +268,19 @@ def _row_of_rules(
         items: list[Node] = []
         while inline(state) and edges[state]:
             ((state, chars),) = edges[state].items()
-            items.append(one_of(chars))
+            items.append(nodes.one_of(chars))
         return nodes.seq([*items, (ends[state] or NEVER) if inline(state) else Call(rule_name(state))])
 
     def body(state: int) -> Node:
         loop = edges[state].get(state)
-        ways = [nodes.seq([one_of(chars), path(then)]) for then, chars in edges[state].items() if then != state]
+        ways = [nodes.seq([nodes.one_of(chars), path(then)]) for then, chars in edges[state].items() if then != state]
         after = nodes.alt([*ways, ends[state] or NEVER])
-        return nodes.seq([nodes.repeat(one_of(loop), 0, None), after]) if loop else after
+        return nodes.seq([nodes.repeat(nodes.one_of(loop), 0, None), after]) if loop else after
 
     def rule_name(state: int) -> str:
         return f"{name}${state}"
 
+    # A state gets a rule of its own if several edges lead to it, or several lead on; paths between them are sequences.
     own_rule = [state for state in range(len(edges)) if not inline(state)]
     rules = {rule_name(s): Rule(rule_name(s), body(s)) for s in own_rule if s != start}
     if inline(start):

@@ -280,6 +280,14 @@ def literal(text: str | bytes) -> Node:
     return Literal(data) if data else EMPTY
 
 
+def one_of(chars: CharSet) -> Node:
+    """One character of a set."""
+    if not chars:
+        return NEVER
+    low, high = chars.ranges[0]
+    return literal(chr(low)) if low == high and len(chars.ranges) == 1 else Chars(chars)
+
+
 def choices(values: Iterable[bytes], place: Place | None = None) -> Node:
     """One of `values`."""
     ordered = tuple(sorted(set(values)))
@@ -303,7 +311,7 @@ def seq(items: Iterable[Node]) -> Node:
     if len(parts) >= _MANY_REPEATS:
         parts = _merge_repeats(parts)
     flat: list[Node] = []
-    row: list[Literal] = []  # of literals
+    row: list[Literal] = []  # literals that stand side by side
     for part in parts:
         if type(part) is Literal:
             row.append(part)
@@ -500,6 +508,7 @@ def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
         return (Literal, node.data)
     if isinstance(node, Call) and not node.args:
         return (Call, node.rule)
+    # Identity stands for equality only where equal things are one object (character sets) or may not be merged.
     key = key or shape
     below = tuple(map(key, children(node)))
     match node:

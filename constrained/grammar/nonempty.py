@@ -30,7 +30,7 @@ def without_empty(node: Node, nullable: Nullable) -> Node:
             return nodes.alt([nodes.seq([item, *node.items[i + 1 :]]) for i, item in enumerate(items)])
         case nodes.Repeat():
             others = nodes.repeat(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
-            return nodes.seq([without_empty(node.item, nullable), others])
+            return nodes.seq([without_empty(node.item, nullable), others])  # the rounds before it were empty
         case nodes.Choices():
             return nodes.choices(node.values[1:])
         case nodes.Except():

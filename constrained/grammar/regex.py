@@ -12,7 +12,7 @@ import re
 import sys
 
 from constrained.errors import GrammarError
-from constrained.grammar import assertions
+from constrained.grammar import assertions, nodes
 from constrained.grammar.charset import CharSet, charset, matching
 from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
 from constrained.grammar.traverse import few_texts
@@ -70,6 +70,7 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     if len(pattern) > limits.characters:
         limits.check("characters", len(pattern), f"a regular expression of {len(pattern):,} characters")
     flags = int(flags)
+    # Words, alternatives of words and plain classes are most patterns of most grammars: `re`'s parser isn't asked.
     if not _MORE_THAN_WORDS.search(pattern) and not flags & ~_NOTHING_FOR_WORDS:
         return _words(pattern)  # 100 times faster
     if len(pattern) > limits.pattern:
@@ -175,7 +176,7 @@ class _Reader:
             at_start = first and i == 0
             at_end = last and i == len(items) - 1
             asked = self.asked(op, value, items[i + 1 :]) if self.refers else None
-            if asked:
+            if asked:  # the rest of the sequence is read once for each case
                 out.append(self.by_cases(asked, op, value, items[i + 1 :], flags, at_start, last))
                 break
             out.append(self.item(op, value, flags, at_start, at_end))
@@ -212,6 +213,7 @@ class _Reader:
             cases = [(literal(text), text) for text in texts]
         if optional:
             cases.append((EMPTY, False))
+        # Each case reads the rest of the sequence again, and may have groups with cases in it: their numbers multiply.
         self.cases *= max(len(cases), 1)
         if self.cases > _MOST_CASES:
             raise self.refusal(
@@ -239,14 +241,16 @@ class _Reader:
 
     def item(self, op, value, flags: int, first: bool, last: bool) -> Node:
         if op is C.LITERAL:
-            return self.chars(charset([(value, value)]), flags)
+            return nodes.one_of(self.fold(charset([(value, value)]), flags))
         if op is C.NOT_LITERAL:
             return Chars(self.fold(charset([(value, value)]), flags).complement())
         if op is C.ANY:
             newline = charset([(10, 10)])
             return Chars(charset([]).complement() if flags & _DOTALL else newline.complement())
         if op is C.IN:
-            return self.chars(self.char_class(value, flags), 0)
+            return nodes.one_of(self.char_class(value, flags))
+        # In an atomic group the order of alternatives and the kind of repeat decide what is read: `alt` and `repeat`,
+        # which sort and simplify, would change it.
         if op is C.BRANCH:
             branches = [self.sequence(b, flags, first, last) for b in value[1]]
             return Alt(tuple(branches)) if self.atomic else alt(branches)
@@ -307,15 +311,6 @@ class _Reader:
         if low != high:
             raise re.error("look-behind requires fixed-width pattern", self.pattern)
         return assertions.behind(node, int(low), holds)
-
-    def chars(self, chars: CharSet, flags: int) -> Node:
-        chars = self.fold(chars, flags)
-        if not chars:
-            return alt([])
-        low, high = chars.ranges[0]
-        if low == high and len(chars.ranges) == 1:
-            return literal(chr(low))
-        return Chars(chars)
 
     def fold(self, chars: CharSet, flags: int) -> CharSet:
         if not flags & _IGNORECASE:

@@ -29,6 +29,8 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
     textless = TextlessArguments(out)  # which is asked about the rules made here, too
     if not every and all(map(textless.has_text, given)):
         return out
+    # A rule is made once for each template with the same arguments written in. It may call templates in its turn, so it
+    # is looked through like the others: `work` grows meanwhile.
     made: dict[tuple, str] = {}
     work = list(rules)
 
@@ -37,6 +39,8 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
             return node
         template = out[node.rule]
         texts = every and not template.find(Related)
+        # Written in are, with `every`, arguments that may lead to left recursion (those with calls), or are only text
+        # (unless a relation needs the parameter); and always those without any text.
         values: dict[str, Node] = {
             param: arg
             for param, arg in zip(template.params, node.args)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, NamedTuple
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import ANY
@@ -40,12 +40,13 @@ from constrained.grammar.nodes import (
     find,
 )
 from constrained.grammar.template_instances import with_values
-from constrained.grammar.traverse import reached, units, users
+from constrained.grammar.traverse import reached, rebuild, units, users
+from constrained.limits import Limits
 
 
 @dataclass(eq=False, slots=True)
 class Token(Node):
-    """One use of a token with lookaround in a grammar, until `token_resolution` replaces it.
+    """One use of a token with lookaround in a grammar, until `resolve_tokens` replaces it.
 
     ``error(message, hint=...)`` creates a GrammarError at its place. If `lenient`, the token can be read where that
     would depend on the values of a slot.
@@ -55,6 +56,80 @@ class Token(Node):
     name: str
     error: Callable[..., GrammarError]
     lenient: bool = False
+
+
+def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[str, Rule], Node, list[Token]]:
+    """Replace every :class:`Token` by what it reads where it stands in a text of `start`.
+
+    Returns
+    -------
+    rules : dict of str to Rule
+    start : Node
+    asking : list of Token
+        Those that ask something of the text around them, or that read nothing at all.
+
+    Raises
+    ------
+    GrammarError
+        A slot's values would decide whether a token is read.
+    LimitError
+    """
+    # Most tokens look at nothing but their own text: what they read is one node, wherever they stand.
+    tokens = [token for rule in rules.values() for token in rule.find(Token)]
+    if not tokens:
+        return rules, start, []
+    steps = Steps(limits)
+    looking: dict[Node, LookingToken] = {}
+    made: dict[Node, Node] = {}
+    extra: dict[str, Rule] = {}
+    asking: list[Token] = []
+    for token in tokens:
+        if token.node not in looking:
+            _check_parts(token)
+            found = looking[token.node] = _looking(token, steps)
+            if found.sees_beyond or not any(found.ends):
+                asking.append(token)
+            if not found.sees_beyond:
+                made[token.node], more = found.texts(f"{token.name}${len(extra)}")
+                extra.update(more)
+
+    def leaf(node: Node) -> Node:
+        return made.get(node.node, node) if isinstance(node, Token) else node
+
+    out = {**{n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}, **extra}
+    if len(made) < len(looking):  # the others read something else in each context
+        contexts = Contexts(out, [(t, looking[t.node]) for t in asking if t.node not in made], steps)
+        try:
+            start = contexts.whole(start)
+            size = sum(len(rule.nodes) for rule in contexts.written.values())
+            what = f"a grammar of {size:,} nodes: its rules are written once for each thing that may follow this token"
+            limits.check("nodes", size, what, r"end the token with \b, if it is a word")
+        except LimitError as error:
+            raise error.at(asking[0].error("")) from None
+        out = contexts.written
+    return out, start, asking
+
+
+def _looking(token: Token, steps: Steps) -> LookingToken:
+    try:
+        return LookingToken(token.node, steps)
+    except LimitError as error:
+        raise error.at(token.error("")) from None
+    except GrammarError as error:
+        raise token.error(error.message, hint=error.hint) from None
+
+
+def _check_parts(token: Token) -> None:
+    """Raise GrammarError if some of the token's texts are not known here."""
+    for part in nodes.walk(token.node):
+        if isinstance(part, Slot):
+            raise token.error(
+                "a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal"
+            )
+        if isinstance(part, Call):
+            raise token.error(
+                "a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it"
+            )
 
 
 class Context(NamedTuple):
@@ -117,6 +192,8 @@ class Contexts:
         """A node for the whole texts of `start`."""
         self.follow = CharacterFollowSets(self.rules, start, self.classes, self.first_sets())
         first = Context(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
+        # A unit's exits depend on those of the units that it calls. Each unit is read with the exits known so far, and
+        # again whenever one that it uses has got another one, until none changes: a least fixed point.
         whole = _Unit(start, first, "$start", ())
         self.work.append(whole)
         while self.work:
@@ -130,6 +207,7 @@ class Contexts:
             line = self.rules[name].line if (name := unit.name.rstrip("$")) in self.rules else None
             for context, body in unit.bodies.items():
                 self.written[unit.exits[context]] = Rule(unit.exits[context], body, unit.params, line)
+        # A whole text may end only where all that was asked of the text to come is met by its end.
         ends = [c for c in whole.bodies if all(self.looking[i].met[condition] for i, condition in c.asked)]
         self.written[whole.name] = Rule(whole.name, nodes.alt([whole.bodies[context] for context in ends]))
         return Call(whole.name)
@@ -201,6 +279,8 @@ class Contexts:
                 for value in node.values:
                     ends.setdefault(self.after(context, value), []).append(value)
                 return {end: nodes.choices(values, node.place) for end, values in ends.items() if end is not None}
+        # A slot or a parameter: its values aren't known yet. So it may not stand where a token asks for the text to
+        # come, and behind it the text so far may have left any past.
         undecided = [i for i, _ in context.asked if not self.tokens[i].lenient]
         if undecided:
             raise self.undecided(min(undecided), "behind")
@@ -259,6 +339,8 @@ class Contexts:
         return context
 
     def sequence(self, node: Seq, context: Context) -> Exits:
+        # As long as each item leads to one context, the sequence goes on in it. Where one leads to several, or to none,
+        # the rest is read once for each.
         done: list[Node] = []
         for i, item in enumerate(node.items):
             found = self.read(item, context)
@@ -303,7 +385,7 @@ class Contexts:
     def repeat(self, node: Repeat, context: Context) -> Exits:
         found = dict(self.read(node.item, context))
         again = found.get(context, NEVER)
-        if len(found) == (context in found):
+        if len(found) == (context in found):  # every round leaves the context as it is: it stays one repeat
             every = nodes.repeat(again, node.low, node.high)
             return {} if every is NEVER else {context: every}
         if node.low == 0 and node.high is None:
@@ -314,6 +396,8 @@ class Contexts:
         return _union([{context: EMPTY}, after]) if node.low == 0 else after
 
     def call(self, node: Call, context: Context) -> Exits:
+        # An argument whose texts are known is written into the body, so that it is read in its own context. A parameter
+        # that a relation uses must stay one.
         rule = self.rules[node.rule]
         fixed = {var.name for related in rule.find(Related) for var in find(related, Var)}
         given = {
@@ -336,6 +420,8 @@ class Contexts:
             raise self.undecided(number, "before")
         if (node, context) in self.kept:
             return self.kept[node, context]
+        # The states of the token's own automaton, each in the context that the characters up to it lead to: together an
+        # automaton of what the token reads here. An end that asks for the text to come leads to a context with that.
         asked = self.asked
         places = [(found.starts[min(context.pasts[number])], context)]
         numbers = {places[0]: 0}
@@ -367,7 +453,7 @@ class Contexts:
                 texts[exit], more = found.node_of(name, 0, [way.get(exit) for way in ends], edges)
                 self.written.update(more)
         exits = self.settled(self.kept[key], self.follow.of[node])
-        if asked == self.asked:
+        if asked == self.asked:  # no rule was called whose exits may still grow
             self.kept[node, context] = exits
         return exits
 
