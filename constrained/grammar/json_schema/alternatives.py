@@ -98,6 +98,8 @@ class Alternatives:
         choices: list[list[list[tuple[Order, Subschema]]]],
         types: frozenset[str],
     ) -> list[Conjunction]:
+        # `flat` is what holds in every alternative below here; `work`, what holds and is still to be looked into, which
+        # grows; `choices`, of each of which one branch is still to be taken.
         flat, choices, work = dict(flat), list(choices), list(work)
         for order, part in work:
             self.check(part)
@@ -132,7 +134,7 @@ class Alternatives:
         if not choices:
             saying = [((*order, self._place(part)), part) for order, part in flat.values()]
             return [tuple(part for order, part in sorted(saying, key=itemgetter(0)) if order[-1] >= 0)]
-        first, *others = sorted(choices, key=len)
+        first, *others = sorted(choices, key=len)  # few branches first: contradictions show sooner
         out: list[Conjunction] = []
         for branch in first:
             out += self._follow(branch, flat, others, types)
@@ -260,6 +262,8 @@ class Alternatives:
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
         if self.roughly:
             return [[branch] for branch in branches]
+        # Types of which all values are valid under two branches are left out of all. Then each branch is taken with the
+        # complements of those branches alone that it may share a value with: most share none.
         rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED}
         free = [self._free_types(branch) for branch in branches]
         twice = {t for t in TYPES if sum(t in types for types in free) > 1}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, lcm
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, LimitError
@@ -22,14 +21,13 @@ from constrained.grammar.json_schema.keywords import (
     TYPES,
     Options,
     says_nothing,
+    types_of,
 )
+from constrained.grammar.json_schema.numbers import Bound, common_multiple
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.json_schema.presence import Condition, names_in
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
-
-Bound = tuple[Fraction, bool] | None
-"""A bound and whether the bound itself is left out; None for no bound."""
 
 Conjunction = tuple[Subschema, ...]
 """Schemas that hold for the same value, with nothing in them still to be resolved."""
@@ -105,10 +103,7 @@ class Constraints:
     @cached_property
     def types(self) -> frozenset[str]:
         """The types admitted; "integer" only where "number" is not."""
-        found = frozenset(TYPES)
-        for _, value in self.all("type"):
-            own = {value} if isinstance(value, str) else set(value)
-            found &= own | ({"integer"} if "number" in own else set())
+        found = frozenset(TYPES).intersection(*map(types_of, self.parts))
         return found - {"integer"} if "number" in found else found
 
     @cached_property
@@ -134,14 +129,14 @@ class Constraints:
 
     # numbers
 
-    def bound(self, side: int) -> Bound:
+    def bound(self, side: int) -> Bound | None:
         """The tightest bound below (side -1) or above (1)."""
         name = "imum"
         plain, strict = (f"min{name}", f"exclusiveMin{name}") if side < 0 else (f"max{name}", f"exclusiveMax{name}")
         found = [(exact(v), False) for _, v in self.all(plain)] + [(exact(v), True) for _, v in self.all(strict)]
         return min(found, key=lambda b: (side * b[0], not b[1])) if found else None
 
-    def intervals(self) -> list[tuple[Bound, Bound]]:
+    def intervals(self) -> list[tuple[Bound | None, Bound | None]]:
         """Lower and upper bounds between the numbers that are left out."""
         cuts = sorted({exact(v) for v in self.denied if isinstance(v, (int, float)) and not isinstance(v, bool)})
         low, high = self.bound(-1), self.bound(1)
@@ -152,8 +147,7 @@ class Constraints:
     def multiple(self) -> Fraction | None:
         """The number that all must be multiples of; None where any number will do."""
         found = [exact(value) for _, value in self.all("multipleOf")]
-        over = lcm(*(value.denominator for value in found))
-        return Fraction(lcm(*(int(value * over) for value in found)), over) if found else None
+        return common_multiple(found) if found else None
 
     def no_multiples(self) -> list[Fraction]:
         """The numbers that none may be a multiple of."""
@@ -337,12 +331,6 @@ def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, eith
         raise
     except GrammarError as fault:
         raise error(part, keyword, fault.problem, fault.hint) from None
-
-
-def whole(low: Bound, high: Bound) -> tuple[int | None, int | None]:
-    """The least and the greatest whole number between two bounds."""
-    least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
-    return least, None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
 
 
 def exact(value: int | float) -> Fraction:

@@ -158,6 +158,7 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     names = [k for k in constraints.names if not key_parts or writer.admits(k, key_parts)]
     if any(k not in names for k in constraints.required):
         return NEVER
+    # The names that are known, each with its values; names of which no value is left aren't there.
     witnesses = constraints.witnesses()
     told_apart = low > len(constraints.required) + 1 or len(witnesses) > 1
     listed = _few_names(constraints, key_parts, told_apart, writer)
@@ -177,6 +178,8 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     condition = formula(("and", *constraints.present), number, formulas)
     if condition == FALSE:
         return NEVER
+    # Names that are free can repeat, and what repeats counts once: so what counts names exactly, or asks for several of
+    # them, is refused beside free names.
     others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
     free = others.node(())
     must = sum(required for _, _, required in pairs)
@@ -286,6 +289,8 @@ class _Others:
             node = strings.others(self.names)
             if node is not None:
                 return node
+        # What a name matches is read as all validators read it, what it doesn't match as any of them does. What
+        # propertyNames and the witnesses say of names may be alternatives: each is a language of its own.
         wanted = [both for p, (both, _) in trees.items() if p in matched]
         unwanted = [either for p, (_, either) in trees.items() if p not in matched] + strings.any_of(self.names)
         for witness in witnesses:

@@ -218,6 +218,7 @@ class Texts:
 
         Only without a bound on the length.
         """
+        # Every state that is reached, by number; a row has the state after each class of characters.
         read = {chars: None for one, _ in self.parts for edges in one.edges for chars, _ in edges}
         cells = charsets.partition([ANY, *read])
         characters = [cell.ranges[0][0] for cell in cells]
@@ -234,6 +235,8 @@ class Texts:
                 return None
         ends = [self.may_end(state) for state in work]
         starts = sorted([(0xD800, -1), *((low, i) for i, cell in enumerate(cells) for low, _ in cell.ranges)])
+        # States from which no end can be reached are left out. The last column of a row is for characters escaped
+        # without need, which may be of any class: they may come only where all classes lead to one state.
         alive = sorted(distances(rows, ends))
         renumbered = {state: number for number, state in enumerate(alive)}
         after = [[renumbered.get(to, -1) for to in rows[state]] for state in alive]
@@ -252,6 +255,7 @@ class Texts:
         LimitError
             It takes more than `limits.schema` states to tell.
         """
+        # A likely text, and few texts, are tried before any search; a search that finds an end marks its whole way.
         if state not in self._lives and any(self.accepts(text, state) for text in self._likely):
             self._lives[state] = True
         if state == self.start and state not in self._lives and self._all is not None:

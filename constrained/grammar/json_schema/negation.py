@@ -80,6 +80,8 @@ class Negation:
             found = no(inner)
             return Subschema(found.schema, found.pointer, found.base, found.draft)
 
+        # A value breaks a keyword if it is of the type that the keyword is about and fits one of the alternatives.
+        # Keywords that say nothing by themselves (`then`, `minContains`) are handled with the one they belong to.
         if keyword in _BOUNDS:
             return [[made({"type": _NUMBERS, _BOUNDS[keyword]: value})]]
         if keyword[3:] in _COUNTS:

@@ -24,6 +24,22 @@ EXPONENT = 307
 """With one digit before the point, what every double can hold, and its inverse."""
 
 
+Bound = tuple[Fraction, bool]
+"""A bound, and whether the bound itself is left out."""
+
+
+def whole(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
+    """The least and the greatest whole number between two bounds."""
+    least = None if low is None else math.floor(low[0]) + 1 if low[1] else math.ceil(low[0])
+    return least, None if high is None else math.ceil(high[0]) - 1 if high[1] else math.floor(high[0])
+
+
+def common_multiple(values: list[Fraction]) -> Fraction:
+    """The least common multiple."""
+    over = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.lcm(*(int(value * over) for value in values)), over)
+
+
 def digit(low: int = 0, high: int = 9) -> Node:
     """One digit, `low` to `high`."""
     if low > high:
@@ -84,10 +100,6 @@ def _same_length(low: str, high: str) -> Node:
     if a <= b:
         out.append(seq([digit(a, b), digits(rest, rest)]))
     return alt(out)
-
-
-Bound = tuple[Fraction, bool]
-"""A bound, and whether the bound itself is left out."""
 
 
 @lru_cache(maxsize=256)
@@ -200,6 +212,7 @@ class _Digits:
         if not low and not high:
             return digits(1, DIGITS)
         if (not low or at >= len(self.low[0])) and (not high or at >= len(self.high[0])):
+            # The text equals the bounds that hold so far, to their last digit: only zeros keep it there.
             if high:
                 strict = self.high[1] or low and self.low[1]
                 return NEVER if strict else repeat(literal("0"), 1, DIGITS)
@@ -208,6 +221,7 @@ class _Digits:
                 if self.low[1]
                 else digits(1, DIGITS)
             )
+        # The next digit is one of the bounds' own, after which that bound still holds, or lies between: then none does.
         a = int((self.low[0] + "0")[at]) if low and at < len(self.low[0]) else 0
         b = int(self.high[0][at]) if high and at < len(self.high[0]) else 0 if high else 9
         if low and high and a == b:
@@ -243,17 +257,17 @@ class Multiples:
 
     def whole(self) -> Multiples:
         """The multiples that are whole numbers."""
-        return Multiples(_common([self.of or Fraction(1), Fraction(1)]), self.but_of)
+        return Multiples(common_multiple([self.of or Fraction(1), Fraction(1)]), self.but_of)
 
     def node(self, low: Bound | None, high: Bound | None, wait: Wait, name: str) -> Node | None:
         """The multiples between two bounds; None where they can't be written down.
 
         `wait` takes their rules, whose names begin with `name`.
         """
+        # Scaled by a power of ten, all that they are multiples of, or not, are whole numbers, and so are they: the
+        # digits are those of whole numbers, with a point so many places before their end.
         places = next(k for k in count() if all((f * 10**k).denominator == 1 for f in (self.of or 1, *self.but_of)))
-        scaled = [None if b is None else (b[0] * 10**places, b[1]) for b in (low, high)]
-        least = None if scaled[0] is None else math.floor(scaled[0][0]) + 1 if scaled[0][1] else math.ceil(scaled[0][0])
-        most = None if scaled[1] is None else math.ceil(scaled[1][0]) - 1 if scaled[1][1] else math.floor(scaled[1][0])
+        least, most = whole(*(None if b is None else (b[0] * 10**places, b[1]) for b in (low, high)))
         out = [self._listed(least, most) if places == 0 and self.of else None]
         if out[0] is None:
             remainders = _Remainders(self, places, wait, name)
@@ -263,7 +277,7 @@ class Multiples:
                 out.append(seq([literal("-"), remainders.natural(nearest, None if least is None else -least)]))
             if most is None or most >= 0:
                 out.append(remainders.natural(max(least or 0, 0), most))
-        if self.of is None:
+        if self.of is None:  # then numbers with more decimal places are no multiples, either
             if places and any(bound is not None and bound[0] != 0 for bound in (low, high)):
                 return None
             zero, below = (Fraction(0), False), None if low is None else (-low[0], low[1])
@@ -296,12 +310,6 @@ def _fractions(low: Bound, high: Bound | None, places: int) -> Node:
     if high is not None and last is not None and high[0] != last + 1:
         out.append(_positive((Fraction(last + 1), True), high))
     return alt(out)
-
-
-def _common(values: list[Fraction]) -> Fraction:
-    """The least common multiple."""
-    over = math.lcm(*(value.denominator for value in values))
-    return Fraction(math.lcm(*(int(value * over) for value in values)), over)
 
 
 WHOLE, FRACTION = 7, 8

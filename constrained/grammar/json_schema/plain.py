@@ -13,10 +13,10 @@ from constrained.grammar import nodes
 from constrained.grammar.analysis import components
 from constrained.grammar.assertions import looks
 from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives
-from constrained.grammar.json_schema.constraints import Constraints, pattern_of, whole
+from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing, types_of
-from constrained.grammar.json_schema.numbers import integer
+from constrained.grammar.json_schema.numbers import integer, whole
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
 

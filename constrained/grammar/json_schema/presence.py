@@ -33,6 +33,7 @@ def presence(part: Subschema, keyword, options: Options, check: Callable[[Subsch
         said = (k for k in inner.keywords if is_known(k) or k == "format" and options.enforces(inner[k]))
         return _joined("and", [presence(inner, k, options, check) for k in said])
 
+    # What is no object may be valid whatever names a keyword asks for, or not valid at all, as under `type`.
     value = part[keyword]
     match keyword:
         case "type" if value == "object" or value == ["object"]:

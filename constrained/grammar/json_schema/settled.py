@@ -71,6 +71,8 @@ class Known:
 
     def _settled(self, part: Subschema) -> bool | None:
         """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
+        # Such a condition comes of a complement or a dependency: one property must not be there (its schema is false),
+        # or must be there and not fit a schema (`not`).
         if not isinstance(part.schema, dict) or "\0" not in part.pointer or len(part["properties"] or ()) != 1:
             return None
         if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] not in (None, "object"):

@@ -13,11 +13,11 @@ from constrained.errors import GrammarError
 from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
-from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of, whole
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.containers import DISTINCT, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
-from constrained.grammar.json_schema.numbers import Multiples, integer, number
+from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.plain import Plain, members, plain, tangled
 from constrained.grammar.json_schema.validity import type_of
