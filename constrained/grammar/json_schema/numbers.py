@@ -284,8 +284,8 @@ class Multiples:
             if high is None or high[0] > 0:
                 out.append(_fractions(max(low or zero, zero), high, places))
             if low is None or low[0] < 0:
-                nearest = zero if high is None or high[0] >= 0 else (-high[0], high[1])
-                out.append(seq([literal("-"), _fractions(nearest, below, places)]))
+                above = zero if high is None or high[0] >= 0 else (-high[0], high[1])
+                out.append(seq([literal("-"), _fractions(above, below, places)]))
         return alt(node for node in out if node is not None)
 
     def _listed(self, low: int | None, high: int | None) -> Node | None:
