@@ -11,7 +11,7 @@ whether it holds there.
 from __future__ import annotations
 
 from constrained.grammar import nodes
-from constrained.grammar.assertions import ANY, Look, parts
+from constrained.grammar.assertions import ANY, Look, walk_inside
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset, partition
 from constrained.grammar.derivatives import END, END_ATOM, YES, Derivatives, Residuals, texts_of
@@ -48,7 +48,7 @@ class AlternatingAutomaton:
         self.node, self.count = node, steps
         self.formulas = Formulas(steps)
         self.residuals = Residuals(steps)
-        self._behind = [p for p in parts(node) if isinstance(p, Look) and p.behind]
+        self._behind = [p for p in walk_inside(node) if isinstance(p, Look) and p.behind]
         self._partitions: dict[frozenset[CharSet], list[CharSet]] = {}
         self._after: dict[State, list[tuple[CharSet, State]]] = {}
         self._alphabet: list[CharSet] | None = None
@@ -134,8 +134,8 @@ class AlternatingAutomaton:
     def classes(self, chars: CharSet) -> frozenset[int]:
         """The indices of the character classes that `chars` meets, among those the expression distinguishes."""
         if self._alphabet is None:
-            sets = {p.chars for p in parts(self.node) if isinstance(p, Chars)}
-            texts = {c for p in parts(self.node) for t in texts_of(p) for c in t}
+            sets = {p.chars for p in walk_inside(self.node) if isinstance(p, Chars)}
+            texts = {c for p in walk_inside(self.node) for t in texts_of(p) for c in t}
             self._alphabet = self.partition(frozenset(sets | {charset([(ord(c), ord(c))]) for c in texts}))
         self.count(len(self._alphabet) // 8)
         return frozenset(i for i, members in enumerate(self._alphabet) if members.meets(chars))

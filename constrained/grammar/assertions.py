@@ -34,14 +34,14 @@ class Look(Node):
 class Atomic(Node):
     """An atomic group: only the first way to read `node` that `re` finds, which can depend on what follows.
 
-    Its alternatives are in the order written, and its lazy repeats are `Lazy`.
+    Its alternatives are in the order written, and its lazy repeats are `LazyRepeat`.
     """
 
     node: Node
 
 
 @dataclass(eq=False, slots=True)
-class Lazy(Repeat):
+class LazyRepeat(Repeat):
     """A lazy repeat, which `re` ends as early as it can; this matters in atomic groups and in terminals."""
 
 
@@ -50,13 +50,13 @@ def end_early(node: Node) -> Node:
 
     ``X*?R`` becomes ``(?:(?!R)X)*R``. A lazy repeat stays greedy inside a group that is repeated or that is not last.
     """
-    if not any(isinstance(part, Lazy) for part in nodes.walk(node)):
+    if not any(isinstance(part, LazyRepeat) for part in nodes.walk(node)):
         return node
     if isinstance(node, nodes.Alt):
         return nodes.alt(map(end_early, node.items))
     rest: Node = nodes.EMPTY
     for item in reversed(node.items if isinstance(node, nodes.Seq) else (node,)):
-        if isinstance(item, Lazy):
+        if isinstance(item, LazyRepeat):
             once, more = greedy(item.item), None if item.high is None else item.high - item.low
             guarded = nodes.seq(narrowed([ahead(rest, holds=False), once]))
             item = nodes.seq([nodes.repeat(once, item.low, item.low), nodes.repeat(guarded, 0, more)])
@@ -66,11 +66,11 @@ def end_early(node: Node) -> Node:
     return rest
 
 
-def one_stretch(node: Node) -> bool:
-    """Whether it matters that only the longest text of `node` is read, repeatedly, and that text is well defined.
+def longest_is_certain(node: Node) -> bool:
+    """Whether an ignored terminal must be read as the longest text it has, and it is certain which one that is.
 
-    It doesn't matter where the rest of a longer text would be read as the next repetition. The longest text is
-    uncertain where `re` may choose another one: between alternatives that begin with the same character.
+    It need not be where the rest of the longest text would be read as the next repetition anyway. It is uncertain
+    where `re` may choose another one: between alternatives that begin with the same character.
     """
     rest = isinstance(node, Repeat) and node.low <= 1 and node.high is None and not nodes.find(node.item, Repeat)
     if rest or isinstance(node, (Literal, Chars)):
@@ -114,12 +114,12 @@ def looks(node: Node) -> bool:
     return any(isinstance(part, (Look, Atomic)) for part in nodes.walk(node))
 
 
-def parts(node: Node) -> Iterator[Node]:
+def walk_inside(node: Node) -> Iterator[Node]:
     """Iterate over `node` and every node in it, including those in assertions."""
     for part in nodes.walk(node):
         yield part
         if isinstance(part, (Look, Atomic)):
-            yield from parts(part.node)
+            yield from walk_inside(part.node)
 
 
 def ahead(node: Node, holds: bool = True) -> Node:

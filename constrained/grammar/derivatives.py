@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from constrained.grammar import nodes
-from constrained.grammar.assertions import Atomic, Lazy, Look
+from constrained.grammar.assertions import Atomic, LazyRepeat, Look
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.nodes import Alt, Chars, Choices, Literal, Node, Repeat, Seq
@@ -268,7 +268,7 @@ class Derivatives:
         if low:
             return self._piece(("node", node.item), once, entered)
         ways = [self._piece(("node", node.item), once, entered | {(node, then)}), self._residual(then, entered)]
-        return self._first_of(ways[::-1] if isinstance(node, Lazy) else ways)
+        return self._first_of(ways[::-1] if isinstance(node, LazyRepeat) else ways)
 
     def _once(self, node: Repeat, low: int, high: int | None, then: int) -> int:
         return self.residuals.number(("times", node, max(low - 1, 0), None if high is None else high - 1), then)

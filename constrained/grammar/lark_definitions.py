@@ -200,8 +200,8 @@ class _Loader:
         if statement.kind == "define" and known:
             if known.params == statement.params:
                 known.bodies.append(body)  # its errors are looked for, too
-            hint = "keep one, or write `%override` or `%extend` before the other"
-            raise _defined_twice(f"{kind} '{statement.name}'", known, scope, span, _ONE if known.declared else hint)
+            hint = _NOT_BOTH if known.declared else "keep one, or write `%override` or `%extend` before the other"
+            raise _defined_twice(f"{kind} '{statement.name}'", known, scope, span, hint)
         if statement.kind != "define" and not known:
             hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
             raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
@@ -221,7 +221,7 @@ class _Loader:
             name, span = scope.full(declared.text), scope.span(declared.at)
             known = scope.definitions.get(name)
             if known and not (name == STEP and known.scope is not scope):
-                hint = "declare it once" if known.declared else _ONE
+                hint = "declare it once" if known.declared else _NOT_BOTH
                 raise _defined_twice(f"'{declared.text}'", known, scope, span, hint)
             scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
 
@@ -277,7 +277,7 @@ class _Loader:
         if found is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
             written = {n for n, f in inner.called.items() if f in own} or set(inner.definitions)
-            hint = nearest(name.text, written) or f"it has: {some(sorted(written))}"
+            hint = nearest(name.text, written) or f"it has: {enumerated(sorted(written))}"
             raise span.error(f"{inner.source.name} has no '{name.text}'", hint, "undefined-rule")
         if found.terminal != called.isupper():
             kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
@@ -302,7 +302,7 @@ class _Loader:
         return self._parsed[path]
 
 
-_ONE = "a slot's values are bound at run time: leave one of both out"
+_NOT_BOTH = "a slot's values are bound at run time: leave one of both out"
 
 
 def _defined_twice(what: str, known: Definition, scope: Scope, span: SourceSpan, hint: str) -> GrammarError:
@@ -368,7 +368,7 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
     )
 
 
-def some(names: list[str]) -> str:
+def enumerated(names: list[str]) -> str:
     """Names separated by commas, the first twenty of them."""
     if not names:
         return "none"

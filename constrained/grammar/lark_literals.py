@@ -32,7 +32,7 @@ class Fault(Exception):
         super().__init__(message)
 
 
-def parts(literal: Quoted) -> tuple[str, str]:
+def text_and_flags(literal: Quoted) -> tuple[str, str]:
     """A literal's text, escapes replaced, and its flags; Fault for a bad escape, or nothing to read."""
     quote = literal.text[0]
     end = literal.text.rindex(quote)
@@ -97,7 +97,7 @@ def plain_text(string: str) -> bytes:
 
 def literal_node(literal: Quoted, limits: Limits) -> Node:
     """The texts of a literal; Fault if it has none."""
-    text, flags = parts(literal)
+    text, flags = text_and_flags(literal)
     if literal.text[0] == '"' and not flags:
         try:
             return nodes.literal(text)
@@ -137,7 +137,7 @@ def branches(literal: Quoted, limits: Limits) -> list[Node]:
     """
     if literal.text[0] == '"' or literal.text[-1] != "/" or "|" not in literal.text:
         return [literal_node(literal, limits)]
-    text, flags = parts(literal)
+    text, flags = text_and_flags(literal)
     if re.match(r"\(\?[aimsux]+\)", text):  # flags for the whole of it
         return [literal_node(literal, limits)]
     cuts = [0, *(at + 1 for at in _bars(text)), len(text) + 1]
@@ -158,7 +158,7 @@ def range_node(item: Range) -> Node:
     """The characters of a range; Fault if it is none."""
     if item.first.text[-1] == "i" or item.last.text[-1] == "i":
         raise Fault(f"the range {item.text} can't be case-insensitive", 0, 'write both: `"a".."z" | "A".."Z"`')
-    ends = [parts(item.first)[0], parts(item.last)[0]]
+    ends = [text_and_flags(item.first)[0], text_and_flags(item.last)[0]]
     if any(len(e) != 1 for e in ends):
         raise Fault(f"a range goes from one character to another, not {item.text}", 0, 'as in `"a".."z"`')
     if ends[0] > ends[1]:

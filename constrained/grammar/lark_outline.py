@@ -192,9 +192,9 @@ def spelled(item: Item) -> str:
     return item.text
 
 
-def first_of(item: Item) -> Item:
+def without_repeat(item: Item) -> Item:
     """The item that a repeat repeats; any other item as it is."""
-    return first_of(item.item) if isinstance(item, Repeated) else item
+    return without_repeat(item.item) if isinstance(item, Repeated) else item
 
 
 def _entries(source: Source, statement: syntax.Statement) -> Iterator[OutlineEntry]:

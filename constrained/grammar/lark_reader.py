@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, productive_rules, trim
-from constrained.grammar.assertions import Atomic, looks, one_stretch
-from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, load, nearest, some, undefined
+from constrained.grammar.assertions import Atomic, longest_is_certain, looks
+from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, enumerated, load, nearest, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Repeated, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
@@ -107,7 +107,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     source, rules, limits = read.source, read.rules, read.limits
     if start not in rules:
         known = sorted(name for name in rules if "$" not in name)
-        hint = nearest(start, known) or f"the rules are: {some(known)}"
+        hint = nearest(start, known) or f"the rules are: {enumerated(known)}"
         raise source.error(f"no rule '{start}' to start from", hint=hint)
     if rules[start].params:
         hint = "start from a rule that uses it: `start: " + start + "{...}`"
@@ -200,7 +200,7 @@ class _Reader:
         node = self.terminals.node(definition)
         inner = node.node if isinstance(node, Token) else node
         ways = inner.items if isinstance(inner, Alt) else (inner,)
-        stretches = [w for w in ways if one_stretch(w) and not (self.slots and looks(w))]
+        stretches = [w for w in ways if longest_is_certain(w) and not (self.slots and looks(w))]
         if not stretches:
             return node
         others = nodes.alt(w for w in ways if w not in stretches)
@@ -255,7 +255,7 @@ class _BodyReader:
         self.gap = reader.gap
         self.strings, self.source, self.shown = reader.terminals.strings, body.scope.source, definition.shown
         self.calls = {} if definition.params else reader.calls.setdefault(body.scope, {})
-        self.item: Callable[[Item], Node] = self.kept_going if reader.faults.every else self.node
+        self.item: Callable[[Item], Node] = self.node_or_empty if reader.faults.every else self.node
 
     def read(self) -> Node:
         return self.options(self.body.options)
@@ -268,7 +268,7 @@ class _BodyReader:
         found = [item(items[0]) if len(items) == 1 else nodes.seq(map(item, items)) for items in options.items]
         return found[0] if len(found) == 1 else nodes.alt(found)
 
-    def kept_going(self, item: Item) -> Node:
+    def node_or_empty(self, item: Item) -> Node:
         """The node of an item; the empty text if something is wrong with it, and the error goes to the faults."""
         with self.reader.faults:
             return self.node(item)

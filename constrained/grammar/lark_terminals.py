@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from constrained.grammar import nodes
-from constrained.grammar.assertions import Lazy, end_early, greedy, looks
+from constrained.grammar.assertions import LazyRepeat, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, plain_text, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
@@ -152,7 +152,7 @@ class Terminals:
             return self._branches[body.scope.known(item.text)]
         if isinstance(item, (Quoted, Range)):
             found = self._literal(item, definition, body, apart=True)
-            if definition not in self._looks and any(looks(node) or find(node, Lazy) for node in found):
+            if definition not in self._looks and any(looks(node) or find(node, LazyRepeat) for node in found):
                 self._looks[definition] = partial(body.scope.error, at=item.at)
             return found
         if isinstance(item, Group):

@@ -12,7 +12,7 @@ from typing import TypeVar
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import AlternatingAutomaton, State, Steps
-from constrained.grammar.assertions import ANY, looks, parts
+from constrained.grammar.assertions import ANY, looks, walk_inside
 from constrained.grammar.bdd import FALSE, TRUE
 from constrained.grammar.charset import CharSet
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
@@ -85,7 +85,7 @@ class LookingToken:
     """
 
     def __init__(self, node: Node, steps: Steps, alone: bool = False):
-        places = filter(None, map(nodes.place_of, parts(node)))
+        places = filter(None, map(nodes.place_of, walk_inside(node)))
         self._place = min(places, key=lambda place: place[0].line_column(place[1]), default=None)
         try:
             self._build(AlternatingAutomaton(node, steps), alone)

@@ -62,8 +62,8 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     Where the pattern looks around, the node contains `Look` nodes for `lookaround.eliminate_lookaround`.
 
     `whole`: whether it is matched against a whole text, so that ``^`` before and ``$`` behind it say nothing. Otherwise
-    its lazy repeats are `Lazy` nodes, for `assertions.end_early`. Raises GrammarError: the pattern does not parse, or
-    is not a regular language.
+    its lazy repeats are `LazyRepeat` nodes, for `assertions.end_early`. Raises GrammarError: the pattern does not
+    parse, or is not a regular language.
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
@@ -268,7 +268,7 @@ class _Reader:
             node = self.sequence(body, flags)
             self.loops -= high != 1
             if op is C.MIN_REPEAT and low != high and (self.atomic or not self.whole):
-                return assertions.Lazy(node, low, high)
+                return assertions.LazyRepeat(node, low, high)
             return Repeat(node, low, high) if self.atomic else repeat(node, low, high)
         if op is _ATOMIC:
             return self.first_way(value, flags)

@@ -196,7 +196,7 @@ class Texts:
         sets, count = state
         return count >= self.low and all((one.end in s) == wanted for (one, wanted), s in zip(self.parts, sets))
 
-    def but(self, state: State) -> list[str] | None:
+    def all_but(self, state: State) -> list[str] | None:
         """The texts that may not follow, if every other text may; else None."""
         sets, count = state
         if self.high is not None or count < self.low:

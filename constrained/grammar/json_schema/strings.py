@@ -204,7 +204,7 @@ class _States:
         return self.wait(f"{self.name}:{number}", partial(self._written, state))
 
     def _written(self, state: State) -> Node:
-        but = self.texts.but(state)
+        but = self.texts.all_but(state)
         node = None if but is None else others(but)
         if node is not None:
             return node
@@ -273,7 +273,7 @@ def language(
     texts = Texts(fitting, without, low, high, limits)
     if not texts.lives(texts.start):
         return nodes.NEVER
-    but = texts.but(texts.start)
+    but = texts.all_but(texts.start)
     node = None if but is None else others(but)
     if node is not None:
         return node

@@ -19,9 +19,9 @@ from constrained.grammar.lark_outline import (
     TERMINAL,
     Outline,
     OutlineEntry,
-    first_of,
     names_in,
     spelled,
+    without_repeat,
 )
 from constrained.grammar.lark_syntax import Group, Name, walk
 from constrained.knowledge.lint.finding import Finding
@@ -115,7 +115,7 @@ def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
                         "repeated-alternative",
                         f"the alternative {text} occurs twice in '{definition.name}'",
                         "change it, or delete it",
-                        outline.span(first_of(items[0])),
+                        outline.span(without_repeat(items[0])),
                     )
                 seen.add(text)
 

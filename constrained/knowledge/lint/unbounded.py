@@ -13,9 +13,9 @@ from constrained.grammar.lark_outline import (
     TERMINAL,
     Outline,
     OutlineEntry,
-    first_of,
     names_in,
     spelled,
+    without_repeat,
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated, walk
 from constrained.grammar.lark_tokens import word_at
@@ -46,7 +46,7 @@ def endless(outline: Outline, names: set[str], definitions: Mapping[str, Definit
 
 
 def _ignored(options: Options, outline: Outline) -> Finding:
-    first = first_of(next(walk(options)))
+    first = without_repeat(next(walk(options)))
     return Finding(
         "endless-text",
         f"%ignore admits {_shown(first)} any number of times, between all tokens",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lark import Token
 
-from constrained.grammar.lark_literals import Fault, parts
+from constrained.grammar.lark_literals import Fault, text_and_flags
 from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, read_outline
 from constrained.grammar.lark_syntax import Name, Quoted, walk
 from constrained.grammar.nodes import STEP
@@ -196,7 +196,7 @@ class _Reader(Conditions):
         for item in entry.options.items[0]:
             if isinstance(item, Quoted) and item.text.startswith('"') and not item.text.endswith("i"):
                 try:
-                    pieces.append(parts(item)[0])
+                    pieces.append(text_and_flags(item)[0])
                 except Fault:
                     return None
             elif isinstance(item, Name) and item.text == STEP:
