@@ -65,7 +65,9 @@ def signature(domain: Domain) -> Signature:
     types = tuple(name for name in ordered("type") if name in parameters and name != ROOT)
     key = _hash(*sorted(colour for item, colour in colours.items() if item[0] in ("predicate", "action")))
     predicates = tuple(name for name in ordered("predicate") if name != "=")
-    return Signature(key, types, predicates, ordered("constant"), ordered("action"))
+    mentioned = {term for found in occurrences.values() for _, literal, _ in found for term in literal.terms}
+    constants = tuple(name for name in ordered("constant") if name in mentioned)
+    return Signature(key, types, predicates, constants, ordered("action"))
 
 
 def _refined(

@@ -71,6 +71,14 @@ def test_the_order_of_a_domains_parts_does_not_matter():
     assert signature(read_domain(turned)).key == signature(read_domain(BLOCKS)).key
 
 
+def test_declarations_that_no_action_mentions_do_not_matter(tmp_path, network):
+    declared = "(:constants a z) (:predicates (unused ?x) (never)"
+    wider = blocks_task(SUSSMAN, BLOCKS.replace("(:predicates", declared))
+    save_networks(tmp_path / "w.safetensors", {network.vocabulary.signature.key: network})
+    again = load_network(wider.domain, tmp_path / "w.safetensors")
+    assert again is not None and len(scores(again, wider, wider.initial)) == 2
+
+
 def test_another_domain_has_another_signature(tmp_path, network):
     other = read_domain(BLOCKS.replace("(on ?x ?y) (not (clear ?y))", "(on ?x ?y)"))
     assert signature(other).key != signature(read_domain(BLOCKS)).key
