@@ -1,4 +1,4 @@
-"""Write result files atomically; find the cache folder."""
+"""Paths, files written atomically, and the cache folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from constrained.errors import DataError
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether `name` must be a path: names on the Hub are ``model`` or ``org/model``."""
+    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:

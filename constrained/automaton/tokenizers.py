@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from constrained.errors import VocabularyError
+from constrained.files import looks_like_path
 
 EMBEDDED = "embedded"
 _FOLDER = Path(__file__).parent.parent / "models" / "embedded"
@@ -140,8 +141,8 @@ def open_tokenizer(name: str):
             from tokenizers import Tokenizer
 
             return Tokenizer.from_file(str(path))
-        if path.suffix == ".json" or path.parent.is_dir() and path.parent != Path("."):
-            raise FileNotFoundError(f"no file {path}")
+        if looks_like_path(name) or path.suffix == ".json" or path.parent.is_dir() and path.parent != Path("."):
+            raise FileNotFoundError(f"there is no file or folder {path}")
         from transformers import AutoTokenizer  # the Hub, or its local cache
 
         return AutoTokenizer.from_pretrained(name)

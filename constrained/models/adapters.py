@@ -20,8 +20,9 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from peft.utils import load_peft_weights
 
 from constrained.errors import ModelError
+from constrained.files import looks_like_path
 from constrained.models.llama_cpp import LlamaCppModel
-from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
+from constrained.models.loaded import LoadedModel, readable_failure
 
 HINT = "give the folder that save_pretrained of a PEFT model wrote, and the base it was tuned from"
 

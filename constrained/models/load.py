@@ -15,8 +15,9 @@ from constrained.decoding.choosers import CHOOSERS, Chooser
 from constrained.decoding.forward import devices
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
+from constrained.files import looks_like_path
 from constrained.models.llama_cpp import LlamaCppModel
-from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
+from constrained.models.loaded import LoadedModel, readable_failure
 
 EMBEDDED = Path(__file__).parent / "embedded"
 AUTO = "auto"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,11 +96,6 @@ class LoadedModel:
         if (len(texts) == 1 and cache is not None) or not supports_ragged(self.model):
             return PrefixForward(self.model, cache or PrefixCache())
         return RaggedForward(self.model, texts, max(len(text.ids) for text in texts) + BLOCK)
-
-
-def looks_like_path(name: str) -> bool:
-    """Return whether `name` must be a path: names on the Hub are ``model`` or ``org/model``."""
-    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name
 
 
 @contextmanager
