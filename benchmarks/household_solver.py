@@ -19,7 +19,7 @@ MAX_ACTIONS = 100
 
 
 def solve(game: Game, facts: State | None = None) -> list[str]:
-    """Return actions that win the game.
+    """Actions that win the game.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _after(game: Game, facts: State, command: str) -> State | None:
 
 
 def _sources(game: Game, facts: State, name: str) -> list[str | None]:
-    """Return where an object can be taken from; None stands for the hand."""
+    """Where an object can be taken from; None stands for the hand."""
     if _held(facts) == name:
         return [None]
     return [r for r, inside in game.contents(facts).items() if name in inside]

@@ -47,7 +47,7 @@ TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close"), "LOOSE": ("
 
 
 def bindings(simulator: Simulator, choices: Sequence[str] = ()) -> dict[str, Binding]:
-    """Return the slots' values now, with all names of each thing; `choices` are the answers to an open question."""
+    """The slots' values now, with all names of each thing; `choices` are the answers to an open question."""
     if choices:
         return answers(list(choices))
     scene = simulator.scene()
@@ -64,7 +64,7 @@ def bindings(simulator: Simulator, choices: Sequence[str] = ()) -> dict[str, Bin
 
 
 def spellings(scene: Scene) -> dict[int, list[str]]:
-    """Return all names of each thing, in lower case and as observations write them: gold actions have either form."""
+    """All names of each thing, in lower case and as observations write them: gold actions have either form."""
     capitals = {name.lower(): name for name in sorted(scene.capitals)}
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
     return {

@@ -169,7 +169,7 @@ def changes(scores: list[float]) -> list[tuple[int, float]]:
 
 
 def points(row: dict, limit: int = MAX_STEPS) -> float:
-    """Return the score, 0 to 100, after `limit` steps."""
+    """The score, 0 to 100, after `limit` steps."""
     reached = [score for n, score in row["scores"] if n <= limit]
     return 100 * max(0.0, reached[-1]) if reached else 0.0
 

@@ -128,12 +128,12 @@ def compare(result: dict[str, Any], update: bool) -> int:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """Return what identifies a row of a table."""
+    """What identifies a row of a table."""
     return ", ".join(str(row[key]) for key in ("domain", "split", "model", "masks") if key in row)
 
 
 def _counts(result: Mapping[str, Any]) -> dict[str, int]:
-    """Return the counts that don't depend on the machine: how much is admitted."""
+    """The counts that don't depend on the machine: how much is admitted."""
     counts = {
         f"{_name(row)}: {key}": row[key]
         for row in result.get("gold", ())
@@ -355,7 +355,7 @@ def play_at_random(env: TauEnv, knowledge: ActionKnowledge, max_steps: int) -> d
 
 
 def _random_text(state: State, rng: random.Random) -> str:
-    """Return a random text from a state to its end; a string is closed with probability 0.1 at each byte."""
+    """A random text from a state to its end; a string is closed with probability 0.1 at each byte."""
     out = bytearray()
     while not state.accepting:
         following = sorted(state.first())

@@ -206,7 +206,7 @@ def _shown(loaded: LoadedModel | Chooser) -> str:
 
 
 def _held_to(name: str, suite: Suite, lumos: bool) -> tuple[Suite, ActionKnowledge]:
-    """Return the knowledge of that name, and the suite with games that bind its slots."""
+    """The knowledge of that name, and the suite with games that bind its slots."""
     if lumos:
         raise ConstrainedError("Lumos's strategies are held to Lumos's actions", "leave out --knowledge, or use others")
     return in_domain(suite) if name == DOMAIN else (suite, ActionKnowledge.from_lark(name))

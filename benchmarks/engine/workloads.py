@@ -260,7 +260,7 @@ def _thought(rng: random.Random, words: int) -> str:
 
 
 def household_step(number: int) -> tuple[str, Case]:
-    """Return the prompt and the grammar of one KnowAgent step.
+    """The prompt and the grammar of one KnowAgent step.
 
     The path of two to five actions is known, the thought is free text, the action is one of many. Steps of different
     numbers share only their form.

@@ -101,11 +101,11 @@ class GroundedQuestion:
         self._answer = " ".join(text.split())
 
     def view(self) -> Mapping[str, Binding]:
-        """Return which results there are, and what each can be used for."""
+        """Which results there are, and what each can be used for."""
         return {**dict.fromkeys(action_space("qa").slots, ()), **self._executor.slots()}
 
     def outcome(self) -> dict[str, float]:
-        """Return success (an exact match) and the question's measures, of the last result."""
+        """Success (an exact match) and the question's measures, of the last result."""
         actions, gold = self._executor.actions, self._env.question.answer
         last = self._executor.texts[actions[-1].results[-1]] if actions else ""
         given = _TRUTH.get(last, last)

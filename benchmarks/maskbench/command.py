@@ -101,7 +101,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def _finished(path: Path) -> list[dict]:
-    """Return what earlier runs have measured; a last line that was cut short is dropped from the file."""
+    """What earlier runs have measured; a last line that was cut short is dropped from the file."""
     data = path.read_bytes() if path.exists() else b""
     whole = data[: data.rfind(b"\n") + 1]
     done = []
@@ -154,7 +154,7 @@ def _cases(path: Path) -> Iterator[tuple[str, dict]]:
 
 
 def _compiler(name: str) -> Callable[[Any], Callable[[], Session]]:
-    """Return a function that compiles a schema and returns a function that begins a text; one thread, over Tekken."""
+    """A function that compiles a schema and returns a function that begins a text; one thread, over Tekken."""
     adapter = engine("ours" if name.startswith("ours") else name)
     vocabulary = adapter.prepare(load("tekken"))
 
@@ -190,7 +190,7 @@ class _TooLong(Exception):
 
 
 def _measure(compile_schema: Callable, case: dict, seconds: int) -> dict:
-    """Return the verdicts and times (microseconds) of one engine on one schema."""
+    """The verdicts and times (microseconds) of one engine on one schema."""
 
     def stop(*_):
         raise _TooLong(f"more than {seconds} s")
@@ -226,7 +226,7 @@ def _measure(compile_schema: Callable, case: dict, seconds: int) -> dict:
 
 
 def summary(records: list[dict]) -> dict[str, float]:
-    """Return the benchmark's figures of one engine."""
+    """The benchmark's figures of one engine."""
     compiled = [r for r in records if "error" not in r]
     wrong = [r for r in compiled if "invalidation" in r]
     refused = [r for r in compiled if "validation" in r and "invalidation" not in r]
@@ -288,6 +288,6 @@ def _figure(value: float) -> str:
 
 
 def table(figures: dict[str, dict[str, float]]) -> str:
-    """Return the figures as a table of Markdown, an engine a column."""
+    """The figures as a table of Markdown, an engine a column."""
     names = list(dict.fromkeys(key for one in figures.values() for key in one))
     return markdown(["", *figures], [[n, *(_figure(f.get(n, 0)) for f in figures.values())] for n in names])

@@ -85,7 +85,7 @@ def chosen(
 
 
 def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return (model, level) for each row that was asked for."""
+    """(model, level) for each row that was asked for."""
     of = {model: [level for one, level in ROWS if one == model] for model, _ in ROWS}
     named = list(models or of)
     return [(model, level) for model in named for level in of.get(model, LEVELS) if not levels or level in levels]

@@ -124,7 +124,7 @@ def distill(
 
 
 def example_lines(knowledge: ActionKnowledge) -> str:
-    """Return action knowledge in the form of a draft, as an example.
+    """Action knowledge in the form of a draft, as an example.
 
     Only actions with definitions of the form "name: Name[argument] does ..." are part of it.
     """
@@ -147,7 +147,7 @@ def example_lines(knowledge: ActionKnowledge) -> str:
 
 
 def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted: int) -> str:
-    """Return the prompt before a line: as much of instruction, example and draft as fits the context."""
+    """The prompt before a line: as much of instruction, example and draft as fits the context."""
     # Ever less is shown until the line fits: first without the example, then without the instruction, then without the
     # draft's first lines.
     with_example = f"{_INSTRUCTION}\n\nExample:\n{example}"

@@ -168,7 +168,7 @@ class Episode:
         self.over, self.plan.note = True, note
 
     def next_action(self) -> Grammar | None:
-        """Return the grammar of the actions that may come next; None if there is none, or a limit is reached."""
+        """The grammar of the actions that may come next; None if there is none, or a limit is reached."""
         if self.over:
             return None
         if len(self.steps) >= self.settings.max_steps:
@@ -182,7 +182,7 @@ class Episode:
         return self.at_level(action)
 
     def at_level(self, action: Grammar) -> Grammar | None:
-        """Return the next actions that the level of the masks admits; None, and the episode ends, if it admits none."""
+        """The next actions that the level of the masks admits; None, and the episode ends, if it admits none."""
         to_goal = self.level in (GOAL_SOUND, GOAL)
         listed = self.world.commands if self.level not in (None, FORM) else None
         if self.choose is None and not to_goal and listed is None:
@@ -210,7 +210,7 @@ class Episode:
         return action if same else Grammar.from_choices(left)  # masks of a list are quicker than those of rules
 
     def facts(self) -> WorldState | None:
-        """Return the facts known now; in a plan written ahead, those that will hold at this point."""
+        """The facts known now; in a plan written ahead, those that will hold at this point."""
         return self.world.known_facts() or self.space.knowledge.facts
 
     def ask(

@@ -186,7 +186,7 @@ def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:
 
 
 def unfit(model: Any, household: bool) -> str:
-    """Return a warning if the model doesn't know the domain, else an empty string."""
+    """A warning if the model doesn't know the domain, else an empty string."""
     if household or model not in (None, "embedded"):
         return ""
     return (
@@ -229,7 +229,7 @@ def _make_environment(
 
 
 def _run_file(path: str | Path | None, episode: Episode, models: Models) -> AbstractContextManager[RunFile | None]:
-    """Return the file that the run is recorded in, if there is to be one."""
+    """The file that the run is recorded in, if there is to be one."""
     if path is None:
         return nullcontext()
     suite = Suite("plan", episode.plan.knowledge, ())

@@ -50,11 +50,11 @@ class History:
             self.tried.setdefault(before, {})[action] = after
 
     def done(self, here: Hashable) -> set[str]:
-        """Return the actions already done in a situation."""
+        """The actions already done in a situation."""
         return set(self.tried.get(here, ()))
 
     def without_dead_ends(self, actions: Sequence[str], facts: WorldState | None, here: Hashable) -> list[str]:
-        """Return the actions that can still lead to the goal; all, if none can.
+        """The actions that can still lead to the goal; all, if none can.
 
         Sound if the environment is deterministic and a situation holds all that matters: if the goal can be reached
         from here at all, one of the returned actions leads to it.
@@ -84,7 +84,7 @@ class History:
         return True
 
     def helpful(self, actions: Sequence[str], facts: WorldState | None, here: Hashable) -> list[str]:
-        """Return the actions that look useful, by a heuristic.
+        """The actions that look useful, by a heuristic.
 
         Left out are actions done here before, actions known to lead back to an earlier situation, and actions that
         can't be undone and after which a search finds no way to the goal. If none is left, a way to the goal is
@@ -104,13 +104,13 @@ class History:
         return new or self._new(actions, facts, here) or useful
 
     def _new(self, actions: Iterable[str], facts: WorldState | None, here: Hashable) -> list[str]:
-        """Return the actions not done here before and not known to lead back to an earlier situation."""
+        """The actions not done here before and not known to lead back to an earlier situation."""
         done = self.done(here)
         return [a for a in actions if a not in done and not (facts and leads_back(facts, a, self.tried))]
 
 
 def leading_on(facts: WorldState, actions: Sequence[str]) -> list[str]:
-    """Return the actions after which the goal can still be reached if nothing is undone; the others are dead ends.
+    """The actions after which the goal can still be reached if nothing is undone; the others are dead ends.
 
     Actions that the facts don't describe stay. Empty if the goal is already out of reach.
     """
@@ -123,7 +123,7 @@ def leading_on(facts: WorldState, actions: Sequence[str]) -> list[str]:
 
 
 def looking_useful(facts: WorldState, actions: Sequence[str]) -> list[str]:
-    """Return the helpful actions; all, if none is helpful."""
+    """The helpful actions; all, if none is helpful."""
     helpful = Relaxed.of(facts.task).helpful(facts.state, facts.optimistic)
     return [text for text in actions if not helpful.isdisjoint(facts.actions.get(text, ()))] or list(actions)
 

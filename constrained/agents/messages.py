@@ -52,7 +52,7 @@ class ChoiceRequest(Request):
 
 
 def for_role(role: str, by_role: Mapping[str, Value]) -> Value:
-    """Return the value for a role (its model, its price): its own, its fallback's or the policy's."""
+    """The value for a role (its model, its price): its own, its fallback's or the policy's."""
     for name in (role, FALLBACK.get(role, POLICY), POLICY):
         if name in by_role:
             return by_role[name]
@@ -82,7 +82,7 @@ class Writer:
         self.max_new_tokens = None if self.chooser() else max_new_tokens  # a chooser writes no tokens
 
     def model(self, role: str = POLICY) -> LoadedModel:
-        """Return the language model that writes for a role.
+        """The language model that writes for a role.
 
         Raises
         ------
@@ -103,12 +103,12 @@ class Writer:
         return model
 
     def chooser(self, role: str = POLICY) -> Chooser | None:
-        """Return the chooser that plays a role, if one does."""
+        """The chooser that plays a role, if one does."""
         model = for_role(role, self.models)
         return model if isinstance(model, Chooser) else None
 
     def remote(self, role: str = POLICY) -> RemoteModel | None:
-        """Return the model behind a server that writes for a role, if one does."""
+        """The model behind a server that writes for a role, if one does."""
         model = for_role(role, self.models)
         return model if isinstance(model, RemoteModel) else None
 
@@ -117,7 +117,7 @@ class Writer:
         return compile_grammar(grammar, self.model(role).vocabulary)
 
     def tokens_left(self) -> int | None:
-        """Return the number of tokens that the plan may still take; None: no limit."""
+        """The number of tokens that the plan may still take; None: no limit."""
         if self.max_new_tokens is None:
             return None
         return self.max_new_tokens - sum(answer.completion_tokens for answer in self.plan.answers)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> dict:
-    """Return rates over all actions and means over tasks; the mean of steps is over the tasks won, if any.
+    """Rates over all actions and means over tasks; the mean of steps is over the tasks won, if any.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
 
 
 def _by_role(records: list[dict]) -> dict[str, dict[str, float]]:
-    """Return the tokens read and written by each role, in all tasks together."""
+    """The tokens read and written by each role, in all tasks together."""
     roles = sorted({role for r in records for role in r["usage"]})
     return {
         role: {

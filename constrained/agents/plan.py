@@ -168,7 +168,7 @@ class Plan:
         return "\n".join(lines)
 
     def to_dict(self) -> dict:
-        """Return the plan as plain data: all fields except the answers, and the derived figures."""
+        """The plan as plain data: all fields except the answers, and the derived figures."""
         fields = asdict(self)
         del fields["answers"]
         return {
@@ -182,7 +182,7 @@ class Plan:
         }
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the same as JSON text."""
+        """The same as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     @property
@@ -234,7 +234,7 @@ class Plan:
 
 
 def _headings(steps: Sequence[Step]) -> dict[int, str]:
-    """Return the headings of a table of steps: row -> the phase and subgoal that begin there."""
+    """The headings of a table of steps: row -> the phase and subgoal that begin there."""
     headings: dict[int, str] = {}
     phase = subgoal = ""
     for row, step in enumerate(steps):
@@ -247,7 +247,7 @@ def _headings(steps: Sequence[Step]) -> dict[int, str]:
 
 
 def step_lines(step: Step) -> list[str]:
-    """Return a step's lines, as prompts and trajectories show them."""
+    """A step's lines, as prompts and trajectories show them."""
     lines = [f"Thought {step.n}: {step.thought}"] if step.thought else []
     lines.append(f"Action {step.n}: {step.action}")
     if step.observation is not None:

@@ -97,7 +97,7 @@ def build_messages(
 
 
 def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
-    """Return the first prompt that fits the model's context; the last if none does."""
+    """The first prompt that fits the model's context; the last if none does."""
     for prompt in prompts:
         if leaves_room(loaded, prompt):
             break
@@ -105,7 +105,7 @@ def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
 
 
 def instruction_that_fits(loaded: LoadedModel, instructions: Iterable[str]) -> str:
-    """Return the first instruction, in the model's chat format, that fits the context; the last if none does."""
+    """The first instruction, in the model's chat format, that fits the context; the last if none does."""
     return first_that_fits(loaded, (in_chat_form(loaded, instruction) for instruction in instructions))
 
 
@@ -126,7 +126,7 @@ def _prompt(loaded: LoadedModel, knowledge_text: str, task: str, step_format: st
 
 
 def in_chat_form(loaded: LoadedModel, instruction: str) -> str:
-    """Return an instruction in the model's chat format, up to where the answer begins; plain text if it has none."""
+    """An instruction in the model's chat format, up to where the answer begins; plain text if it has none."""
     if getattr(loaded.tokenizer, "chat_template", None):
         turns = [{"role": "user", "content": instruction}]
         return loaded.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)

@@ -158,7 +158,7 @@ class RunFile:
 
 
 def read_run(path: str | Path) -> Iterator[dict]:
-    """Return the lines of a run's file, the header first; a last line that was cut short is left out.
+    """The lines of a run's file, the header first; a last line that was cut short is left out.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def read_run(path: str | Path) -> Iterator[dict]:
 
 
 def read_tasks(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
-    """Return the header of a run's file and the record of each task, finished or not.
+    """The header of a run's file and the record of each task, finished or not.
 
     Raises DataError: the file is missing, empty or damaged.
     """
@@ -236,12 +236,12 @@ def _read_answer(data: Mapping[str, Any]) -> Generation:
 
 
 def digest(text: str) -> str:
-    """Return a short hash of a text."""
+    """A short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def summary(plan: Plan) -> dict[str, Any]:
-    """Return the "end" of a task, from its plan: all that `metrics.summarise` needs."""
+    """The "end" of a task, from its plan: all that `metrics.summarise` needs."""
     last = plan.last_phase
     return {
         "success": bool(plan.success),

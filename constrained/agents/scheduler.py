@@ -104,7 +104,7 @@ class Rollout:
             self.fail(error)
 
     def generator(self) -> torch.Generator | None:
-        """Return the random numbers for the next answer; they depend neither on the batch nor on interruptions."""
+        """The random numbers for the next answer; they depend neither on the batch nor on interruptions."""
         if not self.episode.settings.temperature:
             return None
         return torch.Generator().manual_seed(self.seed)

@@ -43,12 +43,12 @@ class StepText(NamedTuple):
 
 
 def action_path(path: Sequence[str]) -> str:
-    """Return the actions done so far as KnowAgent writes them: ``Start->go to desk 1``."""
+    """The actions done so far as KnowAgent writes them: ``Start->go to desk 1``."""
     return "->".join(["Start", *path])
 
 
 def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
-    """Return the fixed beginning of step `n`, after which the model writes.
+    """The fixed beginning of step `n`, after which the model writes.
 
     Parameters
     ----------
@@ -68,40 +68,40 @@ def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
 
 
 def step_prompt(memory_text: str, name: str, n: int, path: Sequence[str] = ()) -> str:
-    """Return the embedded model's prompt for step `n`: the memory's lines, then the step's head."""
+    """The embedded model's prompt for step `n`: the memory's lines, then the step's head."""
     return f"{memory_text}\n{step_head(name, n, path)}"
 
 
 def step_answer(name: str, n: int, thought: str, action: str) -> str:
-    """Return the text that the embedded model should write after `step_prompt`, without the end-of-text token."""
+    """The text that the embedded model should write after `step_prompt`, without the end-of-text token."""
     return action if name == "act" else f"{thought}\nAction {n}: {action}"
 
 
 @cache
 def shipped_grammar(name: str) -> Grammar:
-    """Return a grammar that ships, such as "steps/thought", its slots unbound; it is read once."""
+    """A grammar that ships, such as "steps/thought", its slots unbound; it is read once."""
     return Grammar.from_lark(name)
 
 
 def step_format(name: str) -> Grammar:
-    """Return the grammar of one step, its slots unbound. Raises ConstrainedError: there is no such format."""
+    """The grammar of one step, its slots unbound. Raises ConstrainedError: there is no such format."""
     return shipped_grammar(f"steps/{_known(name)}")
 
 
 def step_grammar(name: str, n: int, path: Sequence[str], action: Grammar) -> Grammar:
-    """Return the grammar of step `n`: number and path are forced text, `action` is the grammar of its action."""
+    """The grammar of step `n`: number and path are forced text, `action` is the grammar of its action."""
     step = step_format(name)
     values = {"N": str(n), "PATH": action_path(path), "ACTION": action}
     return step.bind(**{slot: values[slot] for slot in step.slots})
 
 
 def thought_grammar(n: int) -> Grammar:
-    """Return the grammar of step `n`'s thought and line end, for a ReAct step whose action is written separately."""
+    """The grammar of step `n`'s thought and line end, for a ReAct step whose action is written separately."""
     return shipped_grammar("steps/thought").bind(N=str(n))
 
 
 def parse_step(grammar: ContextFreeGrammar, text: str) -> StepText:
-    """Return the thought and the action of a whole step that was written under masks of `grammar`.
+    """The thought and the action of a whole step that was written under masks of `grammar`.
 
     The action is exactly the text of the grammar's slot; spaces around the thought are dropped.
     """
@@ -110,7 +110,7 @@ def parse_step(grammar: ContextFreeGrammar, text: str) -> StepText:
 
 
 def read_step(name: str, n: int, text: str) -> StepText:
-    """Return the thought and the action of a step that was written without masks; an empty action if there is none.
+    """The thought and the action of a step that was written without masks; an empty action if there is none.
 
     The action is the rest of the first line that begins with "Action"; the thought is the text before that line. Spaces
     around both are dropped. `text` may lack the step's head.

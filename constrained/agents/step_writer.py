@@ -80,7 +80,7 @@ def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[St
 
 
 def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
-    """Return the choice that a chooser is given among the admitted actions."""
+    """The choice that a chooser is given among the admitted actions."""
     knowledge, actions = episode.space.knowledge, action.texts()
     if actions is None:
         raise ConstrainedError(
@@ -97,7 +97,7 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
 
 
 def next_prompt(episode: Episode, role: str = POLICY) -> str:
-    """Return the prompt before the next step."""
+    """The prompt before the next step."""
     return build_prompt(
         episode.writer.model(role), episode.space.knowledge.to_text(), episode.plan.task, episode.settings.step_format,
         episode.world.remembered(), episode.steps, _known_here(episode),
@@ -105,13 +105,13 @@ def next_prompt(episode: Episode, role: str = POLICY) -> str:
 
 
 def _known_here(episode: Episode) -> str:
-    """Return what is in view and what the strategy found out, as lines."""
+    """What is in view and what the strategy found out, as lines."""
     view = "" if episode.settings.step_format == "fireact" else episode.world.in_view(episode.space.knowledge.slots)
     return "\n".join(filter(None, [view, episode.hints]))  # FireAct's data has no such lines
 
 
 def next_head(episode: Episode, role: str = POLICY) -> str:
-    """Return the fixed beginning of the next step (its path, for instance), with which the prompt ends.
+    """The fixed beginning of the next step (its path, for instance), with which the prompt ends.
 
     Most tokenizers join a space to the word after it, so the last space is left to the model; the embedded model
     was trained to continue after the space.
@@ -121,7 +121,7 @@ def next_head(episode: Episode, role: str = POLICY) -> str:
 
 
 def next_grammar(episode: Episode, action: Grammar, role: str = POLICY) -> CompiledGrammar:
-    """Return the compiled grammar of the next step with `action` in it; compiled once for all uses."""
+    """The compiled grammar of the next step with `action` in it; compiled once for all uses."""
     key = (episode.phase, len(episode.plan.steps), action, episode.writer.model(role).vocabulary)
     if episode.compiled is None or episode.compiled[0] != key:
         grammar = step_grammar(episode.settings.step_format, len(episode.steps) + 1, episode.path, action)

@@ -43,7 +43,7 @@ def header(
     settings: Settings,
     judge: ActionKnowledge | None = None,
 ) -> dict[str, Any]:
-    """Return the header of a run's file: everything that the results depend on; for a traced run also the knowledge."""
+    """The header of a run's file: everything that the results depend on; for a traced run also the knowledge."""
     known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
     return {
         "suite": suite.name,
@@ -55,7 +55,7 @@ def header(
 
 
 def model_versions(models: Models) -> dict[str, dict]:
-    """Return the models, with digests of their weights, and the versions of the packages that run them."""
+    """The models, with digests of their weights, and the versions of the packages that run them."""
     return {
         "models": {role: {"name": m.name, "digest": _digest(m)} for role, m in models.items()},
         "versions": {"constrained": __version__, **{name: _version(name) for name in PACKAGES}},
@@ -68,7 +68,7 @@ def _digest(model: LoadedModel | RemoteModel | Chooser) -> str:
 
 
 def label(head: Mapping[str, Any]) -> str:
-    """Return a name for a run's file that is unique to its header."""
+    """A name for a run's file that is unique to its header."""
     settings = head["settings"]
     masks = "on" if settings["constrained"] else "off"
     suite = head["suite"].replace("/", "-").replace(" ", "-")
@@ -185,7 +185,7 @@ def rollout_of(
     recorded: Iterable[Generation] = (),
     judge: ActionKnowledge | None = None,
 ) -> Rollout:
-    """Return a rollout of a task, not started yet; `recorded` answers its first requests."""
+    """A rollout of a task, not started yet; `recorded` answers its first requests."""
     plan = Plan(
         "", knowledge.name, settings.strategy, models[POLICY].name, settings.constrained, settings.seed,
         level=settings.level,

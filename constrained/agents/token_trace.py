@@ -38,7 +38,7 @@ LEFT_OUT = {
 
 
 def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
-    """Return the knowledge as pages show it, independent of its file: its graph as SVG, its text, its rules."""
+    """The knowledge as pages show it, independent of its file: its graph as SVG, its text, its rules."""
     return {
         "knowledge": knowledge.name,
         "svg": knowledge.to_svg(),
@@ -50,7 +50,7 @@ def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
 
 
 def trace_of(generation: Generation, request: Request, episode: Episode) -> dict[str, Any]:
-    """Return the trace of an answer: its tokens, and what the model could have written.
+    """The trace of an answer: its tokens, and what the model could have written.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def _tokens(generation: Generation, answered: _Answered, vocabulary: Vocabulary)
 
 
 def _bytes(token: int, vocabulary: Vocabulary) -> bytes:
-    """Return a token's bytes; empty for a padding id that the model has but its tokenizer doesn't."""
+    """A token's bytes; empty for a padding id that the model has but its tokenizer doesn't."""
     return vocabulary.tokens[token] if token < len(vocabulary.tokens) else b""
 
 
 def _shown(token: int, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return a token's text (its bytes, if it is part of a character), and whether it ends the text."""
+    """A token's text (its bytes, if it is part of a character), and whether it ends the text."""
     text = _bytes(token, vocabulary).decode("utf-8", "backslashreplace") or f"<token {token}>"
     return {"text": text, "end": True} if token in vocabulary.eos_token_ids else {"text": text}
 
@@ -133,7 +133,7 @@ class _Answered:
     left_out: list[str]  # actions that the rules admit and `action` doesn't
 
     def why_not(self, so_far: bytes, token: bytes, ends: bool) -> dict[str, str]:
-        """Return why `token` can't come after `so_far`: the "kind" of reason, and the "reason".
+        """Why `token` can't come after `so_far`: the "kind" of reason, and the "reason".
 
         If the reason is a rule, also the "rule", the source position "at" which it is written, and that "line".
         """
@@ -164,7 +164,7 @@ class _Answered:
         return (state and expected(state)) or "its end"
 
     def _left_out_as(self, text: str) -> str:
-        """Return why the masks left out an action that the rules admit: a key of `LEFT_OUT`."""
+        """Why the masks left out an action that the rules admit: a key of `LEFT_OUT`."""
         meant = [action for action in self.left_out if action.startswith(text)]
         if not meant:
             return "too long"
@@ -175,7 +175,7 @@ class _Answered:
 
 
 def _rule(found: Explanation) -> dict[str, str]:
-    """Return the rule that an explanation names, and where it is written."""
+    """The rule that an explanation names, and where it is written."""
     spot = found.said_by or next((item.spot for item in found.expected if item.spot is not None), None)
     if spot is None or not spot.line:
         return {}

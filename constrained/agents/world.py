@@ -84,7 +84,7 @@ class World:
         self.memory = environment.memory(first_observation) if isinstance(environment, WithMemory) else None
 
     def slots(self, knowledge: ActionKnowledge) -> Mapping[str, Binding]:
-        """Return the values of the slots of `knowledge` now, from what is in view and what is remembered."""
+        """The values of the slots of `knowledge` now, from what is in view and what is remembered."""
         found: dict[str, Binding] = {}
         if isinstance(self.environment, WithCommands):
             commands = self.environment.admissible()
@@ -107,7 +107,7 @@ class World:
         return found
 
     def told(self) -> WorldState | None:
-        """Return the environment's facts, if it has any; these are all that hold, unlike those of a memory."""
+        """The environment's facts, if it has any; these are all that hold, unlike those of a memory."""
         return self.environment.facts_now() if isinstance(self.environment, WithFacts) else None
 
     def suppose(self, facts: WorldState | None, action: str | None = None) -> None:
@@ -133,21 +133,21 @@ class World:
         return Result(observation, had_effect, dict(outcome), done)
 
     def known_facts(self) -> WorldState | None:
-        """Return the facts that the memory knows, or else the environment, or else those supposed."""
+        """The facts that the memory knows, or else the environment, or else those supposed."""
         for source in (self.memory, self.environment):
             if isinstance(source, WithFacts) and (facts := source.facts_now()) is not None:
                 return facts
         return self.supposed
 
     def situation(self) -> Hashable:
-        """Return all that is known now: equal values mean that nothing has changed. None: nothing is remembered."""
+        """All that is known now: equal values mean that nothing has changed. None: nothing is remembered."""
         if self.memory is not None and self.supposed is None:
             return self.memory.situation()
         facts = self.known_facts() if self.supposed is None else self.supposed
         return None if facts is None else facts.state
 
     def in_view(self, slots: Collection[str]) -> str:
-        """Return the first observation and the values of `slots` as lines for a prompt; empty if there is a memory."""
+        """The first observation and the values of `slots` as lines for a prompt; empty if there is a memory."""
         if self.memory is not None:
             return ""
         lines = [f"{slot}: {_listed(value)}" for slot, value in self.shown.items() if slot in slots]
@@ -155,18 +155,18 @@ class World:
         return "\n".join([*([self.first_observation] if self.first_observation else []), *shown])
 
     def remembered(self) -> str:
-        """Return the memory as lines for a prompt."""
+        """The memory as lines for a prompt."""
         return "" if self.memory is None else self.memory.text()
 
 
 def _text(given: Any) -> str:
-    """Return the observation of `reset`; Gymnasium's environments return it with a dictionary."""
+    """The observation of `reset`; Gymnasium's environments return it with a dictionary."""
     observation = given[0] if isinstance(given, tuple) and len(given) == 2 else given
     return observation if isinstance(observation, str) else str(observation)
 
 
 def _stepped(given: Any) -> tuple[str, float, bool]:
-    """Return observation, reward and done; of Gymnasium's five values, done is terminated or truncated."""
+    """Observation, reward and done; of Gymnasium's five values, done is terminated or truncated."""
     if isinstance(given, tuple) and len(given) == 5:
         given = (given[0], given[1], bool(given[2] or given[3]))
     if not isinstance(given, tuple) or len(given) != 3:

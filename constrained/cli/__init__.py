@@ -47,7 +47,7 @@ codecs.register_error(ESCAPE, _escape)
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands; the documentation's page of commands is generated from it.
+    """The parser of all commands; the documentation's page of commands is generated from it.
 
     Parameters
     ----------

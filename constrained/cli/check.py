@@ -206,7 +206,7 @@ class Paint:
 
 
 def finding_text(finding: Finding, checked: Checked, paint: Paint) -> str:
-    """Return the text of one finding: its message, the source line with carets, why it matters, and the fix."""
+    """The text of one finding: its message, the source line with carets, why it matters, and the fix."""
     lines = [f"{paint(f'{finding.severity}[{finding.code}]', finding.severity)}: {paint(finding.message, 'bold')}"]
     span = finding.span
     number = str(span.line) if span else " "
@@ -237,12 +237,12 @@ def _window(line: str, start: int) -> tuple[str, int]:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal `text` takes."""
+    """How many columns of a terminal `text` takes."""
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def findings_text(checked: Checked, paint: Paint) -> str:
-    """Return the findings of a file, at most `_MOST`, and a summary of what is in it."""
+    """The findings of a file, at most `_MOST`, and a summary of what is in it."""
     parts = [finding_text(finding, checked, paint) for finding in checked.findings[:_MOST]]
     left = len(checked.findings) - _MOST
     if left > 0:

@@ -42,7 +42,7 @@ def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:
 
 
 def read_text(name: str, what: str) -> str:
-    """Return the text of a file, or of standard input for "-"; DataError if it isn't `what`, such as "a text file"."""
+    """The text of a file, or of standard input for "-"; DataError if it isn't `what`, such as "a text file"."""
     try:
         if name == "-" and sys.stdin is None:
             raise OSError("standard input is closed")
@@ -109,7 +109,7 @@ def add_tuning(parser: argparse.ArgumentParser) -> None:
 
 
 def tuning_of(arguments: argparse.Namespace) -> Tuning:
-    """Return the preset, with the options that were given; TrainingError if a value is out of its range."""
+    """The preset, with the options that were given; TrainingError if a value is out of its range."""
     given = {field.name: getattr(arguments, field.name) for field in fields(Tuning)}
     if given["targets"] is not None:
         given["targets"] = tuple(given["targets"])
@@ -119,7 +119,7 @@ def tuning_of(arguments: argparse.Namespace) -> Tuning:
 
 
 def own_device() -> str | None:
-    """Return the GPU of this process if Accelerate started several processes, else None."""
+    """The GPU of this process if Accelerate started several processes, else None."""
     import torch
 
     process = os.environ.get("LOCAL_RANK")

@@ -109,7 +109,7 @@ def run(arguments) -> int:
 
 
 def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
-    """Return the problem in a `.lark` file."""
+    """The problem in a `.lark` file."""
     from constrained.environments.world import WorldEnvironment
 
     if knowledge.own_world is None:

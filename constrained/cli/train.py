@@ -281,7 +281,7 @@ def check_disjoint(train: Suite, tests: Sequence[Suite]) -> None:
 
 
 def round_summary(report: dict) -> str:
-    """Return the report of a round in one or more lines."""
+    """The report of a round in one or more lines."""
     lines = []
     number = f"round {report['round']}"
     if "synthesis" in report:

@@ -55,7 +55,7 @@ class WithView(Protocol):
     """An environment with slots to bind."""
 
     def view(self) -> Mapping[str, Binding]:
-        """Return the current values of each slot of the action grammar."""
+        """The current values of each slot of the action grammar."""
         ...
 
 
@@ -64,7 +64,7 @@ class WithCommands(Protocol):
     """An environment that lists what can be done, as TextWorld and Jericho do; a view is then ignored."""
 
     def admissible(self) -> Sequence[str]:
-        """Return exactly the commands that would have an effect now."""
+        """Exactly the commands that would have an effect now."""
         ...
 
 
@@ -73,7 +73,7 @@ class WithForm(Protocol):
     """An environment that offers knowledge of only the form of its actions, for the level "form"."""
 
     def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
-        """Return `knowledge` without conditions on the state; unchanged if it has none."""
+        """`knowledge` without conditions on the state; unchanged if it has none."""
         ...
 
 
@@ -90,7 +90,7 @@ class WithOutcome(Protocol):
     """An environment with its own measures; in others, a positive reward on the last step counts as success."""
 
     def outcome(self) -> Mapping[str, float]:
-        """Return "success" (0 or 1) and further measures, such as "f1" or "score" (0 to 1)."""
+        """ "success" (0 or 1) and further measures, such as "f1" or "score" (0 to 1)."""
         ...
 
 
@@ -99,7 +99,7 @@ class WithMemory(Protocol):
     """An environment that offers a summary of the episode, which prompts show instead of the whole history."""
 
     def memory(self, first_observation: str) -> Memory | None:
-        """Return a fresh memory, or None if this episode has none."""
+        """A fresh memory, or None if this episode has none."""
         ...
 
 
@@ -108,7 +108,7 @@ class WithPrior(Protocol):
     """An environment that can be imagined from its first observation, to write a whole plan in."""
 
     def prior(self, first_observation: str) -> Environment:
-        """Return an imagined environment, made from the first observation and general knowledge."""
+        """An imagined environment, made from the first observation and general knowledge."""
         ...
 
 
@@ -125,11 +125,11 @@ class WithTriples(Protocol):
     """An environment whose observations have a known form, so that rules can read them."""
 
     def triples(self, observation: str) -> Sequence[tuple[str, str, str]]:
-        """Return the facts in an observation, as (head, relation, tail)."""
+        """The facts in an observation, as (head, relation, tail)."""
         ...
 
     def entities(self, names: Iterable[str]) -> Sequence[str]:
-        """Return the names that the task is about."""
+        """The names that the task is about."""
         ...
 
 
@@ -151,11 +151,11 @@ class Memory(Protocol):
         ...
 
     def text(self) -> str:
-        """Return the memory as lines, for a prompt."""
+        """The memory as lines, for a prompt."""
         ...
 
     def situation(self) -> Hashable:
-        """Return the memory without the last action, in any form: equal values mean that nothing has changed."""
+        """The memory without the last action, in any form: equal values mean that nothing has changed."""
         ...
 
 
@@ -164,7 +164,7 @@ class MemoryWithSlots(Protocol):
     """A memory that slots can be bound from."""
 
     def slots(self) -> Mapping[str, Binding]:
-        """Return values of slots, as `WithView.view` does, from what the episode has shown so far."""
+        """Values of slots, as `WithView.view` does, from what the episode has shown so far."""
         ...
 
 
@@ -173,7 +173,7 @@ class WithFacts(Protocol):
     """An environment, or a memory, that knows facts."""
 
     def facts_now(self) -> WorldState | None:
-        """Return the facts known now; None if this episode has none."""
+        """The facts known now; None if this episode has none."""
         ...
 
 
@@ -182,7 +182,7 @@ class LearningMemory(Protocol):
     """A memory that can hold what was found before the episode began."""
 
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
-        """Return the actions that would show something new, for an explorer (WESE)."""
+        """The actions that would show something new, for an explorer (WESE)."""
         ...
 
     def learn(self, locations: Iterable[tuple[str, str]] = (), searched: Iterable[str] = ()) -> None:
@@ -190,5 +190,5 @@ class LearningMemory(Protocol):
         ...
 
     def restart(self, first_observation: str) -> Memory:
-        """Return a memory for the same episode started anew, which keeps what was learned (Reflexion)."""
+        """A memory for the same episode started anew, which keeps what was learned (Reflexion)."""
         ...

@@ -28,12 +28,12 @@ _TYPE_NAMES = {
 
 
 def data_folder() -> Path:
-    """Return the folder of the data files; it may not exist."""
+    """The folder of the data files; it may not exist."""
     return Path(os.environ.get("CONSTRAINED_DATA") or _BESIDE_CHECKOUT)
 
 
 def data_file(name: str) -> Path:
-    """Return the path of a data file, such as ``alfworld/index.jsonl``. Raises DataError: there is no such file."""
+    """The path of a data file, such as ``alfworld/index.jsonl``. Raises DataError: there is no such file."""
     path = data_folder() / name
     if not path.is_file():
         raise DataError(
@@ -93,7 +93,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file, compressed (``.gz``, ``.xz``) or not.
+    """The content of a JSON file, compressed (``.gz``, ``.xz``) or not.
 
     Raises DataError: the file is missing, cut short, not JSON, or larger than `MAX_CHARACTERS`.
     """
@@ -145,7 +145,7 @@ def _row(path: Path, number: int, row: object) -> tuple[str, dict[str, Any]]:
 
 
 def check_object(where: str, value: object) -> dict[str, Any]:
-    """Return a JSON object. Raises DataError: the value is something else."""
+    """A JSON object. Raises DataError: the value is something else."""
     if not isinstance(value, dict):
         raise DataError(f"{where}: not an object but a {type(value).__name__}")
     return value
@@ -157,7 +157,7 @@ def is_text_list(value: object) -> TypeGuard[list[str]]:
 
 
 def fields(where: str, row: Mapping[str, Any], /, **kinds: Any) -> tuple[Any, ...]:
-    """Return a row's values under the given names, checked to be of the given types; ``list[str]``: a list of texts.
+    """A row's values under the given names, checked to be of the given types; ``list[str]``: a list of texts.
 
     Raises DataError: a value is missing or of another type; the message says which, and where.
     """

@@ -59,22 +59,22 @@ class FactsEnvironment(ABC):
         """Change the facts by an action, if it is possible (`had_effect`), and return the answer to it."""
 
     def facts_now(self) -> WorldState:
-        """Return what the player knows, and what may be: here all that holds."""
+        """What the player knows, and what may be: here all that holds."""
         return self.facts
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
-        """Return the objects and the known facts, in words."""
+        """The objects and the known facts, in words."""
 
     def _goal_holds(self) -> bool:
         return self.facts.task.reached_goal(self.facts.state)
 
     def outcome(self) -> dict[str, float]:
-        """Return success: whether the goal holds."""
+        """Success: whether the goal holds."""
         return {"success": float(self.done)}
 
     def memory(self, first_observation: str) -> FactsMemory:
-        """Return a memory of the facts known now."""
+        """A memory of the facts known now."""
         return FactsMemory(self)
 
 
@@ -94,9 +94,9 @@ class FactsMemory:
         self._last = f"{action.strip()}{'' if self._environment.had_effect else ', no effect'}"
 
     def text(self) -> str:
-        """Return the known facts, with the task and the last action."""
+        """The known facts, with the task and the last action."""
         return "\n".join([f"Task: {self._environment.task}", *self._environment.lines(), f"Last: {self._last}"])
 
     def situation(self) -> Hashable:
-        """Return the facts: equal facts mean that nothing has changed."""
+        """The facts: equal facts mean that nothing has changed."""
         return self._environment.facts_now().state

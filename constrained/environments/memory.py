@@ -52,23 +52,23 @@ class WorldMemory:
         self.shown = Shown(self.known)
 
     def facts_now(self) -> WorldState | None:
-        """Return what is known and what may be, as the state of a planning task."""
+        """What is known and what may be, as the state of a planning task."""
         return self.known.facts_now()
 
     def slots(self) -> dict[str, Binding]:
-        """Return values of the slots that are named after derived properties of things (`means` lines)."""
+        """Values of the slots that are named after derived properties of things (`means` lines)."""
         return self.shown.slots()
 
     def text(self) -> str:
-        """Return the facts for a prompt, a line for each `shows` line of the file, and the last action."""
+        """The facts for a prompt, a line for each `shows` line of the file, and the last action."""
         return f"{self.situation()}\nLast: {self.last or 'none'}{'' if self.had_effect else ', no effect'}"
 
     def situation(self) -> str:
-        """Return the same text without the last action: equal texts mean that nothing has changed."""
+        """The same text without the last action: equal texts mean that nothing has changed."""
         return f"Task: {self.known.sentence or self.task}\n{self.shown.text}"
 
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
-        """Return the actions that would show something new."""
+        """The actions that would show something new."""
         new = set(self.shown.explores())
         return [action for action in actions if action in new]
 
@@ -87,7 +87,7 @@ class WorldMemory:
         self.shown = Shown(self.known)
 
     def restart(self, first_observation: str) -> WorldMemory:
-        """Return a memory for the same episode started anew, with the facts that still hold (`again` lines)."""
+        """A memory for the same episode started anew, with the facts that still hold (`again` lines)."""
         fresh = self._fresh(first_observation)
         for predicate, *terms in self.shown.again():
             for term, parameter in zip(terms, self.known.world.domain.predicates[predicate]):

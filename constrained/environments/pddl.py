@@ -63,12 +63,12 @@ class PddlEnvironment(FactsEnvironment):
         super().__init__(self.knowledge.facts, "do anything that is possible")
 
     def lines(self) -> Iterator[str]:
-        """Return the problem's objects and the facts that hold, in words."""
+        """The problem's objects and the facts that hold, in words."""
         task = self.facts.task
         return fact_lines(task.domain, task.objects, sorted(self.facts.state), task.spell)
 
     def do(self, action: str) -> str:
-        """Return the facts that have changed; for an impossible action, the conditions that don't hold."""
+        """The facts that have changed; for an impossible action, the conditions that don't hold."""
         if not self.had_effect:
             return f"Nothing happens: {self.facts.why_not(action)}."
         before, self.facts = self.facts.state, self.facts.after(action)
@@ -78,18 +78,18 @@ class PddlEnvironment(FactsEnvironment):
         return f"Now: {', '.join(changes)}." if changes else "Nothing changes."
 
     def applicable(self) -> list[str]:
-        """Return the actions that are possible now, as they are written."""
+        """The actions that are possible now, as they are written."""
         return list(self.facts.actions)
 
     def view(self) -> dict[str, Binding]:
-        """Return the objects of each type, for knowledge whose slots are named after types."""
+        """The objects of each type, for knowledge whose slots are named after types."""
         task = self.facts.task
         return {
             slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.knowledge.slot_types.items()
         }
 
     def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
-        """Return `knowledge` with the problem's objects, without its facts."""
+        """`knowledge` with the problem's objects, without its facts."""
         return knowledge.told(self.facts).form
 
     def _words(self, facts: State | set[Fact]) -> list[str]:
@@ -97,7 +97,7 @@ class PddlEnvironment(FactsEnvironment):
 
 
 def read_pddl(given: str | Path) -> tuple[str, str]:
-    """Return a PDDL text and its name, for messages; `given` is a file's path or the text itself.
+    """A PDDL text and its name, for messages; `given` is a file's path or the text itself.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class VariationFinder:
                 self._with_word[word].append(index)
 
     def similar(self, question: str) -> list[int]:
-        """Return the indices of the questions that this one is a variation of, ascending."""
+        """The indices of the questions that this one is a variation of, ascending."""
         words = question_words(question)
         candidates = sorted({index for word in self._rarest(words) for index in self._with_word.get(word, ())})
         return [i for i in candidates if 2 * len(words & self._words[i]) >= len(words | self._words[i])]
@@ -40,12 +40,12 @@ class VariationFinder:
 
 
 def question_words(question: str) -> frozenset[str]:
-    """Return the distinct words of a question, without its numbers."""
+    """The distinct words of a question, without its numbers."""
     return frozenset(_LETTERS.findall(question.casefold()))
 
 
 def families(questions: Sequence[str]) -> list[int]:
-    """Return for each question the index of the first one in its family: variations, and variations of these."""
+    """For each question the index of the first one in its family: variations, and variations of these."""
     from networkx import Graph, connected_components  # takes a fifth of a second to import
 
     finder = VariationFinder(questions)
@@ -55,7 +55,7 @@ def families(questions: Sequence[str]) -> list[int]:
 
 
 def token_set_ratio(left: str, right: str) -> int:
-    """Return the similarity of two texts' sets of words, in percent.
+    """The similarity of two texts' sets of words, in percent.
 
     The common words are compared with all words of either text, and those with each other; the best of the three
     counts. It is 100 if all words of one text are in the other.
@@ -72,18 +72,18 @@ def token_set_ratio(left: str, right: str) -> int:
 
 
 def word_set(text: str) -> set[str]:
-    """Return a text's words in lower case."""
+    """A text's words in lower case."""
     return {word.lower() for word in cut_words(text)}
 
 
 def ratio(left: str, right: str) -> float:
-    """Return twice the length of the longest common subsequence over the length of both texts together."""
+    """Twice the length of the longest common subsequence over the length of both texts together."""
     length = len(left) + len(right)
     return 2 * _common_subsequence(left, right) / length if length else 1.0
 
 
 def _common_subsequence(left: str, right: str) -> int:
-    """Return the length of the longest common subsequence, with the table's rows as bits of a number (Hyyrö, 2004)."""
+    """The length of the longest common subsequence, with the table's rows as bits of a number (Hyyrö, 2004)."""
     # Bit i of `row` is 0 where the table's row rises at position i; a carry moves each rise to its first match.
     full = (1 << len(left)) - 1
     positions: dict[str, int] = {}

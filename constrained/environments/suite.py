@@ -119,7 +119,7 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
 
 
 def check_split(name: str, split: str | None, splits: Sequence[str]) -> str:
-    """Return `split`, or a suite's first split if it is None. Raises DataError: the suite has no such split."""
+    """`split`, or a suite's first split if it is None. Raises DataError: the suite has no such split."""
     if split is not None and split not in splits:
         raise DataError(f"{name} has no split {split!r}", f"there are: {', '.join(splits)}")
     return split or splits[0]

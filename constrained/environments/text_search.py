@@ -29,7 +29,7 @@ _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def cut_words(text: str) -> list[str]:
-    """Return the words of a text in order, as written, with combining marks such as vowel signs."""
+    """The words of a text in order, as written, with combining marks such as vowel signs."""
     if text.isascii():
         return _WORD.findall(text)
     text = unicodedata.normalize("NFC", text)
@@ -37,39 +37,39 @@ def cut_words(text: str) -> list[str]:
 
 
 def query_terms(query: str) -> list[str]:
-    """Return the distinct words to search for, in lower case; stop words only if there are no others."""
+    """The distinct words to search for, in lower case; stop words only if there are no others."""
     words = list(dict.fromkeys(word.lower() for word in cut_words(query[:MAX_CHARACTERS])))
     content_words = [word for word in words if word not in STOP_WORDS]
     return (content_words or words)[:MAX_TERMS]
 
 
 def any_of(terms: Iterable[str]) -> str:
-    """Return an FTS5 query for texts with any of the terms, which are quoted so that none is an operator."""
+    """An FTS5 query for texts with any of the terms, which are quoted so that none is an operator."""
     return " OR ".join(f'"{term}"' for term in terms)
 
 
 def clean_text(text: str) -> str:
-    """Return a text with one space between words, and "?" for lone surrogates, which can't be written to files."""
+    """A text with one space between words, and "?" for lone surrogates, which can't be written to files."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def clean_title(title: str) -> str:
-    """Return a title as it is shown: clean, with HTML entities decoded and spaces for underscores."""
+    """A title as it is shown: clean, with HTML entities decoded and spaces for underscores."""
     return clean_text(unicodedata.normalize("NFC", html.unescape(title)).replace("_", " "))
 
 
 def title_key(title: str) -> str:
-    """Return a key that all spellings of a title share: case and Unicode width don't matter."""
+    """A key that all spellings of a title share: case and Unicode width don't matter."""
     return unicodedata.normalize("NFKC", clean_title(title)).casefold()
 
 
 def name_key(title: str) -> str:
-    """Return the key of the name by which texts mention a page: its title without "(band)" or the like at the end."""
+    """The key of the name by which texts mention a page: its title without "(band)" or the like at the end."""
     return phrase_key(cut_words(_DISAMBIGUATION.sub("", title)) or cut_words(title))
 
 
 def phrase_key(words: Iterable[str]) -> str:
-    """Return the key of a name with these words."""
+    """The key of a name with these words."""
     return " ".join(words).casefold()
 
 
@@ -82,7 +82,7 @@ class TextIndex:
         self._database.executemany("INSERT INTO texts VALUES (?, ?)", texts)
 
     def search(self, query: str, limit: int) -> list[str]:
-        """Return the keys of at most `limit` texts with any of the query's words, best first."""
+        """The keys of at most `limit` texts with any of the query's words, best first."""
         terms = query_terms(query)
         if not terms:
             return []

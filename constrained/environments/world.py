@@ -22,7 +22,7 @@ from constrained.planning.wording import squeezed
 
 @cache
 def shipped_world(name: str) -> World:
-    """Return the world of a `.lark` file that ships; it is read once."""
+    """The world of a `.lark` file that ships; it is read once."""
     world = read_world(name)
     assert world is not None, f"{name} has no `//:` lines"
     return world
@@ -71,7 +71,7 @@ class WorldEnvironment(FactsEnvironment):
         return super().reset()
 
     def do(self, action: str) -> str:
-        """Return the answer of the file's `tells` lines, from which the player learns; or that of a `fails` line."""
+        """The answer of the file's `tells` lines, from which the player learns; or that of a `fails` line."""
         if self.had_effect:
             ground = min(self.facts.actions[action])
             self.facts = self.facts.told(self.facts.task.apply(self.facts.state, ground))
@@ -83,16 +83,16 @@ class WorldEnvironment(FactsEnvironment):
         return answer
 
     def lines(self) -> Iterator[str]:
-        """Return the known facts, written by the file's `shows` lines if it has any."""
+        """The known facts, written by the file's `shows` lines if it has any."""
         return Shown(self.known).lines()
 
     def view(self) -> dict[str, Binding]:
-        """Return the known things of each type, for slots that are named after types."""
+        """The known things of each type, for slots that are named after types."""
         kinds = [*self.world.domain.types, ROOT]
         return {squeezed(kind).upper(): list(map(self.known.spell, self.known.of_kind(kind))) for kind in kinds}
 
     def facts_now(self) -> WorldState:
-        """Return what the player knows, and what may be."""
+        """What the player knows, and what may be."""
         return self.known.facts_now()
 
 
@@ -112,7 +112,7 @@ class Answers:
         self._queries: dict[Condition, tuple[list[str], Query]] = {}
 
     def to(self, action: GroundAction, state: State) -> str:
-        """Return the answer to an action that has led to a state; empty if no line gives one."""
+        """The answer to an action that has led to a state; empty if no line gives one."""
         values = self.task.values(action)
         lines = (tells for tells in self.world.tells if tells.rule == action.action)
         texts = (text for tells in lines for text in self._texts(tells, values, state))
@@ -140,7 +140,7 @@ class Answers:
     def _assignments(
         self, tells: Tells, condition: Condition, given: Mapping[str, str], state: State
     ) -> list[dict[str, str]]:
-        """Return the assignments that extend `given` and satisfy a condition, in the objects' order."""
+        """The assignments that extend `given` and satisfy a condition, in the objects' order."""
         if condition not in self._queries:
             variables = sorted(free_variables(condition))
             parameters = tuple(Parameter(v, tells.types.get(v, ROOT)) for v in variables)

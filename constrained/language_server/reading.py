@@ -63,7 +63,7 @@ def read(text: str, name: str, path: Path | None) -> dict:
 
 
 def _card(definition: OutlineEntry, words: str, knowledge: ActionKnowledge | None) -> str:
-    """Return what a name is, its comment, and for an action, what may follow."""
+    """What a name is, its comment, and for an action, what may follow."""
     name, graph = definition.name, knowledge.graph if knowledge else None
     action = graph is not None and name in graph.actions
     kind = definition.kind
@@ -83,7 +83,7 @@ def _card(definition: OutlineEntry, words: str, knowledge: ActionKnowledge | Non
 
 
 def _plain(text: str) -> str:
-    """Return text escaped for Markdown, and cut to what a card holds."""
+    """Text escaped for Markdown, and cut to what a card holds."""
     text = text if len(text) <= MOST_WORDS else text[:MOST_WORDS] + "…"
     return re.sub(r"([\\`*_{}\[\]()#+!|<>~-])", r"\\\1", text)
 

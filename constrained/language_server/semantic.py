@@ -22,7 +22,7 @@ Token = tuple[int, int, int, int, int]
 
 
 def tokens(outline: Outline, knowledge: ActionKnowledge | None) -> list[Token]:
-    """Return the tokens of all names, in the file's order, at most `MOST_TOKENS`."""
+    """The tokens of all names, in the file's order, at most `MOST_TOKENS`."""
     return sorted(set(_tokens(outline, knowledge)))[:MOST_TOKENS]
 
 

@@ -122,7 +122,7 @@ class Server(LanguageServer):
 
 
 def _kept(earlier: dict[str, dict], names: dict[str, dict]) -> dict[str, dict]:
-    """Return the cards of a file that can't be loaded now: the last words of each name, at its new place."""
+    """The cards of a file that can't be loaded now: the last words of each name, at its new place."""
     return earlier | {name: {**card, "words": earlier.get(name, card)["words"]} for name, card in names.items()}
 
 
@@ -148,7 +148,7 @@ def diagnostic(finding: dict, document: TextDocument) -> types.Diagnostic:
 
 
 def name_at(document: TextDocument, position: types.Position) -> str:
-    """Return the name under the cursor; empty if there is none."""
+    """The name under the cursor; empty if there is none."""
     lines = document.source.split("\n")
     line = lines[position.line] if position.line < len(lines) else ""
     units = document.position_codec.client_num_units
@@ -206,7 +206,7 @@ def make_server() -> Server:
 
 
 def card_at(server: Server, params: types.HoverParams | types.DefinitionParams) -> dict | None:
-    """Return the card of the name under the cursor, in an open file."""
+    """The card of the name under the cursor, in an open file."""
     uri = params.text_document.uri
     if uri not in server.cards:
         return None

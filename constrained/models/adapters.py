@@ -28,7 +28,7 @@ HINT = "give the folder that save_pretrained of a PEFT model wrote, and the base
 
 
 def require_bare(loaded: LoadedModel) -> LoadedModel:
-    """Return the model itself; raise ModelError if it has an adapter already, or llama.cpp runs it."""
+    """The model itself; raises ModelError if it has an adapter already, or llama.cpp runs it."""
     if isinstance(loaded, LlamaCppModel):
         raise ModelError(
             f"{loaded.name} runs in llama.cpp, which can't train or adapt it", "name the model's own folder"
@@ -116,7 +116,7 @@ def keep_requires_grad(base: LoadedModel) -> Iterator[None]:
 
 
 def load_adapter(base: LoadedModel, name: str, source: str) -> LoadedModel:
-    """Return one adapter of `base` as a model of its own; see `constrained.models.load_adapters`."""
+    """One adapter of `base` as a model of its own; see `constrained.models.load_adapters`."""
     what = f"adapter {name!r} ({source})"
     config, weights = read_adapter(source, what)
     with keep_requires_grad(base):

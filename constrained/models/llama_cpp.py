@@ -79,11 +79,11 @@ class LlamaCppModel(LoadedModel):
         return llama_cpp_vocabulary(self.model.model)
 
     def weights_digest(self) -> str:
-        """Return a digest of the file."""
+        """A digest of the file."""
         return file_digest(self.path)[:16]
 
     def side_by_side(self, tokens: int, most: int) -> int:
-        """Return how many rows of `tokens` tokens fit in the context."""
+        """How many rows of `tokens` tokens fit in the context."""
         return max(1, min(most, ROWS, self.model.context_tokens // tokens))
 
     def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
@@ -130,7 +130,7 @@ class LlamaCpp:
         return told[-1] if told else "no reason given"
 
     def read(self, texts: Sequence[Row]) -> NextLogits:
-        """Return a reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
+        """A reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
         for sequence in range(len(texts), ROWS):
             self._keep(sequence, 0)
         return _Reader(self, texts)
@@ -141,7 +141,7 @@ class LlamaCpp:
             del self.held[sequence][count:]
 
     def run(self, rows: Sequence[tuple[int, list[int]]]) -> torch.Tensor:
-        """Return the logits after each text, float32 ``[len(rows), width]``; `rows`: sequence -> its whole text."""
+        """The logits after each text, float32 ``[len(rows), width]``; `rows`: sequence -> its whole text."""
         # What a sequence already holds isn't read again, except the last token, whose logits are wanted.
         waiting = []
         for sequence, ids in rows:

@@ -160,7 +160,7 @@ def load_roles(
 
 
 def _no_weights(source: Any) -> RemoteModel | Chooser | None:
-    """Return the chooser or the model behind a server; None if `model` is neither."""
+    """The chooser or the model behind a server; None if `model` is neither."""
     if not isinstance(source, (str, os.PathLike)):
         return source if isinstance(source, (RemoteModel, Chooser)) else None
     name = os.fspath(source)
@@ -274,7 +274,7 @@ def _from_gguf(name: str, tokenizer: Any) -> LlamaCppModel:
 
 
 def _is_adapter(folder: Path, of: str | None = None) -> bool:
-    """Return whether a folder holds an adapter, tuned from the model named `of` if one is named, and no whole model."""
+    """Whether a folder holds an adapter, tuned from the model named `of` if one is named, and no whole model."""
     if (folder / "config.json").is_file() or not (folder / "adapter_config.json").is_file():
         return False
     if of is None:
@@ -287,12 +287,12 @@ def _is_adapter(folder: Path, of: str | None = None) -> bool:
 
 
 def _reads_memory(model: Any) -> bool:
-    """Return whether it was trained as the embedded model is (see `tools.embedded_model.train`)."""
+    """Whether it was trained as the embedded model is (see `tools.embedded_model.train`)."""
     return getattr(model.config, "household_memory", False) is True
 
 
 def _tokenizer(source: str, gguf: str | None = None) -> Any:
-    """Return the tokenizer in a folder or on the Hub, or inside the folder's file `gguf`."""
+    """The tokenizer in a folder or on the Hub, or inside the folder's file `gguf`."""
     name = os.path.join(source, gguf) if gguf else source
     options = {"gguf_file": gguf} if gguf else {}
     hint = "it needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="

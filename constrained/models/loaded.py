@@ -76,7 +76,7 @@ class LoadedModel:
         return model_vocabulary(self.tokenizer, self.logits_width, self.eos_token_ids)
 
     def weights_digest(self) -> str:
-        """Return a digest of the weights as they are now."""
+        """A digest of the weights as they are now."""
         hashed, weights = hashlib.sha256(), self.model.state_dict()
         if any(value.is_meta for value in weights.values()):  # offloaded
             from accelerate.utils.modeling import get_state_dict_offloaded_model
@@ -88,11 +88,11 @@ class LoadedModel:
         return hashed.hexdigest()[:16]
 
     def side_by_side(self, tokens: int, most: int) -> int:
-        """Return how many texts of up to `tokens` tokens are read side by side, at most `most`."""
+        """How many texts of up to `tokens` tokens are read side by side, at most `most`."""
         return most if supports_ragged(self.model) else 1
 
     def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
-        """Return a reader of some texts. `cache` is for a single text; without it, others may join if possible."""
+        """A reader of some texts. `cache` is for a single text; without it, others may join if possible."""
         if (len(texts) == 1 and cache is not None) or not supports_ragged(self.model):
             return PrefixForward(self.model, cache or PrefixCache())
         return RaggedForward(self.model, texts, max(len(text.ids) for text in texts) + BLOCK)
@@ -128,7 +128,7 @@ def readable_failure(what: str, hint: str) -> Iterator[None]:
 
 
 def _remedy(error: Exception) -> str | None:
-    """Return what to do about a known kind of error."""
+    """What to do about a known kind of error."""
     text = str(error)
     if isinstance(error, ImportError):
         return install_hint("gguf") if "gguf" in text.lower() else "install the package it names"

@@ -47,7 +47,7 @@ def page(
     modules: Sequence[str] = (),
     data: Any = None,
 ) -> str:
-    """Return a complete page, whose policy lets the browser run these scripts and no others, whatever `data` contains.
+    """A complete page, whose policy lets the browser run these scripts and no others, whatever `data` contains.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ def joined(names: Iterable[str]) -> str:
 
 
 def static(name: str) -> str:
-    """Return the text of a file under ``static/``."""
+    """The text of a file under ``static/``."""
     return (STATIC / name).read_text(encoding="utf-8")
 
 
 def embedded_json(data: Any) -> str:
-    """Return JSON for a script element: no text in it can end the element or begin a comment."""
+    """JSON for a script element: no text in it can end the element or begin a comment."""
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -67,7 +67,7 @@ class Protected:
         await (error_response(f"refused: {why}", 403) if why else self.app)(scope, receive, with_headers)
 
     def reason(self, request: Request) -> str | None:
-        """Return the reason to refuse a request, or None."""
+        """The reason to refuse a request, or None."""
         headers = request.headers
         if headers.get("Host") not in self.hosts:
             return "another host is asked for"
@@ -87,12 +87,12 @@ def json_response(data: Any, status: int = 200) -> Response:
 
 
 def error_response(message: str, status: int) -> Response:
-    """Return an error as JSON."""
+    """An error as JSON."""
     return json_response({"error": {"message": message, "hint": None}}, status)
 
 
 async def json_body(request: Request, most: int) -> Any:
-    """Return the JSON of a request with a limit of bytes.
+    """The JSON of a request with a limit of bytes.
 
     Raises HTTPException: it has more (413), isn't declared as JSON (415), or isn't JSON (400).
     """

@@ -86,7 +86,7 @@ class RunGraph:
                 path = path.after(action) if took and path.judge(action) else None
 
     def _name(self, action: str, open_: Sequence[str], path: ActionKnowledge | None) -> str | None:
-        """Return the rule that wrote `action`; None if that is uncertain."""
+        """The rule that wrote `action`; None if that is uncertain."""
         if self._actions is None:
             return None
         try:
@@ -103,14 +103,14 @@ class RunGraph:
 
 
 def _traced_action(step: Mapping[str, Any] | None) -> dict | None:
-    """Return the traced answer of a step that holds its action, else its last traced answer."""
+    """The traced answer of a step that holds its action, else its last traced answer."""
     traced = [answer for answer in step["answers"] if "tokens" in answer] if step else []
     with_action = [answer for answer in traced if answer["action_at"] is not None]
     return next(reversed(with_action or traced), None)
 
 
 def _shipped_knowledge(header: Mapping[str, Any]) -> ActionKnowledge | None:
-    """Return the knowledge that a run's header names, if it ships with this version unchanged."""
+    """The knowledge that a run's header names, if it ships with this version unchanged."""
     named = header.get("knowledge")
     if not isinstance(named, Mapping) or named.get("name") not in shipped_names():
         return None
@@ -124,7 +124,7 @@ def _shipped_knowledge(header: Mapping[str, Any]) -> ActionKnowledge | None:
 
 
 def safe_svg(text: str) -> str:
-    """Return the shapes and labels of a drawing, without styles, links and scripts; empty if `text` is no drawing.
+    """The shapes and labels of a drawing, without styles, links and scripts; empty if `text` is no drawing.
 
     The file of a run may come from anywhere. The page's own style sheet gives the colours.
     """

@@ -47,7 +47,7 @@ class ListedRun:
 
 
 def runs_in(folder: Path) -> list[ListedRun]:
-    """Return the runs below `folder`, newest first; links that lead out of it are ignored."""
+    """The runs below `folder`, newest first; links that lead out of it are ignored."""
     found = []
     for path in _candidates(folder):
         try:
@@ -99,7 +99,7 @@ def _read(folder: Path, path: Path, changed: int, size: int) -> ListedRun | None
 
 
 def inside(folder: Path, name: str) -> Path | None:
-    """Return the .jsonl file `name` in `folder`; None if there is none, or if links lead it out of the folder."""
+    """The .jsonl file `name` in `folder`; None if there is none, or if links lead it out of the folder."""
     if "\0" in name:
         return None
     try:
@@ -110,7 +110,7 @@ def inside(folder: Path, name: str) -> Path | None:
 
 
 def make_app(folder: str | Path, port: int) -> local_server.Protected:
-    """Return the application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
+    """The application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
     folder = Path(folder).resolve()
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder", "name the folder of runs: constrained view --serve FOLDER")

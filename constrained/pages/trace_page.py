@@ -32,19 +32,19 @@ FORBIDDEN_BY = ("kind", "reason", "rule", "at", "line")
 
 
 def trace_page(path: str | Path) -> str:
-    """Return the page of a run's file."""
+    """The page of a run's file."""
     return render(run_data(path))
 
 
 def render(data: dict) -> str:
-    """Return the page of the data that `run_data` returned."""
+    """The page of the data that `run_data` returned."""
     knowledge = data["knowledge"] or {}
     body = static("trace/body.html").replace("<!-- the action graph -->", knowledge.pop("svg", ""))
     return page(f"{data['file']} · trace", body, styles=STYLES, scripts=SCRIPTS, data=data)
 
 
 def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = None) -> dict:
-    """Return everything that the page of a run shows, as plain data.
+    """Everything that the page of a run shows, as plain data.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
 
 
 def _chosen(records: Mapping[str, TaskRecord], patterns: list[str], path: str | Path) -> list[str]:
-    """Return the names that match any of `patterns`, in the file's order; all if there is no pattern."""
+    """The names that match any of `patterns`, in the file's order; all if there is no pattern."""
 
     def fits(name: str, pattern: str) -> bool:
         return name == pattern or fnmatchcase(name, pattern)
@@ -99,7 +99,7 @@ def _chosen(records: Mapping[str, TaskRecord], patterns: list[str], path: str | 
 
 
 def describe(header: Mapping[str, Any]) -> dict:
-    """Return a run's settings from its header; each may be missing or malformed."""
+    """A run's settings from its header; each may be missing or malformed."""
     header = _mapping(header)
     settings = _mapping(header.get("settings"))
     return {
@@ -119,7 +119,7 @@ def _mapping(value: Any) -> Mapping:
 
 
 def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, texts: dict[str, int]) -> dict:
-    """Return one task; texts that recur are collected in `texts` and named by their number."""
+    """One task; texts that recur are collected in `texts` and named by their number."""
     steps: list[dict] = []
     before = ""
     for number, line in record.lines:
@@ -141,14 +141,14 @@ def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, text
 
 
 def _step(step: Step) -> dict:
-    """Return a step without its empty texts."""
+    """A step without its empty texts."""
     texts = {key: str(getattr(step, key)) for key in STEP_TEXTS if getattr(step, key) not in ("", None)}
     masses = {"pruned": _probability(step.pruned_mass), "max_pruned": _probability(step.max_pruned_mass)}
     return {"n": int(step.n), **texts, **masses, "no_effect": step.had_effect is False}
 
 
 def _end(end: Mapping[str, Any] | None) -> dict | None:
-    """Return the outcome of a task; None if it isn't over."""
+    """The outcome of a task; None if it isn't over."""
     if end is None:
         return None
     return {
@@ -161,13 +161,13 @@ def _end(end: Mapping[str, Any] | None) -> dict | None:
 
 
 def _numbers(value: Any) -> dict[str, float]:
-    """Return the finite numbers of a mapping: JSON in a browser has no others."""
+    """The finite numbers of a mapping: JSON in a browser has no others."""
     pairs = ((str(key), number) for key, number in _mapping(value).items() if isinstance(number, (int, float)))
     return {key: number for key, number in pairs if math.isfinite(number)}
 
 
 def _answer(answer: Mapping[str, Any], action: str, texts: dict[str, int]) -> dict:
-    """Return one text of a model; if it was traced, with what it could have written and each token."""
+    """One text of a model; if it was traced, with what it could have written and each token."""
     out = {"role": str(answer["role"]), "model": str(answer["model"]), "text": str(answer["text"])}
     trace = answer.get("trace")
     if not trace:
@@ -193,7 +193,7 @@ def _number(texts: dict[str, int], text: Any) -> int:
 
 
 def _token(token: Mapping[str, Any], texts: dict[str, int]) -> dict:
-    """Return a token, and the best one that the mask removed there, without what is false or missing."""
+    """A token, and the best one that the mask removed there, without what is false or missing."""
     out: dict[str, Any] = {"t": str(token["text"])} | ({"end": True} if token.get("end") else {})
     if token.get("forced"):
         return {**out, "forced": True}
@@ -209,7 +209,7 @@ def _token(token: Mapping[str, Any], texts: dict[str, int]) -> dict:
 
 
 def _probability(value: Any) -> float:
-    """Return a probability rounded to `DIGITS`; ValueError if it is none."""
+    """A probability rounded to `DIGITS`; ValueError if it is none."""
     number = float(value)
     if not -1e-6 <= number <= 1 + 1e-6:  # false for NaN, too
         raise ValueError(f"{value} is not a probability")
@@ -217,7 +217,7 @@ def _probability(value: Any) -> float:
 
 
 def _action_start(tokens: list[dict], action: str) -> int | None:
-    """Return the index of the first token of `action` where it occurs last; None if it doesn't."""
+    """The index of the first token of `action` where it occurs last; None if it doesn't."""
     texts = ["" if token.get("end") else token["t"] for token in tokens]
     start = "".join(texts).rfind(action) if action else -1
     length = 0

@@ -59,7 +59,7 @@ class RequestError(ConstrainedError):
 
 
 def read_fields(data: Any, *names: str) -> dict[str, Any]:
-    """Return the named fields of a request's JSON.
+    """The named fields of a request's JSON.
 
     Raises RequestError: a field is missing or of another type. Raises ConstrainedError: a value is beyond its bound, or
     is no text in Unicode.
@@ -133,7 +133,7 @@ def play(
 
 
 def tokenizers_at(name: str) -> list[str]:
-    """Return the tokenizer files in a folder and its subfolders; a name that is no folder is a tokenizer itself."""
+    """The tokenizer files in a folder and its subfolders; a name that is no folder is a tokenizer itself."""
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return [name]
@@ -220,7 +220,7 @@ class Playground:
         self._folder.cleanup()
 
     def page(self) -> str:
-        """Return the page with its initial data."""
+        """The page with its initial data."""
         data = {
             "version": __version__,
             "token": self.token,
@@ -238,7 +238,7 @@ class Playground:
         return page(title, body, styles=styles, modules=["static/playground/main.js"], data=data)
 
     def _text(self, data: Any) -> dict:
-        """Return the text in a request, with the path of its document."""
+        """The text in a request, with the path of its document."""
         asked = read_fields(data, "text", "document")
         path = path_of(asked["document"], self.document)
         return {**asked, "source": str(path) if path else None}
@@ -246,7 +246,7 @@ class Playground:
     # what the page asks for: each takes a request's JSON
 
     def open(self, data: Any) -> dict:
-        """Return a document's text and version."""
+        """A document's text and version."""
         name = read_fields(data, "document")["document"]
         if name == FILE and self.document is not None:
             return self.document.read()
@@ -259,12 +259,12 @@ class Playground:
         return self.document.save(**read_fields(data, "text", "version"))
 
     def check(self, data: Any) -> dict:
-        """Return the findings about a text, and its graph."""
+        """The findings about a text, and its graph."""
         answer = self.checks.answer(("check", self._text(data), bounds.CHECK_SECONDS))
         return {**answer, "version": self.document.read()["version"] if self.document else None}
 
     def explain(self, data: Any) -> dict:
-        """Return what may come next."""
+        """What may come next."""
         asked = {**self._text(data), **read_fields(data, *EXPLAIN)}
         if asked["tokenizer"] not in self.tokenizers:
             problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"

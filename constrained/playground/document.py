@@ -36,7 +36,7 @@ class Document:
         return document
 
     def read(self) -> dict:
-        """Return the "text" on disk and its "version"; both None if the file doesn't exist.
+        """The "text" on disk and its "version"; both None if the file doesn't exist.
 
         Raises DataError: it can't be read, or is too large.
         """
@@ -74,13 +74,13 @@ class Document:
 
 
 def source_of(request: dict) -> Source:
-    """Return the text of a request as a source, with its document's name and its folder to import from."""
+    """The text of a request as a source, with its document's name and its folder to import from."""
     path = Path(request["source"]) if request["source"] else None
     return Source(request["text"], path.name if path else TYPED, path)
 
 
 def path_of(name: str | None, document: Document | None) -> Path | None:
-    """Return the path of a request's document, or None if it has no file; DataError if it is unknown."""
+    """The path of a request's document, or None if it has no file; DataError if it is unknown."""
     if name is None:
         return None
     if name == FILE and document is not None:
@@ -91,7 +91,7 @@ def path_of(name: str | None, document: Document | None) -> Path | None:
 
 
 def shipped_text(name: str | None) -> str:
-    """Return the text of a shipped grammar; DataError if there is none of that name."""
+    """The text of a shipped grammar; DataError if there is none of that name."""
     path = path_of(name, None)
     if path is None:
         raise DataError("no document is named", "reload the page")

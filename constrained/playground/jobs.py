@@ -49,7 +49,7 @@ def check(request: dict, send: Send) -> None:
 
 
 def _has_problem(request: dict) -> bool:
-    """Return whether the text has its own problem. Errors in its `//:` lines are findings, not raised here."""
+    """Whether the text has its own problem. Errors in its `//:` lines are findings, not raised here."""
     try:
         world = read_world(source_of(request))
     except GrammarError:

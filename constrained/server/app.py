@@ -111,7 +111,7 @@ def make_app(
 
 
 async def _next(told: asyncio.Queue, request: Request) -> Any:
-    """Return the next event; raise ClientDisconnect when the client is gone."""
+    """The next event; raises ClientDisconnect when the client is gone."""
     while True:
         try:
             return await asyncio.wait_for(told.get(), 1.0)
@@ -180,7 +180,7 @@ def _usage(answer: Answer) -> dict[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
+    """Whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

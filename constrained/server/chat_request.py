@@ -43,13 +43,13 @@ class RequestError(ConstrainedError):
 
     @classmethod
     def of(cls, error: ConstrainedError, status: int = 400) -> RequestError:
-        """Return an error of the library as one of the request's, in the names that a request has for things."""
+        """An error of the library as one of the request's, in the names that a request has for things."""
         if isinstance(error, RequestError):
             return error
         return cls(error.message, error.hint and error.hint.replace("max_new_tokens", "max_tokens"), status=status)
 
     def body(self) -> dict[str, Any]:
-        """Return the body of the answer, in the form of OpenAI's API."""
+        """The body of the answer, in the form of OpenAI's API."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": None}}
 
@@ -176,7 +176,7 @@ def _message(given: Any, where: str) -> dict[str, Any]:
 
 
 def _content(content: Any, where: str) -> str:
-    """Return a message's text, with parts joined."""
+    """A message's text, with parts joined."""
     if isinstance(content, list):
         parts = [
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
@@ -192,7 +192,7 @@ def _content(content: Any, where: str) -> str:
 
 
 def _call(given: Any, where: str) -> dict[str, Any]:
-    """Return a tool call with its arguments as an object, as chat templates read it."""
+    """A tool call with its arguments as an object, as chat templates read it."""
     function = given.get("function") if isinstance(given, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise RequestError(f"{where}: a tool call has no function with a name", param=where)

@@ -31,7 +31,7 @@ MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
 
 
 def _without(marker: str) -> str:
-    """Return a regular expression for texts without `marker`, whose first character occurs in it only once."""
+    """A regular expression for texts without `marker`, whose first character occurs in it only once."""
     # Runs without the marker's first character, and every way in which the marker can begin and break off.
     first, rest = marker[0], marker[1:]
     broken = "|".join(f"{marker[: i + 1]}(?:[^{first}{one}][^{first}]*)?" for i, one in enumerate(rest))
@@ -75,7 +75,7 @@ class Conversations:
         self._points = _Recent[_Point](bounds.CONVERSATIONS)
 
     def knowledge(self, tools: list[dict[str, Any]], follow: dict[str, list[str]] | None = None) -> ActionKnowledge:
-        """Return the knowledge of a request's tools and the policy, or, without a policy, `follow` (see `from_tools`).
+        """The knowledge of a request's tools and the policy, or, without a policy, `follow` (see `from_tools`).
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Conversations:
         return self._knowledge.get(_digest([tools, follow]), read)
 
     def writable(self, request: ChatRequest) -> Writable:
-        """Return what the model may write next.
+        """What the model may write next.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class Conversations:
         return _BESIDE[self.marker].bind(CALL=calls)
 
     def _bound(self, point: _Point, named: str) -> tuple[ActionKnowledge, bool]:
-        """Return the knowledge bound to the calls that are admitted now, and whether a text is admitted."""
+        """The knowledge bound to the calls that are admitted now, and whether a text is admitted."""
         tools = point.knowledge.tools
         assert tools is not None
         view, message = tools.view(point.memory), _speaks(point.knowledge)
@@ -154,7 +154,7 @@ class Conversations:
         return point.knowledge.bind_view(view), may_say
 
     def _follow(self, knowledge: ActionKnowledge, request: ChatRequest) -> _Point:
-        """Return the point that a conversation has reached; points that were reached before are kept."""
+        """The point that a conversation has reached; points that were reached before are kept."""
         assert knowledge.tools is not None
         point = _Point(knowledge, knowledge.tools.policy.initial, {}, "")
         key = _digest(request.tools)
@@ -207,7 +207,7 @@ def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
 
 
 def _speaks(knowledge: ActionKnowledge) -> str:
-    """Return the policy's action for a message to the user; "" if it has none."""
+    """The policy's action for a message to the user; "" if it has none."""
     assert knowledge.tools is not None
     return knowledge.tools.policy.message
 
@@ -243,13 +243,13 @@ def _digest(value: Any) -> str:
 
 
 def usual_format(loaded: LanguageModel) -> str:
-    """Return the form of calls in the model's chat template; "json" if it has none."""
+    """The form of calls in the model's chat template; "json" if it has none."""
     template = str(getattr(loaded.tokenizer, "chat_template", None))
     return "hermes" if "<tool_call>" in template else "llama" if '"parameters"' in template else "json"
 
 
 def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowledge | None, explain: bool) -> str:
-    """Return the model's prompt: the conversation in its chat template, or as plain lines if it has none.
+    """The model's prompt: the conversation in its chat template, or as plain lines if it has none.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class TrainingText:
 
 
 def prompt_and_answer(prompt: str, answer: str) -> TrainingText:
-    """Return a text in which the prompt is read and the answer is learned."""
+    """A text in which the prompt is read and the answer is learned."""
     return TrainingText((Span(prompt, False), Span(answer, True)))
 
 
@@ -74,7 +74,7 @@ def encoded(loaded: LoadedModel, text: TrainingText) -> Encoded:
 
 
 def _continuation(loaded: LoadedModel, text: str) -> list[int]:
-    """Return the tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
+    """The tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
     if not text:
         return []
     tokens = tokenize_after(loaded.tokenizer, loaded.vocabulary.tokens, text.encode(), ("", "\n"))
@@ -82,7 +82,7 @@ def _continuation(loaded: LoadedModel, text: str) -> list[int]:
 
 
 def _end(loaded: LoadedModel) -> int:
-    """Return the end-of-text token: the tokenizer's, if it has one."""
+    """The end-of-text token: the tokenizer's, if it has one."""
     token = getattr(loaded.tokenizer, "eos_token_id", None)
     return token if token in loaded.eos_token_ids else loaded.eos_token_ids[0]
 
@@ -120,7 +120,7 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
 
 
 def digest(texts: Iterable[Encoded]) -> str:
-    """Return a hash of the texts' tokens and labels, in order."""
+    """A hash of the texts' tokens and labels, in order."""
     hashed = hashlib.sha256()
     for text in texts:
         hashed.update(array("q", (len(text.ids), *text.ids, *text.labels)).tobytes())

@@ -56,7 +56,7 @@ class Learner(Protocol):
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
-        """Return the training texts of one recorded task."""
+        """The training texts of one recorded task."""
         ...
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
@@ -77,7 +77,7 @@ class LanguageLearner:
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
-        """Return all that the model wrote, each text after its prompt."""
+        """All that the model wrote, each text after its prompt."""
         return replay_texts(task, answers, knowledge, models, settings)
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
@@ -111,7 +111,7 @@ class ChooserLearner:
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
-        """Return a text in which the problem is read and its plan is learned."""
+        """A text in which the problem is read and its plan is learned."""
         environment = task.make()
         assert isinstance(environment, PddlEnvironment)
         problem = PddlText(PlanningTask(self.domain, environment.facts.task.problem)).problem

@@ -83,7 +83,7 @@ def describe_run(
     adapter: str | os.PathLike | None,
     processes: int,
 ) -> dict[str, Any]:
-    """Return everything that determines the resulting weights."""
+    """Everything that determines the resulting weights."""
     adapter_digest = None
     if adapter is not None:
         hashed = sha256()
@@ -200,7 +200,7 @@ def seal(written: Path, folder: Path, step: int) -> None:
 
 
 def last_good(folder: Path) -> Path | None:
-    """Return the newest undamaged checkpoint, or None; damaged ones are logged and renamed to ``damaged-step-N``."""
+    """The newest undamaged checkpoint, or None; damaged ones are logged and renamed to ``damaged-step-N``."""
     shutil.rmtree(folder / PARTIAL, ignore_errors=True)
     for checkpoint in reversed(_checkpoints(folder)):
         damage = _damage(checkpoint)
@@ -216,12 +216,12 @@ def last_good(folder: Path) -> Path | None:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints in a folder, by step."""
+    """The checkpoints in a folder, by step."""
     return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def _damage(checkpoint: Path) -> str | None:
-    """Return what is wrong with a checkpoint; None if it is intact."""
+    """What is wrong with a checkpoint; None if it is intact."""
     try:
         listed = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))
         for name, digest in listed.items():

@@ -51,7 +51,7 @@ class ReleasedRun:
         return {name: float(value) for name, value in measures.items() if value is not None}
 
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
-        """Return the run as a trajectory, with verdicts on its actions (see `constrained.training.judging`).
+        """The run as a trajectory, with verdicts on its actions (see `constrained.training.judging`).
 
         Raises DataError: the run doesn't say whether it succeeded.
         """
@@ -65,7 +65,7 @@ class ReleasedRun:
 
 
 def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRun]:
-    """Return the runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
+    """The runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
 
     Raises DataError: the file is missing, truncated, not JSON Lines, of another form, or holds no runs.
     """
@@ -81,7 +81,7 @@ def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRu
 
 
 def split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return the first observation of an ALFWorld run, and each action with the reply to it."""
+    """The first observation of an ALFWorld run, and each action with the reply to it."""
     first, *blocks = trajectory.split("\n> ")
     turns = []
     for block in blocks:

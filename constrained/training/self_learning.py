@@ -92,7 +92,7 @@ class _Run:
     batch: int
 
     def tasks(self, number: int) -> Suite:
-        """Return the training tasks of a round."""
+        """The training tasks of a round."""
         return self.train(number) if callable(self.train) else self.train
 
     def round_folder(self, number: int) -> Path:
@@ -103,7 +103,7 @@ class _Run:
         return self.learner.tuned(f"round-{number}", self.adapter(number)) if number else self.learner.base
 
     def adapter(self, number: int) -> Path:
-        """Return the folder of the result of a round's tuning."""
+        """The folder of the result of a round's tuning."""
         return self.round_folder(number) / "adapter"
 
 
@@ -182,13 +182,13 @@ def self_learning(
 
 
 def gain(suite: Suite, reports: Sequence[dict]) -> float:
-    """Return the last round's gain over the one before in a suite's first measure, in percentage points."""
+    """The last round's gain over the one before in a suite's first measure, in percentage points."""
     before, after = (report["test"][suite.name][f"{suite.measures[0]} %"] for report in reports[-2:])
     return after - before
 
 
 def best(name: str, reports: Sequence[dict], measure: str = "success") -> int:
-    """Return the round with the best measure in a test suite; of equals that with the shortest paths, or the first."""
+    """The round with the best measure in a test suite; of equals that with the shortest paths, or the first."""
 
     def score(report: dict) -> tuple[float, float]:
         metrics = report["test"][name]
@@ -243,7 +243,7 @@ def _begin(run: _Run) -> None:
 
 
 def _finished(run: _Run, number: int) -> dict | None:
-    """Return the report of a finished round, or None."""
+    """The report of a finished round, or None."""
     path = run.round_folder(number) / "report.json"
     if not path.exists():
         return None
@@ -332,7 +332,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
 
 
 def _sampled(suite: Suite, samples: int) -> Suite:
-    """Return a suite with every task repeated, under different names."""
+    """A suite with every task repeated, under different names."""
     repeats = [
         replace(task, name=f"{task.name}{SAMPLE}{number}") for number in range(2, samples + 1) for task in suite.tasks
     ]

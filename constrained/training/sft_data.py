@@ -105,7 +105,7 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
 
 
 def _lumos_source(space: str, module: str | None, formulation: str | None, limit: int | None) -> Source:
-    """Return the conversations of a space's data sets, without the problems that are held out to be played."""
+    """The conversations of a space's data sets, without the problems that are held out to be played."""
     source = Source()
     for dataset in SPACES[space]:
         held_out: set[str] = set()
@@ -125,7 +125,7 @@ def _lumos_source(space: str, module: str | None, formulation: str | None, limit
 
 
 def read_messages(where: str, row: dict) -> list[dict[str, str]]:
-    """Return the messages of a row. Raises DataError: they are malformed, or the assistant says nothing."""
+    """The messages of a row. Raises DataError: they are malformed, or the assistant says nothing."""
     (messages,) = fields(where, row, messages=list)
     for number, message in enumerate(messages, 1):
         here = f"{where}, message {number}"
@@ -140,14 +140,14 @@ def read_messages(where: str, row: dict) -> list[dict[str, str]]:
 
 
 def chat_form(loaded: LoadedModel) -> Callable[[Messages], str]:
-    """Return the function that writes a conversation for a model: by its chat template, or else in Lumos's form."""
+    """The function that writes a conversation for a model: by its chat template, or else in Lumos's form."""
     if not getattr(loaded.tokenizer, "chat_template", None):
         return asked
     return lambda messages: loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
 def assistant_turns(messages: Messages, form: Callable[[Messages], str]) -> list[TrainingText]:
-    """Return one text for each turn of the assistant, in which only that turn is learned."""
+    """One text for each turn of the assistant, in which only that turn is learned."""
     return [
         prompt_and_answer(form(messages[:number]), message["content"])
         for number, message in enumerate(messages)
@@ -156,7 +156,7 @@ def assistant_turns(messages: Messages, form: Callable[[Messages], str]) -> list
 
 
 def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionKnowledge) -> list[TrainingText] | str:
-    """Return a row's response as one text; if it consists of FireAct's steps, a text for each, or why there is none."""
+    """A row's response as one text; if it consists of FireAct's steps, a text for each, or why there is none."""
     row = {"input": "", **row}
     task, known, output = fields(where, row, instruction=str, input=str, output=str)
     if not output.strip():
@@ -178,7 +178,7 @@ def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionK
 
 
 def fireact_steps(output: str) -> list[Step] | None:
-    """Return the steps of a FireAct response, or None if it has another form."""
+    """The steps of a FireAct response, or None if it has another form."""
     steps: list[Step] = []
     end = 0
     while found := _STEP.match(output, end):
@@ -189,7 +189,7 @@ def fireact_steps(output: str) -> list[Step] | None:
 
 
 def _why_not(steps: list[Step], knowledge: ActionKnowledge) -> str | None:
-    """Return why a FireAct trajectory is left out; None if it isn't."""
+    """Why a FireAct trajectory is left out; None if it isn't."""
     finished = _FINISHED.match(steps[-1].observation or "")
     if not finished or finished["won"] != "True":
         return "the episode doesn't end with the right answer"

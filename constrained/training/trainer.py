@@ -77,7 +77,7 @@ class TextTrainer(Trainer):
             self.model.save_pretrained(output_dir, **options)
 
     def floating_point_ops(self, inputs) -> int:
-        """Return 0: the count is not used, and computing it takes longer than a small model's step."""
+        """Always 0: the count is not used, and computing it takes longer than a small model's step."""
         return 0
 
 
@@ -146,7 +146,7 @@ def _check_finite(model: torch.nn.Module, step: int) -> None:
 
 
 def trainer_arguments(folder: Path, tuning: Tuning, precision: str, device: torch.device) -> TrainingArguments:
-    """Return the Trainer's arguments; it writes only checkpoints, into `folder`.
+    """The Trainer's arguments; it writes only checkpoints, into `folder`.
 
     Creating the arguments sets up the processes, so the number of steps is filled in afterwards.
     """

@@ -86,7 +86,7 @@ class Trajectory:
 
 
 def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -> Trajectory:
-    """Return the trajectory of a task in a recorded run; its length is its number of actions.
+    """The trajectory of a task in a recorded run; its length is its number of actions.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -
 
 
 def first_trouble(text: str) -> str:
-    """Return the first of `TROUBLES` in a text, or an empty string."""
+    """The first of `TROUBLES` in a text, or an empty string."""
     return next((trouble for trouble in TROUBLES if trouble in text), "")
 
 
@@ -133,7 +133,7 @@ class Filtered:
 
 
 def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
-    """Return why a trajectory is dropped; None if it is kept.
+    """Why a trajectory is dropped; None if it is kept.
 
     The reason is the first that applies: "not correct"; "refused action" or "search error", from the environment; and
     by the paper's rule the first violation of the knowledge, "invalid action" or "misordered action".

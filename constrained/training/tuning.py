@@ -138,7 +138,7 @@ def _precision(model: LoadedModel, tuning: Tuning) -> str:
 def _trainable_module(
     model: LoadedModel, tuning: Tuning, adapter: str | os.PathLike | None, device: torch.device
 ) -> Any:
-    """Return the module to train: a copy of the model, or an adapter around the model's own tensors."""
+    """The module to train: a copy of the model, or an adapter around the model's own tensors."""
     if tuning.whole:
         # Training is in float32, because small updates would be lost in 16 bits; the result has the model's dtype.
         module = copy.deepcopy(model.model).float().requires_grad_(True)
@@ -161,7 +161,7 @@ def _trainable_module(
 
 
 def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
-    """Return the configuration of a new adapter.
+    """The configuration of a new adapter.
 
     Raises TrainingError: the model lacks one of the named layers; PEFT complains only if it lacks all of them.
     """
@@ -275,7 +275,7 @@ def _readable_errors(tuning: Tuning, folder: Path) -> Iterator[None]:
 
 
 def _memory_hint(tuning: Tuning) -> str:
-    """Return a hint that names the settings which would save memory and aren't in use yet."""
+    """A hint that names the settings which would save memory and aren't in use yet."""
     ways = []
     if tuning.batch > 1:
         ways.append(f"batch {tuning.batch // 2} with accumulation {tuning.accumulation * 2}")

@@ -123,13 +123,13 @@ def walk_suite(
 
 
 def key(problem: Problem) -> Key:
-    """Return the identity of a task."""
+    """The identity of a task."""
     goal = problem.condition.parts if isinstance(problem.condition, Junction) else ()
     return frozenset(problem.init), frozenset((p.predicate, *p.terms) for p in goal if isinstance(p, Literal))
 
 
 def walk_problem_of(task: Task) -> Problem:
-    """Return the problem of a task that `walk_suite` made."""
+    """The problem of a task that `walk_suite` made."""
     environment = task.make()
     assert isinstance(environment, PddlEnvironment)
     return environment.facts.task.problem

@@ -122,6 +122,6 @@ def draw_goal(domain: str, facts: Iterable[Fact], rng: random.Random) -> list[Fa
 
 
 def problem(drawn: Drawn) -> Problem:
-    """Return the drawn problem, without a goal."""
+    """The drawn problem, without a goal."""
     objects, facts = drawn
     return Problem(objects, tuple(sorted(facts)))

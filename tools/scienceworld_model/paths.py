@@ -73,7 +73,7 @@ def _waits(path: Sequence[str]) -> list[str]:
 
 
 def direct(path: Sequence[str], start: str) -> list[str]:
-    """Return the path without walks that return to a room although only doors were opened on the way."""
+    """The path without walks that return to a room although only doors were opened on the way."""
     out: list[str] = []
     walked = [(start, 0)]  # rooms since something else was done, and the length of `out` on arrival
     for action in path:

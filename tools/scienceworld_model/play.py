@@ -102,7 +102,7 @@ class Play:
         return self.answer
 
     def noted(self, noisy: bool) -> dict:
-        """Return the record of the replay, up to its last point."""
+        """The record of the replay, up to its last point."""
         scores = [0.0, *(step["score"] for step in self.steps)]
         last = max((i for i in range(1, len(scores)) if scores[i] > scores[i - 1]), default=0)
         return {
@@ -120,13 +120,13 @@ class Play:
             self.do(choices_of(answer)[0])
 
     def things(self, name: str) -> list[int]:
-        """Return the things in view that have a name; empty containers come first."""
+        """The things in view that have a name; empty containers come first."""
         scene = self.scene()[0]
         found = [thing for thing, names in scene.names.items() if name in names]
         return sorted(found, key=lambda thing: not any("containing nothing" in one for one in scene.names[thing]))
 
     def called_like(self, pattern: str) -> list[int]:
-        """Return the things in view with a name whose end matches a pattern, sorted by what they are called."""
+        """The things in view with a name whose end matches a pattern, sorted by what they are called."""
         scene, called, _ = self.scene()
         end = re.compile(rf"(?:.* )?(?:{pattern})")
         found = [thing for thing, names in scene.names.items() if any(map(end.fullmatch, names))]

@@ -141,7 +141,7 @@ def exchanged(replay: Replay, rng: random.Random) -> Replay:
 
 
 def _paints(rng: random.Random) -> dict[str, str]:
-    """Return a random exchange of the primary colours, and the exchange of their mixtures that follows from it."""
+    """A random exchange of the primary colours, and the exchange of their mixtures that follows from it."""
     to = dict(zip(_PAINTS, rng.sample(_PAINTS, 3)))
     to |= {mixed: _MIXED[tuple(sorted(map(to.__getitem__, two)))] for two, mixed in _MIXED.items()}  # type: ignore[index]
     words = {frozenset(one.split("-")): one for one in _TWICE}

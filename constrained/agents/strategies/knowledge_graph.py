@@ -80,7 +80,7 @@ def knowledge_graph(triples: Iterable[tuple[str, str, str]]) -> MultiDiGraph:
 
 
 def one_hop(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = None) -> list[Triple]:
-    """Return the triples between each entity and its neighbours (Algorithm 2), in the order of the entities.
+    """The triples between each entity and its neighbours (Algorithm 2), in the order of the entities.
 
     Neighbours are on either side of a relation, as the paper's text says: the printed loop would find where a thing is
     from the thing, but not from its location. Entities that aren't in the graph have no neighbours.
@@ -132,7 +132,7 @@ def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[
 
 
 def names(text: str) -> list[str]:
-    """Return the possible names in a text: sequences of up to `NAME_WORDS` words without punctuation between them."""
+    """The possible names in a text: sequences of up to `NAME_WORDS` words without punctuation between them."""
     found: dict[str, None] = {}
     for piece in _PIECES.split(text):
         words = [word for word in piece.split() if word.isprintable()]
@@ -145,7 +145,7 @@ def names(text: str) -> list[str]:
 
 
 def read_triples(text: str) -> list[Triple]:
-    """Return the triples in a text, one a line; without masks there may be other lines between them.
+    """The triples in a text, one a line; without masks there may be other lines between them.
 
     No name or relation contains a line break or a bar, so a text written under the grammar is read exactly.
     """

@@ -151,7 +151,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
 
 
 def _goal(knowledge: ActionKnowledge) -> Condition | None:
-    """Return the goal of the knowledge's problem, if it has one."""
+    """The goal of the knowledge's problem, if it has one."""
     return None if knowledge.facts is None else knowledge.facts.task.goal
 
 
@@ -161,7 +161,7 @@ def _at_goal(knowledge: ActionKnowledge) -> bool:
 
 
 def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
-    """Return the next actions after which the goal may be reached in the steps left; all, if there are none.
+    """The next actions after which the goal may be reached in the steps left; all, if there are none.
 
     Left out are actions after which even a plan in which nothing is ever undone would be too long.
     """
@@ -184,7 +184,7 @@ def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
 
 
 def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) -> str:
-    """Return the note of a plan that ends without its goal: why, and what is missing."""
+    """The note of a plan that ends without its goal: why, and what is missing."""
     facts = knowledge.facts
     assert facts is not None
     missing = " and ".join(condition_words(part, facts.task) for part in facts.task.unmet_goal(facts.state))
@@ -204,7 +204,7 @@ def _bind_view(episode: Episode, house: World) -> None:
 
 
 def _stop_word(knowledge: ActionKnowledge) -> str:
-    """Return the first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no plan."""
+    """The first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no plan."""
     return next((word for word in STOPS if knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
 
@@ -217,13 +217,13 @@ def _too_tight(episode: Episode) -> ConstrainedError:
 
 
 def _steps_left(episode: Episode) -> int:
-    """Return the number of steps in which the path must end: those left, or fewer if the tokens won't last."""
+    """The number of steps in which the path must end: those left, or fewer if the tokens won't last."""
     steps, tokens = episode.settings.max_steps - len(episode.plan.steps), episode.writer.tokens_left()
     return steps if tokens is None else max(1, min(steps, tokens // _step_cost(episode)))
 
 
 def _step_cost(episode: Episode) -> int:
-    """Return a bound on the tokens of the shortest next step."""
+    """A bound on the tokens of the shortest next step."""
     try:
         action = episode.space.knowledge.next_action()
     except KnowledgeError:
@@ -233,6 +233,6 @@ def _step_cost(episode: Episode) -> int:
 
 
 def _reserve(episode: Episode, steps_left: int) -> int:
-    """Return the number of tokens to keep back for ending the path after this step."""
+    """The number of tokens to keep back for ending the path after this step."""
     longest = max(episode.space.knowledge.graph.distance.values(), default=1)
     return _step_cost(episode) * max(0, min(steps_left, longest) - 1)

@@ -79,7 +79,7 @@ def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
 
 
 def read_plan(text: str) -> list[Call]:
-    """Return the calls in a plan's text, each with the last "Plan:" above it; other lines are ignored.
+    """The calls in a plan's text, each with the last "Plan:" above it; other lines are ignored.
 
     In `grammars/steps/rewoo.lark` no part of a plan holds a line break, so a plan written under it is read exactly.
     """
@@ -116,7 +116,7 @@ def _plan(episode: Episode) -> Requests[Generation | None]:
 
 
 def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: int) -> Grammar | None:
-    """Return the grammar of plans: lines numbered in order, references to lines above, tools in an admitted order.
+    """The grammar of plans: lines numbered in order, references to lines above, tools in an admitted order.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
 
 
 def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[str, Sequence[str]]) -> str:
-    """Return the planner's prompt; parts that don't fit its context are left out, the last first."""
+    """The planner's prompt; parts that don't fit its context are left out, the last first."""
     parts = [
         "Write a plan for the task below before anything is done. Each step is two lines: `Plan: ` with what the step "
         "is for, then `#E` and the step's number, ` = ` and one tool with its input in brackets. #E1 names what comes "
@@ -205,7 +205,7 @@ def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]
 
 
 def _action(episode: Episode, call: Call, given: str) -> str | None:
-    """Return the action that calls the tool with `given`, without the characters that the rules don't admit.
+    """The action that calls the tool with `given`, without the characters that the rules don't admit.
 
     Evidence can be any text, so it may hold such characters. None if there is no such action here. A call that a model
     wrote without masks is not changed.

@@ -27,7 +27,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     memory = episode.world.memory
 
     def not_done(actions: list[str]) -> list[str]:
-        """Return the actions not done yet after the current observation; the others would show the same again."""
+        """The actions not done yet after the current observation; the others would show the same again."""
         seen = [episode.plan.first_observation, *(step.observation for step in episode.steps)]
         done = {step.action for before, step in zip(seen, episode.steps) if before == seen[-1]}
         return [action for action in actions if action not in done]
@@ -63,7 +63,7 @@ def sese(episode: Episode) -> Strategy:
 
 
 def _exploring(episode: Episode) -> ActionKnowledge:
-    """Return the explorer's knowledge: the actions that only look, or else all that don't end the path."""
+    """The explorer's knowledge: the actions that only look, or else all that don't end the path."""
     environment, rules = episode.world.environment, episode.start.rules
     looking = environment.exploring if isinstance(environment, WithExploration) else ()
     return episode.start.only(looking or [action for action in episode.start.actions if rules[action]], OVERVIEW)

@@ -115,7 +115,7 @@ class AlfworldEnv(HouseholdTexts):
         return answer, float(self.done), self.done
 
     def admissible(self) -> list[str]:
-        """Return every command that would have an effect now, as the engine lists them.
+        """Every command that would have an effect now, as the engine lists them.
 
         The "help" of alfworld 0.4 is left out: it is about the program, not the household.
         """

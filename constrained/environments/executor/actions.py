@@ -50,14 +50,14 @@ class Action:
 
 @cache
 def action_space(space: str) -> ActionKnowledge:
-    """Return the knowledge of a space, slots unbound. Raises ConstrainedError: there is no such space."""
+    """The knowledge of a space, slots unbound. Raises ConstrainedError: there is no such space."""
     if space not in SPACES:
         raise ConstrainedError(f"no action space {space!r}", f"use one of {', '.join(SPACES)}")
     return ActionKnowledge.from_lark(f"lumos/{space}")
 
 
 def action_grammar(action: Grammar, first: bool) -> Grammar:
-    """Return the grammar of the next action of a turn, with a space before it unless it is the first.
+    """The grammar of the next action of a turn, with a space before it unless it is the first.
 
     The text ends with ``;`` if the turn continues.
     """
@@ -65,7 +65,7 @@ def action_grammar(action: Grammar, first: bool) -> Grammar:
 
 
 def further_action(action: Grammar) -> Grammar:
-    """Return the grammar of one more action or nothing, for actions that don't end with ``;``, unlike `SPACES`."""
+    """The grammar of one more action or nothing, for actions that don't end with ``;``, unlike `SPACES`."""
     return _format("further").bind(BEFORE="; ", ACTION=action)
 
 
@@ -76,7 +76,7 @@ def _format(name: str) -> Grammar:
 
 @cache
 def _reader(space: str) -> Lark:
-    """Return a lark parser of whole turns, made from the space's file with patterns for its slots."""
+    """A lark parser of whole turns, made from the space's file with patterns for its slots."""
     source = read_source(f"lumos/{space}")
     values = {**_SLOTS, **({"PAGE": "/Env|R[1-9][0-9]*/"} if space == "web" else {})}
     slots = "".join(f"%override {name}: {values.get(name, _NUMBER)}\n" for name in action_space(space).grammar.slots)
@@ -91,7 +91,7 @@ def _reader(space: str) -> Lark:
 
 
 def read_turn(space: str, text: str) -> list[Action]:
-    """Return the actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
+    """The actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
 
     Raises ActionError: the turn can't be parsed, or is too long; the message says where it fails.
     """
@@ -146,17 +146,17 @@ def _action(tree: ParseTree, end: int, text: str) -> Action:
 
 
 def subtrees(tree: ParseTree) -> list[ParseTree]:
-    """Return the children of a node that aren't tokens."""
+    """The children of a node that aren't tokens."""
     return [child for child in tree.children if isinstance(child, Tree)]
 
 
 def rule_of(tree: ParseTree) -> str:
-    """Return the rule that a tree is derived from, without the file that it was imported from."""
+    """The rule that a tree is derived from, without the file that it was imported from."""
     return tree.data.rpartition("__")[2]
 
 
 def terminal_of(token: Token) -> str:
-    """Return the terminal of a token, without the file that it was imported from."""
+    """The terminal of a token, without the file that it was imported from."""
     return token.type.rpartition("__")[2]
 
 
@@ -170,7 +170,7 @@ def tokens(part: ParseTree | Token) -> Iterator[Token]:
 
 
 def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return the values of a space's slots after `actions`: the results, by what each can be used for.
+    """The values of a space's slots after `actions`: the results, by what each can be used for.
 
     Parameters
     ----------
@@ -199,17 +199,17 @@ def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ())
 
 
 def names(action: Action) -> list[Token]:
-    """Return the unknowns that an action defines."""
+    """The unknowns that an action defines."""
     return [token for token in tokens(action.tree) if terminal_of(token) == "NAME"]
 
 
 def relation_sign(action: Action) -> str | None:
-    """Return the sign of a comparison, an equation or an inequality; None for other actions."""
+    """The sign of a comparison, an equation or an inequality; None for other actions."""
     return next((str(token).strip() for token in action.tree.children if isinstance(token, Token)), None)
 
 
 def _kinds(space: str, action: Action) -> tuple[str, ...]:
-    """Return the slots that the results of an action are values of."""
+    """The slots that the results of an action are values of."""
     if action.kind == "set_equation":
         return ("EQUATION",) if relation_sign(action) == "=" else ("INEQUALITY",)
     if action.kind == "calculator" and relation_sign(action):

@@ -112,7 +112,7 @@ class Executor:
         return self.texts[action.results[-1]]
 
     def slots(self) -> dict[str, list[str]]:
-        """Return the current values of the space's slots (see `constrained.environments.executor.actions.slots`)."""
+        """The current values of the space's slots (see `constrained.environments.executor.actions.slots`)."""
         return slots(self.space, self.actions)
 
     def _perform(self, action: Action) -> list[tuple[object, str]]:
@@ -185,7 +185,7 @@ class Executor:
         return self.values[number]
 
     def _text(self, part: ParseTree | Token) -> str:
-        """Return a text as written, with the name of each result replaced by its text."""
+        """A text as written, with the name of each result replaced by its text."""
         written: list[str] = []
         for token in tokens(part):
             if terminal_of(token) == "RESULT":
@@ -205,7 +205,7 @@ _RESULT_SLOTS = {"VALUE", "RESULT", "EQUATION", "INEQUALITY", "LISTED"}
 
 
 def plain(part: ParseTree | Token) -> tuple:
-    """Return a tree as nested tuples of rule names and texts, which can be sent between processes."""
+    """A tree as nested tuples of rule names and texts, which can be sent between processes."""
     if isinstance(part, Token):
         return terminal_of(part), str(part)
     return rule_of(part), *map(plain, part.children)

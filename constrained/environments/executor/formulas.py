@@ -46,7 +46,7 @@ class Scope:
 
 
 def formula(part: Part, scope: Scope) -> Expr:
-    """Return the value of a `formula` node.
+    """The value of a `formula` node.
 
     Raises ActionError: it has no finite real value, refers to a result that is not a number, or exceeds one of
     `LIMITS`.
@@ -55,7 +55,7 @@ def formula(part: Part, scope: Scope) -> Expr:
 
 
 def _value(part: Part, scope: Scope) -> Value:
-    """Return a node's value: a number or an expression; for a result that is a list, a tuple of these."""
+    """A node's value: a number or an expression; for a result that is a list, a tuple of these."""
     rule, *parts = part
     if rule in _NODES:
         return _checked(_NODES[rule](parts, scope))
@@ -65,7 +65,7 @@ def _value(part: Part, scope: Scope) -> Value:
 
 
 def _chain(parts: Parts, scope: Scope) -> Value:
-    """Return the value of a sum or a product, whose children are operands and the signs between them."""
+    """The value of a sum or a product, whose children are operands and the signs between them."""
     first, *rest = parts
     total = _value(first, scope)
     for (_, sign), part in zip(rest[::2], rest[1::2]):
@@ -161,7 +161,7 @@ _NODES: dict[str, Callable[[Parts, Scope], Value]] = {
 
 
 def number_in(text: str, where: str) -> Rational:
-    """Return the number in a text such as ``1,200``, ``$5`` or ``20%``. Raises ActionError: it isn't just a number."""
+    """The number in a text such as ``1,200``, ``$5`` or ``20%``. Raises ActionError: it isn't just a number."""
     found = _NUMBER.fullmatch(text.strip()) if len(text) <= 60 else None
     if not found:
         raise ActionError(f"{where} is {text[:60]!r}, which is no number")
@@ -184,7 +184,7 @@ def _whole(value: Value, name: str) -> Integer:
 
 
 def _checked(value: Value) -> Value:
-    """Return `value` if it is a real number or an expression within the limits. Raises ActionError: it isn't."""
+    """`value` if it is a real number or an expression within the limits. Raises ActionError: it isn't."""
     if isinstance(value, tuple):
         return value
     value = value if isinstance(value, sympy.Basic) else Integer(value)  # igcd gives Python numbers

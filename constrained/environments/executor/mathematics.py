@@ -45,7 +45,7 @@ def perform(
 
 
 def _calculator(parts, scope, wanted):
-    """Return the value of a formula, or whether a comparison holds; the case of texts doesn't matter."""
+    """The value of a formula, or whether a comparison holds; the case of texts doesn't matter."""
     if len(parts) == 1:
         return (formula(parts[0], scope),)
     left, (_, sign), right = parts
@@ -61,7 +61,7 @@ def _calculator(parts, scope, wanted):
 
 
 def _side(part, scope):
-    """Return one side of a comparison: a number, or the text of a result that is not a number."""
+    """One side of a comparison: a number, or the text of a result that is not a number."""
     leaves = list(_leaves(part))
     # Only a side that is nothing but the name of a result may be a text.
     value = scope.results.get(int(leaves[0][1])) if len(leaves) == 1 and leaves[0][0] == "VALUE" else None
@@ -106,7 +106,7 @@ def _solve_equation(parts, scope, wanted):
 
 
 def _solve_inequality(parts, scope, wanted):
-    """Return the real numbers that satisfy all inequalities. Raises ActionError: they don't have just one unknown."""
+    """The real numbers that satisfy all inequalities. Raises ActionError: they don't have just one unknown."""
     relations = _relations(parts, scope, False)
     unknowns = _unknowns([relation.left - relation.right for relation in relations], scope, "the inequality")
     if len(unknowns) > 1:
@@ -161,7 +161,7 @@ _ACTIONS: dict[str, Callable[[Sequence[Any], Scope, int], tuple]] = {
 
 
 def text_of(value) -> str:
-    """Return a value as text for the planner.
+    """A value as text for the planner.
 
     Numbers that aren't whole are written as decimals: exactly if they end, else to 12 digits.
     """
@@ -189,7 +189,7 @@ def _number_text(value) -> str:
 
 
 def _region_text(region: sympy.Set) -> str:
-    """Return ranges such as ``(-2, 3] or [5, oo)``."""
+    """Ranges such as ``(-2, 3] or [5, oo)``."""
     if isinstance(region, sympy.Union):
         return " or ".join(map(_region_text, region.args))
     if isinstance(region, sympy.Interval):
@@ -213,7 +213,7 @@ class Relation:
 
 
 def _unknowns(expressions: Sequence[sympy.Expr], scope: Scope, what: str) -> list[sympy.Symbol]:
-    """Return the unknowns in expressions, in the order of their definition."""
+    """The unknowns in expressions, in the order of their definition."""
     used = set().union(*(expression.free_symbols for expression in expressions))
     if not used:
         raise ActionError(f"{what} doesn't depend on an unknown", "define one and use it: R1 = Define(x)")
@@ -221,7 +221,7 @@ def _unknowns(expressions: Sequence[sympy.Expr], scope: Scope, what: str) -> lis
 
 
 def _single(equations: Sequence[sympy.Expr], unknown: sympy.Symbol) -> list:
-    """Return all real solutions of equations in one unknown, ascending."""
+    """All real solutions of equations in one unknown, ascending."""
     solutions = S.Reals
     for equation in equations:
         solutions = solutions.intersect(sympy.solveset(equation, unknown, S.Reals))
@@ -234,7 +234,7 @@ def _single(equations: Sequence[sympy.Expr], unknown: sympy.Symbol) -> list:
 
 
 def _system(equations: Sequence[sympy.Expr], unknowns: Sequence[sympy.Symbol]) -> list:
-    """Return the value of each unknown, or a tuple of its values if there are several solutions."""
+    """The value of each unknown, or a tuple of its values if there are several solutions."""
     solutions = sympy.solve(equations, unknowns, dict=True)
     solutions = [solution for solution in solutions if all(value.is_real is not False for value in solution.values())]
     if not solutions:
@@ -249,7 +249,7 @@ def _system(equations: Sequence[sympy.Expr], unknowns: Sequence[sympy.Symbol]) -
 
 
 def _size(value: object) -> int:
-    """Return the number of elements of a list, or of whole numbers in a range; a single value counts as one."""
+    """The number of elements of a list, or of whole numbers in a range; a single value counts as one."""
     if isinstance(value, tuple):
         return len(value)
     if isinstance(value, sympy.Expr):

@@ -30,7 +30,7 @@ class Room:
 
 
 def _kind(term: str) -> str:
-    """Return the kind that an object of ``grammars/household_game.lark`` stands for: "sinkbasintype" -> "SinkBasin"."""
+    """The kind that an object of ``grammars/household_game.lark`` stands for: "sinkbasintype" -> "SinkBasin"."""
     return household_world().domain.spell(term).removesuffix("Type")
 
 

@@ -57,29 +57,29 @@ class HouseholdTexts:
     exploring = ("goto", "open", "look", "examine")
 
     def outcome(self) -> dict[str, float]:
-        """Return whether the goal has been reached."""
+        """Whether the goal has been reached."""
         return {"success": float(self.done)}
 
     def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
-        """Return knowledge of the household's actions in any order, with any receptacle and any object seen so far."""
+        """Knowledge of the household's actions in any order, with any receptacle and any object seen so far."""
         return ActionKnowledge.from_lark(f"{KNOWLEDGE}_form") if is_household(knowledge) else knowledge
 
     def memory(self, first_observation: str) -> WorldMemory:
-        """Return a memory that begins with the first observation."""
+        """A memory that begins with the first observation."""
         return WorldMemory(player_world(), first_observation)
 
     def prior(self, first_observation: str) -> HouseholdEnv:
-        """Return the room of the first observation, with the task's objects in every place where they may be kept."""
+        """The room of the first observation, with the task's objects in every place where they may be kept."""
         return HouseholdEnv(prior_game(first_observation))
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
-        """Return where things are ("nothing" too), and what can be opened, as an observation says."""
+        """Where things are ("nothing" too), and what can be opened, as an observation says."""
         facts = list(player_world().told_in(observation))
         located = [(fact[1], IN_ON, fact[2]) for fact in facts if fact[0] == "in"]
         return located + [(fact[1], "can be", "opened") for fact in facts if fact[0] == "closed"]
 
     def entities(self, names: Iterable[str]) -> list[str]:
-        """Return the names that the task is about: first its objects, then the lamp or receptacle.
+        """The names that the task is about: first its objects, then the lamp or receptacle.
 
         If the task isn't in the game's own wording, these are all names whose kind is a word of the task.
         """
@@ -149,7 +149,7 @@ class HouseholdEnv(HouseholdTexts):
         return answer, float(self.done), self.done
 
     def admissible(self) -> list[str]:
-        """Return every command that would have an effect now, and no other."""
+        """Every command that would have an effect now, and no other."""
         return sorted(self.truth.actions)
 
 
@@ -187,10 +187,10 @@ def household(*, split: str | None = None, limit: int | None = None, seed: int =
 
 
 def task_of(game: Game) -> Task:
-    """Return a game as a task of a suite."""
+    """A game as a task of a suite."""
     return Task(game.name, _task_type(game.name), partial(HouseholdEnv, game))
 
 
 def _task_type(name: str) -> str:
-    """Return the task type in a game's name."""
+    """The task type in a game's name."""
     return name.split("-", 1)[0]

@@ -39,7 +39,7 @@ MAX_OBJECTS = 5_000
 
 
 def household_world() -> World:
-    """Return the world of ``grammars/household_game.lark``: the household's true physics, as the game plays it."""
+    """The world of ``grammars/household_game.lark``: the household's true physics, as the game plays it."""
     return shipped_world("household_game")
 
 
@@ -97,13 +97,13 @@ class Game:
         return [name for name, kind in self.problem.objects.items() if kind == "object"]
 
     def kind(self, name: str) -> str:
-        """Return the type of a receptacle or object as ALFWorld spells it, "DrawerType"; "" if no fact gives it."""
+        """The type of a receptacle or object as ALFWorld spells it, "DrawerType"; "" if no fact gives it."""
         facts = self.start.state
         types = facts.table("receptacletype").where(1, name) | facts.table("objecttype").where(1, name)
         return next((self.start.task.spell(kind) for _, _, kind in types), "")
 
     def contents(self, state: State) -> dict[str, set[str]]:
-        """Return the objects in or on each receptacle; in ALFWorld's games a few objects are in two at once."""
+        """The objects in or on each receptacle; in ALFWorld's games a few objects are in two at once."""
         contents: dict[str, set[str]] = {name: set() for name in self.receptacles}
         for _, thing, receptacle in state.of("inreceptacle"):
             contents.setdefault(receptacle, set()).add(thing)
@@ -115,7 +115,7 @@ class Game:
         return Answers(household_world(), self.start.task)
 
     def wanting(self, goal: Condition) -> Game:
-        """Return the same game with another goal."""
+        """The same game with another goal."""
         planned = Task(household_world().domain, replace(self.problem, condition=goal))
         return replace(self, start=WorldState(household_world(), planned, planned.initial))
 
@@ -187,7 +187,7 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
 
 
 def read_game_file(text: str | bytes, name: str) -> tuple[str, str]:
-    """Return the task sentence and the text of the planning problem in a ``game.tw-pddl``.
+    """The task sentence and the text of the planning problem in a ``game.tw-pddl``.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def load_games(split: str = "valid_seen", *, every: int = 1) -> Iterator[Game]:
 
 
 def load_named(names: Iterable[str], split: str = "valid_seen") -> dict[str, Game]:
-    """Return the games of these names, "TASK/TRIAL"; the archive is read only up to the last of them.
+    """The games of these names, "TASK/TRIAL"; the archive is read only up to the last of them.
 
     Raises
     ------

@@ -116,13 +116,13 @@ def prior_game(first_observation: str) -> Game:
 
 
 def _likely(spec: TaskSpec, room: set[str]) -> set[str]:
-    """Return the kinds of receptacles that may hold the object, without its destination; if none is known, any."""
+    """The kinds of receptacles that may hold the object, without its destination; if none is known, any."""
     known = {kind for kind in room if spec.object_kind in HOLDS.get(kind, ())}
     return known - {spec.destination} or room - {spec.destination} or room
 
 
 def _pddl_kind(word: str) -> str:
-    """Return a kind in PDDL's spelling: "sinkbasin" -> "SinkBasin"."""
+    """A kind in PDDL's spelling: "sinkbasin" -> "SinkBasin"."""
     return _SPELLING.get(word, word.capitalize())
 
 
@@ -148,7 +148,7 @@ def build_game(spec: TaskSpec, room: str, rng: random.Random, sentence: str, tri
 
 
 def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
-    """Return every (room, task) of a task type that the room's furniture and objects allow."""
+    """Every (room, task) of a task type that the room's furniture and objects allow."""
     treatment = TREATED.get(task_type)
     found = []
     for name, room in ROOMS.items():
@@ -167,7 +167,7 @@ def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
 
 
 def _rooms(spec: TaskSpec) -> list[str]:
-    """Return the rooms that lack the fewest of the things that the task needs."""
+    """The rooms that lack the fewest of the things that the task needs."""
 
     def lacking(room: Room) -> int:
         absent = sum(kind not in room.furniture for kind in _needed_furniture(spec)) + (

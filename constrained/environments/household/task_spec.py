@@ -115,7 +115,7 @@ class TaskSpec:
         return 2 if self.task_type == TWO else 1
 
     def sentences(self) -> tuple[str, str]:
-        """Return the two wordings of the task."""
+        """The two wordings of the task."""
         goal = next(goal for goal in player_world().goals if type_of(goal) == self.task_type)
         kind, end = self.object_kind.lower(), self.destination.lower()
         words = {"K": [kind], "P": [end], "L": [end]}
@@ -123,7 +123,7 @@ class TaskSpec:
         return first, second
 
     def goal(self) -> Condition:
-        """Return the goal in the terms of ``grammars/household_game.lark``."""
+        """The goal in the terms of ``grammars/household_game.lark``."""
         goal = household_world().goal_of(self.sentences()[0])
         assert goal is not None  # the file has each first wording
         return filled(goal.goal.condition, {}, {hole: f"{kind}type" for hole, kind in goal.words.items()})
@@ -134,12 +134,12 @@ UNKNOWN = TaskSpec("", "", "")
 
 
 def player_world() -> World:
-    """Return the world of ``grammars/household.lark``: what a player knows of things, actions, answers and tasks."""
+    """The world of ``grammars/household.lark``: what a player knows of things, actions, answers and tasks."""
     return shipped_world("household")
 
 
 def type_of(goal: TaskGoal) -> str:
-    """Return the task type of a goal of ``grammars/household.lark``."""
+    """The task type of a goal of ``grammars/household.lark``."""
     predicates = [literal.predicate for literal in literals_in(goal.condition)]
     if "lit" in predicates:
         return LIGHT
@@ -148,14 +148,14 @@ def type_of(goal: TaskGoal) -> str:
 
 
 def parse_task(task: str) -> TaskSpec:
-    """Return the spec of a sentence, with kinds as they are written; `UNKNOWN` if it isn't understood."""
+    """The spec of a sentence, with kinds as they are written; `UNKNOWN` if it isn't understood."""
     spec, _ = _parse(task)
     kinds = [_ARTICLES.sub("", words).replace(" ", "") for words in (spec.object_kind, spec.destination)]
     return TaskSpec(spec.task_type, *kinds) if all(re.fullmatch("[a-z]+", kind) for kind in kinds) else UNKNOWN
 
 
 def resolve_task(task: str) -> tuple[TaskSpec, int]:
-    """Return the spec of a sentence, with known kinds in PDDL's spelling, and the index of its wording.
+    """The spec of a sentence, with known kinds in PDDL's spelling, and the index of its wording.
 
     The index is that of `TaskSpec.sentences`.
 
@@ -186,7 +186,7 @@ def resolve_task(task: str) -> tuple[TaskSpec, int]:
 
 
 def _parse(task: str) -> tuple[TaskSpec, int]:
-    """Return a spec with the sentence's own words for kinds, and the index of its wording."""
+    """A spec with the sentence's own words for kinds, and the index of its wording."""
     goal = player_world().goal_of(task[:MAX_CHARACTERS].lower().removeprefix("your task is to:"))
     if goal is None:
         return UNKNOWN, 0
@@ -195,7 +195,7 @@ def _parse(task: str) -> tuple[TaskSpec, int]:
 
 
 def _known_kind(words: str, known: Collection[str], role: str, task: str) -> str:
-    """Return the known kind that words name, ignoring article, number and plural."""
+    """The known kind that words name, ignoring article, number and plural."""
     words = _ARTICLES.sub("", words)
     words = re.sub(r" ?\d+$", "", words).replace(" ", "").replace("-", "")
     names = {kind.lower(): kind for kind in known}

@@ -112,11 +112,11 @@ class MathsEnv:
         return f"{label}{result}", 0.0, False
 
     def view(self) -> dict[str, Binding]:
-        """Return the slots of the grammars: the numbers in the problem, and the results so far by their uses."""
+        """The slots of the grammars: the numbers in the problem, and the results so far by their uses."""
         return {"GIVEN": numbers_given(self.task), **self._executor.slots()}
 
     def outcome(self) -> dict[str, float]:
-        """Return success: whether `answer` is exactly the right number."""
+        """Success: whether `answer` is exactly the right number."""
         return {"success": float(self._right_answer is not None and same_number(self.answer, self._right_answer))}
 
 

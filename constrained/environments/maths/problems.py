@@ -58,7 +58,7 @@ class WordProblem:
 
 
 def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
-    """Return the problems of a file of GSM8K; default: its 7,473 training problems.
+    """The problems of a file of GSM8K; default: its 7,473 training problems.
 
     Raises DataError: the file is missing or damaged, or a row is malformed; it says which.
     """
@@ -76,7 +76,7 @@ def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
 
 
 def load_svamp(path: str | Path | None = None) -> list[WordProblem]:
-    """Return the problems of a file of SVAMP; default: its first 700. Raises DataError: as `load_gsm8k`."""
+    """The problems of a file of SVAMP; default: its first 700. Raises DataError: as `load_gsm8k`."""
     problems = []
     for where, row in read_rows(path or data_file(SVAMP)):
         names = {"ID": str, "Type": str, "Body": str, "Question": str, "Equation": str}
@@ -124,7 +124,7 @@ def _drawn(question: str, one_in: int) -> bool:
 
 
 def read_number(text: str) -> Fraction | None:
-    """Return the exact value of an answer such as ``"1,080"``, ``"$2.50"``, ``"-3/4"``; None if it isn't a number.
+    """The exact value of an answer such as ``"1,080"``, ``"$2.50"``, ``"-3/4"``; None if it isn't a number.
 
     Currency signs, a percent sign and a full stop at the end are ignored.
     """
@@ -141,14 +141,14 @@ def same_number(text: str, answer: Fraction) -> bool:
 
 
 def numbers_given(text: str) -> list[str]:
-    """Return the numbers of a text, in figures or words, each once, as formulas write them: ``"1080"``, ``"0.5"``."""
+    """The numbers of a text, in figures or words, each once, as formulas write them: ``"1080"``, ``"0.5"``."""
     found = [(m.start(), _spellings(m[0].replace(",", ""), m["percent"])) for m in _FIGURES.finditer(text)]
     found += [(m.start(), _NUMBER_WORDS[m[0]]) for m in _WORD.finditer(text.casefold()) if m[0] in _NUMBER_WORDS]
     return list(dict.fromkeys(spelling for _, spellings in sorted(found) for spelling in spellings))
 
 
 def _spellings(number: str, percent: str) -> tuple[str, ...]:
-    """Return the spellings of a number: as written, 2.50 as 2.5, 20% as 0.2, and 0.2 as .2; none if it is too long."""
+    """The spellings of a number: as written, 2.50 as 2.5, 20% as 0.2, and 0.2 as .2; none if it is too long."""
     number = number.removesuffix(percent)
     if len(number) > MAX_DIGITS:
         return ()

@@ -95,7 +95,7 @@ class Mind2WebEnv:
         return self._page(), reward, False
 
     def view(self) -> dict[str, Binding]:
-        """Return what each slot of ``grammars/mind2web.lark`` may be bound to now."""
+        """What each slot of ``grammars/mind2web.lark`` may be bound to now."""
         menus = {element.label: list(element.choices) for element in self._offered if element.choices}
         return {
             "ELEMENT": [element.label for element in self._offered] or {},
@@ -105,7 +105,7 @@ class Mind2WebEnv:
         }
 
     def outcome(self) -> dict[str, float]:
-        """Return the paper's scores of the task, and "recall": the share of steps that offered a right element."""
+        """The paper's scores of the task, and "recall": the share of steps that offered a right element."""
         steps = len(self.recorded.steps)
         return {**score_task(self.scores, steps), "recall": self._steps_with_target / steps}
 
@@ -118,7 +118,7 @@ class Mind2WebEnv:
         return self.recorded.steps[len(self.scores)]
 
     def _candidates(self) -> list[Element]:
-        """Return the elements of this step, ordered by their node ids, which don't reveal the right ones."""
+        """The elements of this step, ordered by their node ids, which don't reveal the right ones."""
         if self._done():
             return []
         step = self._step()
@@ -141,7 +141,7 @@ class Mind2WebEnv:
         return "\n".join(lines)
 
     def _read(self, action: str) -> tuple[Element | None, Operation | None, bool]:
-        """Return the element and the operation that an action names, and whether the page admits the action."""
+        """The element and the operation that an action names, and whether the page admits the action."""
         named = None
         action = action.strip()
         for element in sorted(self._offered, key=lambda element: -len(element.label)):

@@ -66,7 +66,7 @@ class Node:
 
 
 def read_page(html: str) -> dict[str, Node]:
-    """Return the elements of a page by their node ids, in the page's order."""
+    """The elements of a page by their node ids, in the page's order."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
@@ -74,7 +74,7 @@ def read_page(html: str) -> dict[str, Node]:
 
 
 def elements(page: dict[str, Node], nodes: Iterable[str]) -> list[Element]:
-    """Return these nodes of a page as elements, without those that it lacks; equal labels are numbered."""
+    """These nodes of a page as elements, without those that it lacks; equal labels are numbered."""
     by_label: dict[str, Element] = {}
     for name in nodes:
         if name not in page:

@@ -80,13 +80,13 @@ def score_step(step: RecordedStep, node: str | None, operation: Operation | None
 
 
 def operation_f1(written: Operation, recorded: Operation) -> float:
-    """Return the F1 of two operations' words, taken as sets; for a click it is 1 or 0."""
+    """The F1 of two operations' words, taken as sets; for a click it is 1 or 0."""
     words, gold = set(str(written).split()), set(str(recorded).split())
     return 2 * len(words & gold) / (len(words) + len(gold))
 
 
 def score_task(scores: Sequence[StepScore], steps: int) -> dict[str, float]:
-    """Return a task's scores; steps that were never reached count as failed."""
+    """A task's scores; steps that were never reached count as failed."""
     succeeded = sum(score.success for score in scores)
     return {
         "success": float(succeeded == steps),
@@ -129,6 +129,6 @@ def _step(where: str, action: object, written: str) -> RecordedStep:
 
 
 def _nodes(where: str, candidates: list) -> list[str]:
-    """Return the node ids of candidates."""
+    """The node ids of candidates."""
     numbered = ((f"{where} {number}", candidate) for number, candidate in enumerate(candidates, 1))
     return [fields(at, check_object(at, candidate), backend_node_id=str)[0] for at, candidate in numbered]

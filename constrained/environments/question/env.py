@@ -121,7 +121,7 @@ class QuestionEnv:
             return f"Search error: {error.message}.", 0.0, False
 
     def view(self) -> dict[str, Binding]:
-        """Return the slots of ``grammars/hotpotqa_seen.lark``, as empty mappings if they have no values.
+        """The slots of ``grammars/hotpotqa_seen.lark``, as empty mappings if they have no values.
 
         TITLE: the titles seen, except that of the open passage; KEYWORD: the words of that passage that Lookup still
         finds.
@@ -136,7 +136,7 @@ class QuestionEnv:
         return {"TITLE": titles or {}, "KEYWORD": list(words) or {}}
 
     def outcome(self) -> dict[str, float]:
-        """Return success (an exact match) and the measures; all 0 until there is an answer."""
+        """Success (an exact match) and the measures; all 0 until there is an answer."""
         return dict(self._outcome)
 
     def _search(self, topic: str) -> str:
@@ -188,7 +188,7 @@ class QuestionEnv:
 
 
 def _beginning(passage: Passage) -> str:
-    """Return as many whole sentences as fit in an observation, at least the beginning of the first."""
+    """As many whole sentences as fit in an observation, at least the beginning of the first."""
     shown = ""
     for sentence in passage.sentences:
         if len(shown) + len(sentence) >= SHOWN_CHARACTERS:
@@ -198,17 +198,17 @@ def _beginning(passage: Passage) -> str:
 
 
 def normalise(answer: str) -> str:
-    """Return an answer in lower case without punctuation, articles and extra space."""
+    """An answer in lower case without punctuation, articles and extra space."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(answer: str, gold: str) -> float:
-    """Return 1.0 if the normalised answers are the same, else 0.0; for labels this is the accuracy."""
+    """1.0 if the normalised answers are the same, else 0.0; for labels this is the accuracy."""
     return float(normalise(answer) == normalise(gold))
 
 
 def f1(answer: str, gold: str) -> float:
-    """Return the harmonic mean of precision and recall of the answer's words, 0 to 1."""
+    """The harmonic mean of precision and recall of the answer's words, 0 to 1."""
     given, wanted = normalise(answer), normalise(gold)
     if given != wanted and not _WHOLE.isdisjoint((given, wanted)):
         return 0.0

@@ -66,15 +66,15 @@ class PassageIndex(Protocol):
     """An index in which `QuestionEnv` looks things up. Every text is a valid query; each method may raise ToolError."""
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """Return the passages about a topic, a question or a term, best first."""
+        """The passages about a topic, a question or a term, best first."""
         ...
 
     def page(self, title: str) -> Passage | None:
-        """Return the page with this title, ignoring case and spaces."""
+        """The page with this title, ignoring case and spaces."""
         ...
 
     def similar(self, title: str, limit: int = 5) -> list[str]:
-        """Return similar titles, most similar first."""
+        """Similar titles, most similar first."""
         ...
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class LocalIndex:
 
 
 def ranked(store: Store, query: str, limit: int) -> list[Passage]:
-    """Return the best passages for a question, best first; equally good ones in the store's order."""
+    """The best passages for a question, best first; equally good ones in the store's order."""
     # Words first; then the passages that the question names; then those that the best of these name (one hop).
     scores = dict(store.matching(query_terms(query), max(CANDIDATES, limit)))
     _add_named(scores, store, cut_words(query), NAMED_IN_QUESTION * max(scores.values(), default=1.0))
@@ -189,7 +189,7 @@ def _add_named(
 
 
 def _longest(spans: dict[int, dict[int, str]], names: Names[str]) -> dict[str, None]:
-    """Return the names in a text from left to right, each as long as possible, without overlaps."""
+    """The names in a text from left to right, each as long as possible, without overlaps."""
     longest: dict[str, None] = {}
     read_to = 0
     for start, ends in spans.items():

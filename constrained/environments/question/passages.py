@@ -51,12 +51,12 @@ class Passage:
         return " ".join(self.sentences)
 
     def to_json(self) -> str:
-        """Return the passage in the form that stores keep."""
+        """The passage in the form that stores keep."""
         return json.dumps([self.title, self.sentences], ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Passage:
-        """Return a stored passage."""
+        """A stored passage."""
         title, sentences = json.loads(text)
         return cls(title, tuple(sentences))
 
@@ -71,7 +71,7 @@ class Collection:
 
     @classmethod
     def of(cls, passages: Iterable[Passage]) -> Collection:
-        """Return a collection of passages that are in memory."""
+        """A collection of passages that are in memory."""
         kept = tuple(make_passage(f"passage {i}", p.title, p.sentences) for i, p in enumerate(passages, 1))
         digest = hashlib.sha256()
         for passage in kept:
@@ -80,7 +80,7 @@ class Collection:
 
     @classmethod
     def of_files(cls, paths: Iterable[Path], reader: Callable[[list[Path]], Iterator[Passage]]) -> Collection:
-        """Return the collection that `reader` (a module-level function) reads from files, identified by their content.
+        """The collection that `reader` (a module-level function) reads from files, identified by their content.
 
         Raises DataError: a file can't be read.
         """
@@ -95,7 +95,7 @@ class Collection:
 
 
 def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
-    """Return a passage for an index: with a clean title, and sentences without space around them.
+    """A passage for an index: with a clean title, and sentences without space around them.
 
     Raises DataError: it has no title or no text; the message begins with `where`.
     """
@@ -107,7 +107,7 @@ def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
 
 
 def page_collection(path: str | Path) -> Collection:
-    """Return the pages in a file or in a folder's files.
+    """The pages in a file or in a folder's files.
 
     Raises DataError: there are no such files. Reading the collection raises it for a malformed row.
     """
@@ -136,7 +136,7 @@ def read_pages(files: list[Path]) -> Iterator[Passage]:
 
 
 def _page(where: str, row: dict) -> tuple[str, list[str]]:
-    """Return a row's title and sentences."""
+    """A row's title and sentences."""
     if "lines" in row:
         title, lines = fields(where, row, id=str, lines=str)
         sentences = [line.split("\t")[1] for line in lines.split("\n") if line.count("\t")]
@@ -149,14 +149,14 @@ def _page(where: str, row: dict) -> tuple[str, list[str]]:
 
 
 def fever_text(text: str) -> str:
-    """Return a title or sentence as in Wikipedia: FEVER writes brackets and colons as "-LRB-" and the like."""
+    """A title or sentence as in Wikipedia: FEVER writes brackets and colons as "-LRB-" and the like."""
     for sign, character in _FEVER_SIGNS.items():
         text = text.replace(sign, character)
     return text
 
 
 def cut_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without space around them; line breaks end sentences, too."""
+    """The sentences of a text, without space around them; line breaks end sentences, too."""
     sentences, start = [], 0
     for end in _SENTENCE_END.finditer(text):
         piece = text[start : end.end()]

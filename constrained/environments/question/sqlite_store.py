@@ -89,7 +89,7 @@ class SqliteStore:
             raise self._damaged("it is incomplete, or holds other passages")
 
     def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
-        """Return the passages that best match the words, with their bm25 scores (above 0), best first."""
+        """The passages that best match the words, with their bm25 scores (above 0), best first."""
         if not terms:
             return []
         query = any_of(terms)
@@ -97,14 +97,14 @@ class SqliteStore:
         return [(Passage.from_json(content), score) for content, score in found]
 
     def named(self, keys: Iterable[str]) -> list[Passage]:
-        """Return the passages with one of these names (`name_key`), at most `MAX_NAMED`."""
+        """The passages with one of these names (`name_key`), at most `MAX_NAMED`."""
         # One parameter for all keys, because a statement takes only few parameters.
         wanted = json.dumps(sorted(set(keys)))
         query = "SELECT content FROM json_each(?) JOIN page ON page.name = json_each.value ORDER BY page.id LIMIT ?"
         return [Passage.from_json(content) for (content,) in self._ask(query, wanted, MAX_NAMED)]
 
     def titled(self, key: str) -> Passage | None:
-        """Return the passage with this title (`title_key`); the first, if there are several."""
+        """The passage with this title (`title_key`); the first, if there are several."""
         found = self._ask("SELECT content FROM page WHERE title = ? ORDER BY id LIMIT 1", key)
         return Passage.from_json(found[0][0]) if found else None
 
@@ -128,7 +128,7 @@ class SqliteStore:
                 raise self._damaged(str(error)) from error
 
     def _connection(self) -> sqlite3.Connection:
-        """Return this process's connection: a connection must not be shared across a fork."""
+        """This process's connection: a connection must not be shared across a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
             uri = f"{self._path.resolve().as_uri()}?mode=ro&immutable=1"
             self._opened = os.getpid(), sqlite3.connect(uri, uri=True, check_same_thread=False)

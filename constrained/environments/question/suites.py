@@ -124,7 +124,7 @@ def _suite(
 
 
 def load_hotpotqa(path: str | Path | None = None) -> list[Question]:
-    """Return the questions of a file of HotpotQA with their level as kind; default: `HOTPOTQA`.
+    """The questions of a file of HotpotQA with their level as kind; default: `HOTPOTQA`.
 
     Raises DataError: the file is missing or damaged, or a row is malformed; the message says which.
     """
@@ -137,7 +137,7 @@ def load_hotpotqa(path: str | Path | None = None) -> list[Question]:
 
 
 def hotpotqa_paragraphs(path: str | Path | None = None) -> Collection:
-    """Return the paragraphs of all questions of a file, each once; default: `HOTPOTQA`."""
+    """The paragraphs of all questions of a file, each once; default: `HOTPOTQA`."""
     return Collection.of_files([Path(path or data_file(HOTPOTQA))], read_paragraphs)
 
 
@@ -157,7 +157,7 @@ def read_paragraphs(files: list[Path]) -> Iterator[Passage]:
 
 
 def _pairs(where: str, row: dict, name: str, kind: type) -> list[tuple[str, object]]:
-    """Return a row's list of [title, something of that type]."""
+    """A row's list of [title, something of that type]."""
     [pairs] = fields(where, row, **{name: list})
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], kind)):
@@ -166,7 +166,7 @@ def _pairs(where: str, row: dict, name: str, kind: type) -> list[tuple[str, obje
 
 
 def load_strategyqa(path: str | Path | None = None) -> list[Question]:
-    """Return the questions of a file of StrategyQA with the answer as kind; default: `STRATEGYQA`.
+    """The questions of a file of StrategyQA with the answer as kind; default: `STRATEGYQA`.
 
     Raises DataError: as `load_hotpotqa`.
     """
@@ -179,7 +179,7 @@ def load_strategyqa(path: str | Path | None = None) -> list[Question]:
 
 
 def strategyqa_facts(path: str | Path | None = None) -> Collection:
-    """Return the facts of a file as passages, one for each term that questions are about; default: `STRATEGYQA`."""
+    """The facts of a file as passages, one for each term that questions are about; default: `STRATEGYQA`."""
     return Collection.of_files([Path(path or data_file(STRATEGYQA))], read_facts)
 
 
@@ -201,7 +201,7 @@ def read_facts(files: list[Path]) -> Iterator[Passage]:
 
 
 def load_fever(path: str | Path | None = None) -> list[Question]:
-    """Return the claims of a file of FEVER with their label as kind and answer; default: `FEVER`.
+    """The claims of a file of FEVER with their label as kind and answer; default: `FEVER`.
 
     Raises DataError: as `load_hotpotqa`.
     """

@@ -139,7 +139,7 @@ def _schema(tantivy):
 
 
 def _analyzer(tantivy):
-    """Return an analyzer like FTS5's: words in lower case, without diacritics, with English endings removed."""
+    """An analyzer like FTS5's: words in lower case, without diacritics, with English endings removed."""
     steps = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     for step in (tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold(), tantivy.Filter.stemmer("english")):
         steps = steps.filter(step)

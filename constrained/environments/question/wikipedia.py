@@ -90,7 +90,7 @@ class Wikipedia:
         return urllib.parse.urlsplit(self.url).netloc
 
     def _ask(self, **parameters):
-        """Return the API's answer; raise ToolError for any failure."""
+        """The API's answer; raises ToolError for any failure."""
         try:
             answer = json.loads(
                 _within(self.timeout, self._fetch, {**parameters, "format": "json", "formatversion": 2})

@@ -101,7 +101,7 @@ class ScienceWorldEnv:
         return observation.strip(), reward, self.done
 
     def view(self) -> dict[str, Binding]:
-        """Return what each slot of ``grammars/scienceworld.lark`` may be bound to now."""
+        """What each slot of ``grammars/scienceworld.lark`` may be bound to now."""
         if self._view is None:
             simulator = self._playing()
             if self._choices:
@@ -112,7 +112,7 @@ class ScienceWorldEnv:
         return dict(self._view)
 
     def memory(self, first_observation: str) -> Reading:
-        """Return a memory that shows changes in the room and the inventory, and the facts known about other places."""
+        """A memory that shows changes in the room and the inventory, and the facts known about other places."""
         return Reading(self.task, self._look)
 
     def _look(self) -> tuple[str, str]:
@@ -120,7 +120,7 @@ class ScienceWorldEnv:
         return simulator.look(), simulator.inventory()
 
     def outcome(self) -> dict[str, float]:
-        """Return success (the task is solved) and the score, 0 if the task failed."""
+        """Success (the task is solved) and the score, 0 if the task failed."""
         return {"success": float(self.score == 1.0), "score": max(0.0, self.score)}
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class JavaFunctions:
         self._unary = self.java_class("java.util.function.UnaryOperator")
 
     def method(self, owner: str, name: str, descriptor: str, *, static: bool = False):
-        """Return a method as a function; unless the method is static, its first argument is the object.
+        """A method as a function; unless the method is static, its first argument is the object.
 
         Parameters
         ----------
@@ -53,30 +53,30 @@ class JavaFunctions:
         return find(self.java_class(owner), name, self._kind(descriptor, None))
 
     def fix(self, function, position: int, *values):
-        """Return `function` with some arguments fixed, from `position` on."""
+        """`function` with some arguments fixed, from `position` on."""
         given = self._new_array(self._object, len(values))
         for i, value in enumerate(values):
             given[i] = value
         return self._insert(function, position, given)
 
     def chain(self, function, *following):
-        """Return the composition of functions, the first applied first."""
+        """The composition of functions, the first applied first."""
         for following_function in following:
             kind = following_function.type().changeParameterType(0, function.type().returnType())
             function = self._filter(function, following_function.asType(kind))
         return function
 
     def feed(self, function, first):
-        """Return `function` with its first argument computed by `first`, whose arguments it takes instead."""
+        """`function` with its first argument computed by `first`, whose arguments it takes instead."""
         kind = function.type().changeParameterType(0, first.type().returnType())
         return self._collect(function.asType(kind), 0, first)
 
     def implement(self, interface: str, function):
-        """Return an object that implements an interface with one method by `function`."""
+        """An object that implements an interface with one method by `function`."""
         return self._implement(self.java_class(interface), function)
 
     def mapper(self, function):
-        """Return a function of one argument in the form that `texts` applies."""
+        """A function of one argument in the form that `texts` applies."""
         return self._implement(self._unary, function)
 
     def texts(self, *queries) -> list[list[str]]:
@@ -99,6 +99,6 @@ class JavaFunctions:
         return [[next(lines) for _ in range(size)] for size in sizes]
 
     def read(self, builder) -> str:
-        """Return the content of a Scala StringBuilder."""
+        """The content of a Scala StringBuilder."""
         length = builder.length()
         return "".join(builder.substring(i, min(i + REPLY, length)) for i in range(0, length, REPLY))

@@ -144,7 +144,7 @@ def _release(release: Callable[[str], None], target_id: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of an exception; for one thrown in Java, without its stack trace."""
+    """The message of an exception; for one thrown in Java, without its stack trace."""
     thrown = getattr(error, "java_exception", None)
     return str(thrown.toString() if thrown is not None else error)
 

@@ -46,19 +46,19 @@ _SHORTER = [
 
 
 def shorter(text: str) -> str:
-    """Return a line of an observation without articles and empty phrases."""
+    """A line of an observation without articles and empty phrases."""
     for pattern, by in _SHORTER:
         text = pattern.sub(by, text)
     return text.strip(" .\t").lower()
 
 
 def scienceworld() -> World:
-    """Return the world of ``grammars/scienceworld.lark``: places, things and the meaning of answers."""
+    """The world of ``grammars/scienceworld.lark``: places, things and the meaning of answers."""
     return shipped_world("scienceworld")
 
 
 def lines_of(look: str) -> list[str]:
-    """Return the lines that a description of a room or of the inventory lists."""
+    """The lines that a description of a room or of the inventory lists."""
     return [
         shorter(line)
         for line in look.splitlines()
@@ -119,7 +119,7 @@ class Reading(WorldMemory):
         self._blocks.append(block + self._news())
 
     def text(self) -> str:
-        """Return the beginning, as many of the last steps as fit, an empty line, and the facts."""
+        """The beginning, as many of the last steps as fit, an empty line, and the facts."""
         # From the last step back, as long as there is room.
         kept = len(self._blocks)
         room = MAX_TEXT - len(self._blocks[0])
@@ -130,15 +130,15 @@ class Reading(WorldMemory):
         return "\n".join([self._blocks[0], *self._blocks[kept:], "", self.shown.text])
 
     def whole(self) -> str:
-        """Return all steps, without the facts."""
+        """All steps, without the facts."""
         return "\n".join(self._blocks)
 
     def situation(self) -> str:
-        """Return a text that is never the same twice: time passes with each action, so repeating one can be useful."""
+        """A text that is never the same twice: time passes with each action, so repeating one can be useful."""
         return f"step {len(self._blocks)}"
 
     def facts_now(self) -> None:
-        """Return nothing: the simulator lists what is possible, because it can tell things with the same name apart."""
+        """The empty list: the simulator lists what is possible, because it can tell things with the same name apart."""
 
     def _fresh(self, first_observation: str) -> Reading:
         return Reading(self.task, self._look)

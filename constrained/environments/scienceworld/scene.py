@@ -119,7 +119,7 @@ class Observer:
         self._numbers = jvm.scala.Predef.Map().empty().withDefault(make.implement("scala.Function1", show))
 
     def observe(self, interface: Any) -> Scene:
-        """Return the scene now.
+        """The scene now.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Observer:
         return able
 
     def _listing_of(self, action: str):
-        """Return a function (agent, things, names, builder) that appends an action's possible instances as lines."""
+        """A function (agent, things, names, builder) that appends an action's possible instances as lines."""
         make = self._functions
         thing, builder, text = _THING.replace(".", "/"), "scala/collection/mutable/StringBuilder", "java/lang/String"
         agent = "scienceworld/objects/agent/Agent" if action in _OF_THE_AGENT else thing
@@ -196,21 +196,21 @@ class Observer:
 
 
 def _match(pattern: re.Pattern[str], text: str) -> tuple[Any, ...]:
-    """Return the groups of a pattern at the beginning of a text from the simulator, which must match."""
+    """The groups of a pattern at the beginning of a text from the simulator, which must match."""
     match = pattern.match(text)
     assert match is not None, text
     return match.groups()
 
 
 def choices_of(observation: str) -> list[str]:
-    """Return the numbers that answer the question in an observation; none if there is no question."""
+    """The numbers that answer the question in an observation; none if there is no question."""
     return _CHOICE.findall(observation) if observation.startswith(QUESTION) else []
 
 
 def slots(
     scene: Scene, called: Mapping[int, str], task: str, focused: Mapping[str, str] | None = None
 ) -> dict[str, Binding]:
-    """Return the values of the slots of `grammars/scienceworld.lark`, with one name for each thing.
+    """The values of the slots of `grammars/scienceworld.lark`, with one name for each thing.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def slots(
 
 
 def answers(choices: list[str]) -> dict[str, Binding]:
-    """Return the values of the slots while a question is open: only its possible answers."""
+    """The values of the slots while a question is open: only its possible answers."""
     return {**dict.fromkeys(("FREE", "OTHER", "WAIT", "THING", "WANTED", *ABLE), ()), "NUMBER": choices}
 
 
@@ -255,7 +255,7 @@ _DESCRIBED = re.compile(r"(?:substance|thing|animal|seed)$|.*\b(?:stages|interme
 
 
 def asked(task: str) -> tuple[list[str], list[str]]:
-    """Return the things that a task says to focus on always, in order, and those only under a condition."""
+    """The things that a task says to focus on always, in order, and those only under a condition."""
     always: list[str] = []
     sometimes: list[str] = []
     for sentence in task.lower().split(". "):
@@ -264,7 +264,7 @@ def asked(task: str) -> tuple[list[str], list[str]]:
 
 
 def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int]:
-    """Return the things that a task may ask to focus on now; never rooms and doors.
+    """The things that a task may ask to focus on now; never rooms and doors.
 
     If the task names all of them: the things with the next name, and after the last name those under a condition. If it
     only describes their kind: living or non-living things, if it says so; otherwise things that its description names,

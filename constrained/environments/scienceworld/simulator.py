@@ -71,7 +71,7 @@ class Simulator:
             return list(self._interface.getGoldActionSequence())
 
     def variations(self, task: str, split: str) -> list[int]:
-        """Return the numbers of a task's variations in a split of `SPLITS`."""
+        """The numbers of a task's variations in a split of `SPLITS`."""
         self._check(task, 0)
         with self.process.answering(f"list the variations of {task}"):
             getattr(self._interface, "taskStr_$eq")(task)  # the split's method is about the task set here
@@ -85,22 +85,22 @@ class Simulator:
             return observation, score, self._interface.getCompleted() or score < 0
 
     def look(self) -> str:
-        """Return the room's description, which takes no time in the world."""
+        """The room's description, which takes no time in the world."""
         with self.process.answering("look around"):
             return self._interface.freeActionLook()
 
     def inventory(self) -> str:
-        """Return what is carried, which takes no time in the world."""
+        """What is carried, which takes no time in the world."""
         with self.process.answering("inventory"):
             return self._interface.freeActionInventory()
 
     def scene(self) -> Scene:
-        """Return the things that can be named now."""
+        """The things that can be named now."""
         with self.process.answering("tell what is there"):
             return self._observer.observe(self.world())
 
     def world(self) -> Any:
-        """Return the simulator's own AgentInterface, which knows the whole state."""
+        """The simulator's own AgentInterface, which knows the whole state."""
         return self._interface.agentInterface().get()
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class Simulator:
 
 
 def borrow(answer_seconds: float = ANSWER_SECONDS) -> Simulator:
-    """Return an idle simulator of this process, or a new one.
+    """An idle simulator of this process, or a new one.
 
     A new Java process takes a second to start, and is slow for its first hundreds of steps; a task plays the same in an
     old process as in a new one.

@@ -58,7 +58,7 @@ class Product:
     attributes: tuple[str, ...]  # hidden from the agent; only the reward looks at them
 
     def text(self) -> str:
-        """Return the text that is searched: title, description, the first feature, the options."""
+        """The text that is searched: title, description, the first feature, the options."""
         options = (f"{name}: {', '.join(values)}" for name, values in self.options.items())
         return " ".join([self.name, self.description, *self.features[:1], ", and ".join(options)])
 
@@ -84,7 +84,7 @@ class Shop:
 
     @classmethod
     def of(cls, products: Mapping[str, Product], goals: Iterable[Goal]) -> Shop:
-        """Return a shop over these products and goals."""
+        """A shop over these products and goals."""
         return cls(products, tuple(goals), TextIndex((product.number, product.text()) for product in products.values()))
 
 
@@ -256,10 +256,10 @@ def read_instructions() -> list[str]:
 
 
 def published_positions(instructions: Iterable[str]) -> dict[str, int]:
-    """Return the first index of each instruction in the published order, by `plain` text."""
+    """The first index of each instruction in the published order, by `plain` text."""
     return {plain(instruction): index for index, instruction in reversed(list(enumerate(instructions)))}
 
 
 def plain(text: str) -> str:
-    """Return an instruction as the published order spells it: small letters, no quotation marks, no last full stop."""
+    """An instruction as the published order spells it: small letters, no quotation marks, no last full stop."""
     return text.lower().replace('"', "").replace("'", "").strip().strip(".").strip()

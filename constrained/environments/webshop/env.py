@@ -105,7 +105,7 @@ class WebshopEnv:
         return f"Thank you for shopping with us! [SEP] Your score (min 0.0, max 1.0) [SEP] {score}", score, True
 
     def view(self) -> dict[str, Binding]:
-        """Return what each slot of ``grammars/webshop.lark`` may be bound to now."""
+        """What each slot of ``grammars/webshop.lark`` may be bound to now."""
         state = self._state
         slots: dict[str, Binding] = {slot: {} for slot in ("PRODUCT", "NEXT", "PREVIOUS", "OPTION", "PART")}
         if self.reward is not None or state.results is None or state.part is not None:
@@ -120,7 +120,7 @@ class WebshopEnv:
         return slots
 
     def outcome(self) -> dict[str, float]:
-        """Return success (a reward of 1), the reward as "score", and its parts; all 0 while nothing is bought."""
+        """Success (a reward of 1), the reward as "score", and its parts; all 0 while nothing is bought."""
         parts = asdict(self.reward or Reward())
         return {"success": float(parts["score"] == 1.0), **parts}
 
@@ -166,7 +166,7 @@ class WebshopEnv:
     # -- the page ------------------------------------------------------------
 
     def clickable(self) -> list[str]:
-        """Return what can be clicked now; nothing on the search page."""
+        """What can be clicked now; nothing on the search page."""
         if self.reward is not None or self._state.results is None:
             return []
         named = [name for names in self.view().values() for name in names] + [BACK_TO_SEARCH.lower()]
@@ -184,7 +184,7 @@ class WebshopEnv:
         return (self._state.page + 1) * PAGE < len(self._state.results or [])
 
     def _options(self) -> dict[str, str]:
-        """Return value -> its option (of several, the last, as in the original). Buttons are no values."""
+        """Value -> its option (of several, the last, as in the original). Buttons are no values."""
         product = self._state.product
         options = product.options if product else {}
         return {value: name for name, values in options.items() for value in values if value not in _BUTTONS}

@@ -38,12 +38,12 @@ class Reward:
 
 
 def title_words(title: str) -> set[str]:
-    """Return the words of a title, without numbers and function words."""
+    """The words of a title, without numbers and function words."""
     return {word for word in word_set(title) - STOP_WORDS if any(map(str.isalpha, word))}
 
 
 def reward(product: Product, chosen: Mapping[str, str], goal: Goal) -> Reward:
-    """Return the reward of buying a product; `chosen` is the value chosen for each option."""
+    """The reward of buying a product; `chosen` is the value chosen for each option."""
     attributes = sum(_has_attribute(product, attribute) for attribute in goal.attributes)
     options = sum(any(_same_option(*pair, wanted) for pair in chosen.items()) for wanted in goal.options)
     price = product.price <= goal.price_upper
@@ -75,7 +75,7 @@ def _same_option(name: str, value: str, wanted: str) -> bool:
 
 
 def _type(product: Product, wanted: Product) -> float:
-    """Return how similar a product's kind is to the one asked for, by title, query and category."""
+    """How similar a product's kind is to the one asked for, by title, query and category."""
     if product.number == wanted.number:
         return 1.0
     words, asked = title_words(product.name), title_words(wanted.name)

@@ -67,7 +67,7 @@ class GraphChooser:
         self._encoder = lru_cache(_KEPT)(self._make_encoder)
 
     def choose(self, choice: Choice) -> str:
-        """Return the best action (with a temperature, a likely one), or the one that ends the plan.
+        """The best action (with a temperature, a likely one), or the one that ends the plan.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class GraphChooser:
         return choice.random.choices(new, chances)[0]
 
     def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
-        """Return the scores (logits) of some actions, float32, shape (actions,)."""
+        """The scores (logits) of some actions, float32, shape (actions,)."""
         network, encoder = self._encoder(task)
         with torch.inference_mode():
             return network(collate(network.vocabulary, [encoder.encode(state, actions)]))
@@ -109,7 +109,7 @@ class GraphChooser:
         return network, Encoder(network.vocabulary, task)
 
     def _network(self, domain: Domain) -> Network | None:
-        """Return the network for a domain; None if there are no weights for it."""
+        """The network for a domain; None if there are no weights for it."""
         if self._given is None:
             return load_network(domain, self.path)
         own = self._given.vocabulary.signature.key
@@ -145,7 +145,7 @@ class SearchChooser:
         self._plan = lru_cache(_KEPT)(lambda task: _Plan())
 
     def choose(self, choice: Choice) -> str:
-        """Return the next action of a plan; any action if the goal is out of reach.
+        """The next action of a plan; any action if the goal is out of reach.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class SearchChooser:
         return choice.random.choice(choice.actions) if action is None or action not in meant else meant[action]
 
     def _search(self, held: _Plan, task: Task, state: State) -> dict[State, GroundAction]:
-        """Return state -> action on a path to the goal, or, if there is none, towards it."""
+        """State -> action on a path to the goal, or, if there is none, towards it."""
         way, found = find_plan(task, state)
         if not found:
             none = f"no plan was found among the first {MAX_STATES:,} states"

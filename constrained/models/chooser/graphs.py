@@ -143,7 +143,7 @@ class Encoder:
         self._facts = self._add(((fact, TRUE) for fact in static), self._features, [], self._links, 0)
 
     def encode(self, state: State, actions: Sequence[GroundAction]) -> Example:
-        """Return a state and the actions to choose from."""
+        """A state and the actions to choose from."""
         features, links, everywhere = list(self._features), list(self._links), list[int]()
         facts = self._add(self._kinds(state), features, everywhere, links, self._facts)
         return Example(
@@ -157,7 +157,7 @@ class Encoder:
         )
 
     def _kinds(self, state: State) -> Iterator[tuple[Fact, int]]:
-        """Return facts with their kinds, sorted, as sums of floats depend on the order, and sets have none."""
+        """Facts with their kinds, sorted, as sums of floats depend on the order, and sets have none."""
         for name in self._changing:
             for fact in sorted(state.of(name)):
                 yield fact, TRUE
@@ -211,7 +211,7 @@ class Encoder:
 
 
 def goal_facts(goal: Condition | None) -> Iterator[Fact]:
-    """Return the facts in a goal's conjunction; its quantifiers and disjunctions are ignored."""
+    """The facts in a goal's conjunction; its quantifiers and disjunctions are ignored."""
     match goal:
         case Literal(predicate, terms, True) if not any(term.startswith("?") for term in terms):
             yield predicate, *terms

@@ -127,7 +127,7 @@ class Network(nn.Module):
         )
 
     def forward(self, batch: Batch, rounds: int | None = None) -> torch.Tensor:
-        """Return the scores (logits) of all actions, float32, shape (actions,)."""
+        """The scores (logits) of all actions, float32, shape (actions,)."""
         known = self.embed(batch.features)
         order = torch.cat([nodes for _, _, nodes in batch.links]) if batch.links else None
         facts = torch.cat([facts for _, facts, _ in batch.links]) if batch.links else None
@@ -153,7 +153,7 @@ class Network(nn.Module):
         return scores
 
     def _largest(self, known: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the largest value of each feature over an example's objects, float32, shape (examples, width)."""
+        """The largest value of each feature over an example's objects, float32, shape (examples, width)."""
         low = known.new_full((batch.examples, self.width), -1e4)
         return low.scatter_reduce(0, batch.graph[:, None].expand_as(known), known, "amax")
 

@@ -91,7 +91,7 @@ class Reader(nn.Module):
         self.register_buffer("slots", torch.tensor(slots), persistent=False)
 
     def mean(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return the mean of words' vectors, over the last dimension."""
+        """The mean of words' vectors, over the last dimension."""
         if self.training and self.dropout:
             ids = ids * (torch.rand(ids.shape) > self.dropout / 2)
         return self.embed(ids).sum(-2) / (ids > 0).sum(-1, keepdim=True).clamp(min=1)
@@ -183,7 +183,7 @@ class Reader(nn.Module):
         return scores, second.masked_fill(~fits, -torch.inf)
 
     def _heard(self, stories: Sequence[Story], task: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the state after each block, and each block by itself; shape (stories, blocks, features)."""
+        """The state after each block, and each block by itself; shape (stories, blocks, features)."""
         longest = max(len(story.blocks) for story in stories)
         blocks = np.zeros((len(stories), longest, BLOCK), np.int16)
         names = np.zeros((len(stories), longest, 2, NAME), np.int16)

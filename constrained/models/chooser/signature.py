@@ -39,7 +39,7 @@ class Signature:
 
 
 def signature(domain: Domain) -> Signature:
-    """Return the signature of a domain."""
+    """The signature of a domain."""
     occurrences = {action.name: list(_occurrences(action)) for action in domain.actions}
     used = {literal.predicate for found in occurrences.values() for _, literal, _ in found} - {"="}
     # The first colours tell apart what can be told without looking at actions: arity, whether facts can change.
@@ -73,7 +73,7 @@ def signature(domain: Domain) -> Signature:
 def _refined(
     domain: Domain, occurrences: Mapping[str, list[_Occurrence]], colours: Mapping[tuple[str, str], str]
 ) -> dict[tuple[str, str], str]:
-    """Return one round of colour refinement."""
+    """One round of colour refinement."""
     # Collect for each item the colours of its neighbours, with the roles in which they meet; then hash all together.
     around: dict[tuple[str, str], list[str]] = {item: [] for item in colours}
     for action in domain.actions:
@@ -122,7 +122,7 @@ def _of_condition(condition: Condition, role: str, numbers: Mapping[str, object]
 
 
 def _terms(literal: Literal, numbers: Mapping[str, object]) -> tuple[object, ...]:
-    """Return a literal's terms: variables by number; constants stay, for their colours."""
+    """A literal's terms: variables by number; constants stay, for their colours."""
     return tuple(numbers.get(term, term) for term in literal.terms)
 
 

@@ -68,7 +68,7 @@ class Words:
         return FEW + 3 * len(self.forms) + len(self.slots)
 
     def of_form(self, number: int) -> list[int]:
-        """Return the slots of a form, by number."""
+        """The slots of a form, by number."""
         return [self.slots.index(slot) for slot in _SLOT.findall(self.forms[number])]
 
     @property
@@ -77,29 +77,29 @@ class Words:
         return len(self.words) + UNKNOWN + 1
 
     def number(self, word: str) -> int:
-        """Return the number of a word."""
+        """The number of a word."""
         return self.words.get(word) or 1 + crc32(word.encode()) % UNKNOWN
 
     def ids(self, text: Sequence[str], length: int) -> np.ndarray:
-        """Return words as numbers, int16, shape (length,)."""
+        """Words as numbers, int16, shape (length,)."""
         found = [self.number(word) for word in text[:length]]
         return np.array(found + [0] * (length - len(found)), np.int16)
 
     def bag(self, text: Sequence[str]) -> np.ndarray:
-        """Return which words a text has, float32, shape (numbers,)."""
+        """Which words a text has, float32, shape (numbers,)."""
         bag = np.zeros(self.numbers, np.float32)
         bag[[self.number(word) for word in text]] = 1
         return bag
 
 
 def forms_of(knowledge, view: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the forms of the actions that are admitted when the slots have these values."""
+    """The forms of the actions that are admitted when the slots have these values."""
     marked = {s: [""] if list(v) == [""] else [f"<{s}>"] if v else [] for s, v in view.items()}
     return knowledge.bind_view(marked).next_actions()
 
 
 def read(text: str, numbers: Sequence[float] = ()) -> list[str]:
-    """Return the words of a text; a number is followed by how it compares with those of the task."""
+    """The words of a text; a number is followed by how it compares with those of the task."""
     found = []
     for word in _WORD.findall(text.lower()):
         if not word[-1].isdigit() or (not numbers and len(word) == 1):
@@ -227,7 +227,7 @@ class Story:
         self._read_block(rest)
 
     def parse(self, action: str) -> tuple[int, str, str]:
-        """Return the form of an action, -1 if it is unknown, and its first and second name, "" if it has none."""
+        """The form of an action, -1 if it is unknown, and its first and second name, "" if it has none."""
         fitting: list[tuple[int, str, str]] = []
         for number, pattern, slots in _patterns(self.words.forms):
             if found := pattern.fullmatch(action):
@@ -238,7 +238,7 @@ class Story:
         return fitting[0] if fitting else (-1, "", "")
 
     def look(self, forms: Sequence[str], view: Mapping[str, Sequence[str]]) -> Look:
-        """Return the network's input before an action, given the admitted forms and the values of the slots."""
+        """The network's input before an action, given the admitted forms and the values of the slots."""
         words, self._view = self.words, view
         # The names that can be used now, and the slots that hold each of them.
         slots = {slot: number for number, slot in enumerate(words.slots) if view.get(slot)}
@@ -281,7 +281,7 @@ class Story:
         )  # fmt: skip
 
     def second(self, look: Look, first: str) -> np.ndarray:
-        """Return the features of each name as the second one, float16, shape (names, PAIRS)."""
+        """The features of each name as the second one, float16, shape (names, PAIRS)."""
         bag, now = self._name(first).bag, len(self.steps)
         found = np.zeros((len(look.names), PAIRS), np.float16)
         for i, name in enumerate(look.names[1:], 1):
@@ -290,7 +290,7 @@ class Story:
         return found
 
     def repeated(self, action: str) -> int:
-        """Return how often an action was done since something new was last seen."""
+        """How often an action was done since something new was last seen."""
         key = self.parse(action)
         return sum(step == key for step in self.steps[self._changed :])
 
@@ -330,17 +330,17 @@ class Story:
 
 
 def name_words(name: str) -> list[str]:
-    """Return the words of a name."""
+    """The words of a name."""
     return _WORD.findall(name.lower())
 
 
 @lru_cache(maxsize=8)
 def _patterns(forms: tuple[str, ...]) -> list[tuple[int, re.Pattern[str], list[str]]]:
-    """Return the forms by number, those with the most words of their own first, with their slots."""
+    """The forms by number, those with the most words of their own first, with their slots."""
     order = sorted(range(len(forms)), key=lambda number: -len(_SLOT.sub("", forms[number])))
     return [(n, re.compile(_SLOT.sub("(.+)", forms[n])), _SLOT.findall(forms[n])) for n in order]
 
 
 def blocks_of(text: str) -> list[str]:
-    """Return the blocks of a memory's text up to an empty line; those after the first without their first words."""
+    """The blocks of a memory's text up to an empty line; those after the first without their first words."""
     return _BLOCK.split(text.partition("\n\n")[0])

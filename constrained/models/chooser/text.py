@@ -44,7 +44,7 @@ class TextChooser:
 
     @staticmethod
     def fits(path: str | Path) -> bool:
-        """Return whether a file holds weights of this kind."""
+        """Whether a file holds weights of this kind."""
         try:
             with safe_open(path, "pt") as file:
                 return FORMAT in (file.metadata() or {})
@@ -52,7 +52,7 @@ class TextChooser:
             return False
 
     def choose(self, choice: Choice) -> str:
-        """Return the best of the actions.
+        """The best of the actions.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class TextChooser:
         return best.get(False) or best.get(True) or choice.random.choice(choice.actions)
 
     def _whole(self, story: Story, look, form: int, at: int) -> list[str]:
-        """Return the actions of a form with a first name, the best first."""
+        """The actions of a form with a first name, the best first."""
         # A second name needs another pass of the network, which is given form and first name.
         slots = self.reader.words.of_form(form)
         text = self.reader.words.forms[form]
@@ -103,7 +103,7 @@ class TextChooser:
         return [text.replace(marks[0], look.names[at], 1).replace(marks[1], name, 1) for name in names[:5]]
 
     def _read(self, text: str) -> Story:
-        """Return the story of a text, which continues the last one's if the text does."""
+        """The story of a text, which continues the last one's if the text does."""
         blocks = blocks_of(text)
         held = self._story
         if held is None or held[0] != blocks[: len(held[0])]:

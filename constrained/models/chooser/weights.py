@@ -70,12 +70,12 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.
 
 
 def load_network(domain: Domain, path: Path = EMBEDDED) -> Network | None:
-    """Return the network for a domain in a file; raises as `fitted` and `read_weights`."""
+    """The network for a domain in a file; raises as `fitted` and `read_weights`."""
     return fitted(domain, read_weights(path), str(path))
 
 
 def fitted(domain: Domain, weights: Weights, source: str) -> Network | None:
-    """Return the network for a domain, by its structure; None if there are no weights for it.
+    """The network for a domain, by its structure; None if there are no weights for it.
 
     Raises
     ------

@@ -61,12 +61,12 @@ def _solutions(
 
 
 def _filled(line: str, values: dict[str, Fraction]) -> str:
-    """Return the line with values in place of unknowns."""
+    """The line with values in place of unknowns."""
     return _LETTER.sub(lambda found: f"({values[found[0].lower()]})" if found[0].lower() in values else found[0], line)
 
 
 def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
-    """Return the single letters that occur in an equation, the most frequent first."""
+    """The single letters that occur in an equation, the most frequent first."""
     texts = [reading.text for reading in readings]
     counted = Counter(letter for text in texts for letter in _LETTER.findall(text))
     letters = [letter for letter, _ in counted.most_common(6)]
@@ -75,7 +75,7 @@ def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
 
 
 def _equations(line: str, unknowns: tuple[str, ...]) -> list[Solving]:
-    """Return the equations in a line that contain an unknown, except those that only state its value."""
+    """The equations in a line that contain an unknown, except those that only state its value."""
     found = []
     tokens = tokens_of(line, unknowns)
     for equal, token in enumerate(tokens):

@@ -41,7 +41,7 @@ class Annotation:
 
 
 def subgoal_text(text: str) -> str:
-    """Return a text in the form that the grammar of subgoals admits: one line, no semicolon, not too long."""
+    """A text in the form that the grammar of subgoals admits: one line, no semicolon, not too long."""
     text = " ".join(text.replace(";", ",").split())
     return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3].rsplit(' ', 1)[0]}..."
 
@@ -71,7 +71,7 @@ def conversations(annotation: Annotation, results: list[str] | None) -> Iterator
 def _turns(
     annotation: Annotation, subgoals: list[str], results: list[str] | None
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return (module, formulation) -> the turns of its conversation, each (user, assistant)."""
+    """(module, formulation) -> the turns of its conversation, each (user, assistant)."""
     task, grounded = annotation.task, [step.turn for step in annotation.steps]
     actions, plan = action_space(annotation.space).actions, "; ".join(subgoals)
     requests = [ground(task, actions, subgoals[0]), *map(ground_next, subgoals[1:])]

@@ -93,7 +93,7 @@ class Composition:
         return self._next - 1
 
     def _with_names(self, formula: str) -> str:
-        """Return the formula with earlier results replaced by their names."""
+        """The formula with earlier results replaced by their names."""
         return _LITERAL.sub(lambda found: self._name(found[0]), formula) if self.naming else formula
 
     def _name(self, literal: str) -> str:
@@ -110,7 +110,7 @@ class Composition:
             self._results.setdefault(value, number)
 
     def values(self) -> dict[int, Fraction]:
-        """Return the results that are rational numbers."""
+        """The results that are rational numbers."""
         values = {number: rational(value) for number, value in self.executor.values.items()}
         return {number: value for number, value in values.items() if value is not None}
 
@@ -147,12 +147,12 @@ class Composition:
 
 
 def numbers_in(text: str) -> list[Fraction]:
-    """Return the numbers in a text."""
+    """The numbers in a text."""
     return [Fraction(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\.\d+|\d[\d,]*\d|\d", text)]
 
 
 def solve(solving: Solving) -> dict[str, Fraction]:
-    """Return the unknowns' values if the equations determine them as rational numbers, else an empty dict."""
+    """The unknowns' values if the equations determine them as rational numbers, else an empty dict."""
     alone = Composition("", "", naming=False)
     try:
         alone.add(Reading("", (solving,)))
@@ -164,7 +164,7 @@ def solve(solving: Solving) -> dict[str, Fraction]:
 
 
 def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tuple[list[Step], str] | None:
-    """Return the steps of a solution in this reading, and what `Composition.finish` had to add.
+    """The steps of a solution in this reading, and what `Composition.finish` had to add.
 
     None if executing the steps doesn't give the answer. Earlier results are named if that leads to the answer; if a
     solution continues with a rounded number, numbers are written out instead.
@@ -185,7 +185,7 @@ def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tup
 
 
 def _subgoal(reading: Reading) -> str:
-    """Return the line with a blank for the result; only the formula if there are no words."""
+    """The line with a blank for the result; only the formula if there are no words."""
     text, words = reading.text, reading.text
     for found in reversed(reading.found):
         words = f"{words[: found.begin]} ___ {words[found.end :]}"

@@ -67,7 +67,7 @@ def execute(annotation: Annotation) -> tuple[list[str] | None, str]:
 
 
 def refused(annotation: Annotation) -> str | None:
-    """Return the first text of an annotation that the grammars don't admit at its position; None if they admit all."""
+    """The first text of an annotation that the grammars don't admit at its position; None if they admit all."""
     subgoals = [numbered(n, step.subgoal) for n, step in enumerate(annotation.steps, 1)]
     for n, subgoal in enumerate(subgoals, 1):
         turn = subgoal if n == 1 else KEEP + subgoal
@@ -87,7 +87,7 @@ def refused(annotation: Annotation) -> str | None:
 
 @lru_cache(maxsize=1_000)
 def _bound_grammar(space: str, binding: tuple, first: bool) -> Grammar:
-    """Return the grammar of an action; cached, because rows mostly have the same results at the same points."""
+    """The grammar of an action; cached, because rows mostly have the same results at the same points."""
     return action_grammar(action_space(space).bind_view(dict(binding)).next_action(), first)
 
 

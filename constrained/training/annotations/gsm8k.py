@@ -23,7 +23,7 @@ Mark = tuple[str, str, int]
 
 
 def convert(problem: WordProblem) -> Annotation | str:
-    """Return the first reading of a solution that produces its answer; else why there is none.
+    """The first reading of a solution that produces its answer; else why there is none.
 
     A reading whose last result is the answer is preferred to one whose last result must still be rounded, for example.
     """
@@ -73,7 +73,7 @@ def by_text(line: str) -> Reading:
 
 
 def _split_marks(line: str) -> tuple[str, list[Mark]]:
-    """Return the line's text without marks, and those marks that hold a formula."""
+    """The line's text without marks, and those marks that hold a formula."""
     text, marks, last = "", [], 0
     for mark in _MARK.finditer(line):
         text += line[last : mark.start()]
@@ -84,7 +84,7 @@ def _split_marks(line: str) -> tuple[str, list[Mark]]:
 
 
 def _marked(text: str, mark: Mark) -> Calculation:
-    """Return a mark as a calculation; its span in the text is the formula before the mark and the result after it."""
+    """A mark as a calculation; its span in the text is the formula before the mark and the result after it."""
     formula, stated, position = mark
     value = value_of(formula)
     result = re.compile(r"[\d.,]*\d").match(text, position)

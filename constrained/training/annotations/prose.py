@@ -47,7 +47,7 @@ class Calculation:
 
 @lru_cache(maxsize=200_000)
 def value_of(formula: str) -> Fraction | None:
-    """Return the value of a formula without names; None if it is not a formula, or its value is not rational."""
+    """The value of a formula without names; None if it is not a formula, or its value is not rational."""
     executor = Executor("maths")
     try:
         executor.execute(f"R1 = Calculator({formula})")
@@ -57,7 +57,7 @@ def value_of(formula: str) -> Fraction | None:
 
 
 def rational(value) -> Fraction | None:
-    """Return a result of the executor as a fraction; None if it is not rational."""
+    """A result of the executor as a fraction; None if it is not rational."""
     return Fraction(int(value.p), int(value.q)) if getattr(value, "is_Rational", False) else None
 
 
@@ -74,7 +74,7 @@ def calculations(line: str) -> Iterator[Calculation]:
 
 
 def tokens_of(line: str, unknowns: tuple[str, ...] = ()) -> list[re.Match]:
-    """Return the numbers, signs and words of a line; `unknowns` are words even if they could be signs or units."""
+    """The numbers, signs and words of a line; `unknowns` are words even if they could be signs or units."""
     line = re.sub(r"[$£€]", " ", line.translate(_SIGNS))
     line = re.sub(r"(?<=\d) (?=000\b)", ",", line)
     line = _SAID.sub(lambda found: f"{found['unit']} {_WORDS[found[2]]} ".ljust(len(found[0])), line)
@@ -85,7 +85,7 @@ def tokens_of(line: str, unknowns: tuple[str, ...] = ()) -> list[re.Match]:
 
 
 def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | None:
-    """Return the longest calculation around the equals sign at `equal` with agreeing sides, and where it ends."""
+    """The longest calculation around the equals sign at `equal` with agreeing sides, and where it ends."""
     sides, after = _right_sides(tokens, equal)
     if not sides:
         return None
@@ -97,7 +97,7 @@ def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | Non
 
 
 def reach(tokens: list[re.Match], equal: int) -> int:
-    """Return the first token that can belong to the left side of an equals sign."""
+    """The first token that can belong to the left side of an equals sign."""
     at = equal
     while at and tokens[at - 1].lastgroup not in ("equal", "other"):
         at -= 1
@@ -105,7 +105,7 @@ def reach(tokens: list[re.Match], equal: int) -> int:
 
 
 def _right_sides(tokens: list[re.Match], equal: int) -> tuple[list[list[str]], int]:
-    """Return the sides after each equals sign of a chain ``= 7 * 2 = 14``, and where the last ends."""
+    """The sides after each equals sign of a chain ``= 7 * 2 = 14``, and where the last ends."""
     sides, after = [], equal
     while after < len(tokens) and tokens[after].lastgroup == "equal":
         side, end = expression(tokens, after + 1)
@@ -121,14 +121,14 @@ def _right_sides(tokens: list[re.Match], equal: int) -> tuple[list[list[str]], i
 
 
 def skip_words(tokens: list[re.Match], at: int) -> int:
-    """Return the first token from `at` that is not a unit; single letters don't count as units."""
+    """The first token from `at` that is not a unit; single letters don't count as units."""
     while at < len(tokens) and tokens[at].lastgroup == "word" and len(tokens[at][0].rstrip(".")) > 1:
         at += 1
     return at
 
 
 def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) -> tuple[list[str], int]:
-    """Return the longest formula from token `at`, and where it ends.
+    """The longest formula from token `at`, and where it ends.
 
     Words after numbers are taken for units and left out, except letters among `unknowns`.
     """
@@ -170,7 +170,7 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
 
 
 def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
-    """Return the formula, its value, and the stated value; None if no two sides agree.
+    """The formula, its value, and the stated value; None if no two sides agree.
 
     The formula is the first side that calculates anything; the stated value is the last side.
     """
@@ -191,12 +191,12 @@ def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
 
 
 def spaced(formula: str) -> str:
-    """Return the formula with spaces around its signs."""
+    """The formula with spaces around its signs."""
     return re.sub(r"(?<=[\w)%.])(\*\*|[-+*/^])(?=[\w(.])", r" \1 ", formula)
 
 
 def fitted_to(formula: str, value: Fraction, stated: Fraction, written: str) -> tuple[str, Fraction] | None:
-    """Return the formula, rounded if needed, and its value, if that is the stated value; else None.
+    """The formula, rounded if needed, and its value, if that is the stated value; else None.
 
     The formula is rounded if the stated value is a whole number; decimals count as rounded only in the text.
     """

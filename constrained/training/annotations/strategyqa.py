@@ -68,7 +68,7 @@ def _evidence(evidence: list, part: int) -> Iterator[str]:
 
 
 def convert(problem: Problem) -> Annotation | str:
-    """Return the actions for each question of the decomposition; else why there are none."""
+    """The actions for each question of the decomposition; else why there are none."""
     steps: list[Step] = []
     answers: list[int] = []  # for each question, the number of the result that answers it
     for i, part in enumerate(problem.parts):
@@ -86,7 +86,7 @@ def convert(problem: Problem) -> Annotation | str:
 
 
 def subgoal_results(problem: Problem) -> list[str] | None:
-    """Return the result of each subgoal, taken from the row's facts.
+    """The result of each subgoal, taken from the row's facts.
 
     The data doesn't assign facts to questions: each question but the last gets the remaining fact with which it shares
     most words. None if a question shares no words with any of them.
@@ -107,7 +107,7 @@ def _results_so_far(steps: list[Step]) -> int:
 
 
 def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
-    """Return the actions that answer question `i`, without the names of their results."""
+    """The actions that answer question `i`, without the names of their results."""
     # A comparison is computed; an operation on earlier answers asks for no page; all else is looked up and read.
     part, number = problem.parts[i], answers[-1] + 1 if answers else 1
     if found := _COMPARISON.fullmatch(part):
@@ -128,13 +128,13 @@ def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
 
 
 def _page(part: str, titles: tuple[str, ...]) -> str | None:
-    """Return the page to look up: the longest title in the question, else the one that most annotators gave."""
+    """The page to look up: the longest title in the question, else the one that most annotators gave."""
     named = [title for title in titles if title.casefold() in part.casefold()]
     return max(named, key=len) if named else Counter(titles).most_common(1)[0][0] if titles else None
 
 
 def _text(text: str) -> str:
-    """Return a text that an action can contain: no semicolon, balanced parentheses."""
+    """A text that an action can contain: no semicolon, balanced parentheses."""
     text = " ".join(text.replace(";", ",").split())
     return text if _balanced(text) else text.replace("(", "").replace(")", "")
 

@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def convert(problem: WordProblem) -> Annotation | str:
-    """Return the equation's operations as actions; else why it can't be read."""
+    """The equation's operations as actions; else why it can't be read."""
     try:
         (whole,) = read_turn("maths", f"R1 = Calculator({formula_of(problem.solution)})")
     except ActionError as error:
@@ -36,7 +36,7 @@ def convert(problem: WordProblem) -> Annotation | str:
 
 
 def formula_of(equation: str) -> str:
-    """Return an equation of SVAMP, ``( 8.0 - 3.0 )``, as a formula of the executor."""
+    """An equation of SVAMP, ``( 8.0 - 3.0 )``, as a formula of the executor."""
     return re.sub(r"\.0\b", "", equation).replace("( ", "(").replace(" )", ")")
 
 

@@ -110,7 +110,7 @@ class Grounder:
         return answer, [] if answer is None else self._actions_in(answer.text, begun, compiled.grammar)
 
     def _actions_in(self, text: str, begun: str, grammar: ContextFreeGrammar) -> list[str]:
-        """Return the actions in a text: with masks on one or none, otherwise as many as there seem to be."""
+        """The actions in a text: with masks on one or none, otherwise as many as there seem to be."""
         if not self.episode.settings.constrained:
             return [piece.strip() for piece in _BETWEEN.split(text.strip().removesuffix(";"))]
         action = parse(grammar, begun + text).get("ACTION")

@@ -102,17 +102,17 @@ def reads_memory(episode: Episode, role: str) -> bool:
 
 
 def first_subgoal() -> Grammar:
-    """Return the grammar of the iterative planner's first text: ``Subgoal 1: ...``."""
+    """The grammar of the iterative planner's first text: ``Subgoal 1: ...``."""
     return shipped_grammar("lumos/subgoal").bind(N="1")
 
 
 def next_subgoal(number: int, most: int) -> Grammar:
-    """Return the grammar of its answer to a result: the next subgoal, or (always past `most`) that it stops."""
+    """The grammar of its answer to a result: the next subgoal, or (always past `most`) that it stops."""
     return shipped_grammar("lumos/planner_iterative").bind(N=str(number) if number <= most else {})
 
 
 def whole_plan(most: int) -> Grammar:
-    """Return the grammar of the onetime planner's text: up to `most` subgoals, numbered in order."""
+    """The grammar of the onetime planner's text: up to `most` subgoals, numbered in order."""
     plan = shipped_grammar("lumos/planner_onetime")
     # From the last subgoal to the first: after the last one no more may follow.
     rest = plan.bind(N=str(most), MORE={})
@@ -122,7 +122,7 @@ def whole_plan(most: int) -> Grammar:
 
 
 def read_subgoal(text: str, number: int) -> str | None:
-    """Return the sentence of subgoal `number` in a text of the iterative planner; None if it stops.
+    """The sentence of subgoal `number` in a text of the iterative planner; None if it stops.
 
     Raises ActionError: the text is neither.
     """
@@ -131,6 +131,6 @@ def read_subgoal(text: str, number: int) -> str | None:
 
 
 def _free_subgoal(text: str) -> str | None:
-    """Return the subgoal in a text that the planner wrote without masks; None if it stops."""
+    """The subgoal in a text that the planner wrote without masks; None if it stops."""
     text = text.strip()
     return None if text.startswith(STOP.rstrip(".")) else _LABEL.sub("", text.removeprefix(KEEP), count=1)
