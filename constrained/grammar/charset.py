@@ -121,6 +121,7 @@ class CharSet:
     def _make_edges(self, state: tuple | None) -> dict[int, tuple]:
         if state is not None:
             return self._continue(*state)
+        # Each lead byte of two bytes and more begins a range of code points, as wide as its continuation bytes count.
         edges = {b: DONE for b in range(0x80) if b in self}
         for lead, last, low, high, left in _LENGTHS:
             width = 1 << (6 * left)
@@ -131,6 +132,7 @@ class CharSet:
         return edges
 
     def _open(self, edges: dict, byte: int, low: int, high: int, left: int) -> None:
+        """Add the edge by a byte after which `left` bytes and the characters `low` to `high` are possible."""
         how = self.overlap(low, high)
         if how == 2 and high - low + 1 == 1 << (6 * left):
             edges[byte] = (left, -1, -1)  # every continuation is in the set
@@ -138,6 +140,7 @@ class CharSet:
             edges[byte] = (left, low, high)
 
     def _continue(self, left: int, low: int, high: int) -> dict[int, tuple]:
+        """The edges by a continuation byte, which divides the range of code points by 64."""
         rest = left - 1
         if low < 0:
             return dict.fromkeys(range(128, 192), DONE if not rest else (rest, -1, -1))

@@ -15,7 +15,7 @@ from constrained.grammar import nodes
 from constrained.grammar.nodes import EMPTY, NEVER, Inner, Node, Seq, alt, literal
 
 Variants = tuple[tuple[Node, int], ...]
-"""What may follow a name, and which of the things that some member must show it shows, as bits."""
+"""The ways to go on after a name, each with the demands that the member then meets, as bits (see `Names.shown`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class Names:
     others : Node
         Any other member; NEVER for none.
     last : Node
-        Another member that shows all that must be shown; none of `others` can follow it.
+        Another member that meets all demands; none of `others` can follow it.
     shown : int
-        What must be shown, as bits.
+        The demands on the object, as bits: each must be met by some member (see `keywords.SOME_PROPERTY`).
     between : Node
     low, high : int, int or None
         How many members there may be; those of `others` count once towards `low`, as they may share a name.
@@ -94,14 +94,16 @@ class Names:
         return self._made[key]
 
     def lives(self, written: int, others: int, shown: int) -> bool:
-        """Whether members can follow after which none need to."""
+        """Whether the object can still be completed: what is missing fits into the members that may follow."""
         need = max((self.required & ~written).bit_count(), self.low - written.bit_count() - (others > 0))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
         room = len(self.values) + 1 if self.high is None else self.high - written.bit_count() - others
         return need <= min(left, room) and self._shows(written, self.shown & ~shown, room)
 
     def _shows(self, written: int, missing: int, room: int) -> bool:
-        """Whether at most `room` members can show all that is missing, each by one variant, the required ones too."""
+        """Whether at most `room` members, the required ones among them, can meet the demands that are `missing`."""
+        # With `last`, one more member meets them all. Else the first demand is given to each member that can meet it in
+        # turn, and the others are looked for among the rest.
         if not missing or self.last is not NEVER:
             most = room - bool(missing) - (self.required & ~written).bit_count()
             if not missing or most >= 0:
@@ -141,7 +143,7 @@ class Names:
         return not full and (self.others is not NEVER or bool(self.left(written)))
 
     def left(self, written: int) -> int:
-        """The names that may come next, as bits, as far as the condition says."""
+        """The names that may come next, as bits: those not written with which the condition can still be met."""
         left = (1 << len(self.values)) - 1 & ~written
         for i in range(len(self.values)) if self.condition else ():
             if (left & self.asked) >> i & 1 and not self.meets(written | self.required | 1 << i):
@@ -178,7 +180,7 @@ class Members(Inner):
     ----------
     of : Names
     written, others, shown : int
-        The names written and what was shown, as bits, and how many other members there were, as far as it matters.
+        The names written and the demands met, as bits, and how many other members there were, as far as it matters.
     """
 
     of: Names
@@ -224,7 +226,8 @@ class Members(Inner):
     @cached_property
     def free(self) -> Node:
         """The members of other names that may come next, and what may follow them."""
-        of, closed = self.of, self.of.shown + 1  # a bit more: none of the others may follow
+        # One bit above the demands says that `last` was written, after which no other member may follow.
+        of, closed = self.of, self.of.shown + 1
         if of.others is NEVER or self.shown & closed or not of.goes_on(self.written, self.others):
             return NEVER
         ways = of.then(of.others, self.written, self.others + 1, self.shown)

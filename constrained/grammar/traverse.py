@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import TypeVar
 
 from constrained.grammar import nodes
@@ -117,21 +117,18 @@ def few_texts(node: Node, most: int) -> list[str] | None:
                 return few(chr(code) for low, high in node.chars.ranges for code in range(low, high + 1))
         return None
 
-    def seq(parts: Iterable[list[str] | None]) -> list[str] | None:
-        found: list[str] | None = [""]
+    def joined(found: list[str] | None, parts: Iterable[list[str] | None], join: Callable) -> list[str] | None:
         for texts in parts:
             if found is None or texts is None:
                 return None
-            found = few(map("".join, product(found, texts)))
+            found = few(join(found, texts))
         return found
 
+    def seq(parts: Iterable[list[str] | None]) -> list[str] | None:
+        return joined([""], parts, lambda one, other: map("".join, product(one, other)))
+
     def alt(parts: Iterable[list[str] | None]) -> list[str] | None:
-        found: list[str] | None = []
-        for texts in parts:
-            if found is None or texts is None:
-                return None
-            found = few([*found, *texts])
-        return found
+        return joined([], parts, chain)
 
     def repeat(node: Repeat, item: list[str] | None) -> list[str] | None:
         if item is None or node.high is None or node.high > most:

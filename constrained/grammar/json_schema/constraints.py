@@ -40,7 +40,7 @@ def key_of(conjunction: Conjunction) -> tuple[str, ...]:
 
 _NEITHER = Subschema(False, "#/false")
 _REACHED = 10**9
-"""Lengths that a text may come to; a bound above, such as 2,147,483,647, is none."""
+"""A greater bound on a length or a count, such as 2,147,483,647, counts as none: no text comes to it."""
 
 
 class Wanted(NamedTuple):

@@ -35,7 +35,8 @@ _CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
 _LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 SPELT_OUT = 2
-"""Least lengths up to which a text is written by where its first escape stands, so that it, too, begins with a run."""
+"""The characters that a text must at least have are written by where its first escape stands, if they are no more than
+these; so such a text, too, begins with a run of plain characters."""
 
 _PLAIN = frozenset(range(0x20, 0x7F)) - set(_SHORT)
 
