@@ -1,7 +1,19 @@
 """Reading grammars: `.lark` text, regular expressions, choices, JSON Schemas.
 
-What they have in common is a tree of nodes (:mod:`constrained.grammar.nodes`); the automaton that
-says which texts a grammar accepts is in :mod:`constrained.automaton`.
+What they have in common is a tree of nodes (`nodes`, with the walks over it in `traverse`); `grammar` puts rules, a
+start and the values of slots together. The automaton that says which texts a grammar accepts is in
+`constrained.automaton`.
+
+- `.lark` text: `lark_tokens` and `lark_syntax` parse it, `lark_definitions` resolves names and imports, `lark_literals`
+  and `lark_terminals` read terminals, `lark_reader` rules. `lark_outline` is for tools: it also reads what can't be
+  loaded.
+- Rules are prepared for an automaton: `token_contexts` resolves lookaround, `left_recursion` rewrites (with
+  `template_instances` and `nonempty`), and `analysis` finds what is nullable and productive (`first_follow`: what comes
+  first and next).
+- Regular expressions: `regex` reads them with `re`'s parser. Those that look around (`assertions`) become alternating
+  automata (`alternating_automaton`, by `derivatives` of formulas in `bdd`), then deterministic ones (`lookaround`).
+- JSON Schemas: the package `json_schema`; `members` and `json_text` are its own types of node.
+- Places in the text: `source`, and `source_map` for rules that were rewritten.
 """
 
 from constrained.grammar.grammar import ContextFreeGrammar

@@ -183,9 +183,9 @@ class _Parser:
     def shown(self, index: int | None = None) -> str:
         return self.tokens.shown(self.at if index is None else index)
 
-    def end_of_line(self, hint: str | None = None) -> None:
+    def end_of_line(self) -> None:
         if self.kinds[self.at] not in ("newline", "end"):
-            raise self.error(f"the line should end here, before {self.shown()}", hint)
+            raise self.error(f"the line should end here, before {self.shown()}")
         self.at += self.kinds[self.at] == "newline"
 
     # statements

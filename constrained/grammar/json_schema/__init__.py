@@ -1,4 +1,16 @@
-"""JSON Schema (drafts 4 to 2020-12) to grammar rules."""
+"""JSON Schema (drafts 4 to 2020-12) to grammar rules.
+
+1. `document` holds the schema: its subschemas, what `$ref` refers to, the drafts. `keywords` checks their form.
+2. `alternatives` resolves what joins schemas (`$ref`, allOf, anyOf, oneOf, not, if, dependencies). A schema becomes
+   alternatives; each is a conjunction of schemas that hold for one value. Complements are made by `negation`. Choices
+   are kept few: `disjoint` finds branches that share no value, `settled` drops branches that other schemas decide, and
+   `presence` makes conditions on which names an object has one formula instead of alternatives.
+3. `constraints` reads a conjunction as one: its types, bounds, and what holds for the parts of the value.
+4. `writer` writes each conjunction, type by type: `containers` objects and arrays, `numbers`, and `strings` with
+   `patterns`, `pattern_trees` and `finite_automata`; `whitespace` is what stands between the pieces.
+5. `plain` tells which schemas may wait: they are written when a text reaches them. `validity` decides whether one value
+   fits a schema, which enum, const and listed names ask for.
+"""
 
 from constrained.grammar.json_schema.document import read_schema
 from constrained.grammar.json_schema.keywords import Options
