@@ -126,7 +126,7 @@ static void engine_dealloc(Engine *e) {
     }
     for (int32_t i = 0; e->json && e->json[i]; i++) json_free(e->json[i]);
     free(e->literals), free(e->choices), free(e->json), free(e->start.at);
-    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0);
+    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0);
     if (e->tokens) forget_masks(e), table_clear(&e->table, &e->tokens->states);
     Py_XDECREF(e->numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call), Py_XDECREF(e->types);
@@ -136,7 +136,7 @@ static void engine_dealloc(Engine *e) {
 }
 
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
-    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->stack_sensitive.room + e->promote.room) * sizeof(Slot);
+    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->stack_sensitive.room) * sizeof(Slot);
     sum += e->closure_bytes + e->choices_bytes;
     sum += e->construct_index.room * sizeof(Construct) + (e->children_room + e->frame_index.slot_room + e->construct_index.slot_room) * sizeof(int32_t);
     sum += e->table.bytes + e->table.room * 8 + e->frame_index.room * sizeof(Frame) + e->by_number_room * sizeof(int32_t) + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);

@@ -340,7 +340,8 @@ static int read_run(Walk *w, const Node *node, const Config *c) {
     if (!inside) return -1;
     const uint32_t *end = inside->data + (inside->is_row ? w->target->words : inside->count);
     int32_t begin = w->branch_count;
-    if (inside->is_row) merge(w->target, inside->data), w->emitted += inside->count;
+    w->emitted += inside->count, w->visits++;
+    if (inside->is_row) merge(w->target, inside->data);
     else if (emit_all(w, inside->data, inside->count) < 0) return -1;
     for (int32_t i = 0; i < inside->branches; i++) { /* those that go on: other runs, which are read meanwhile, may forget `inside` */
         Branch branch = ((const Branch *)end)[i];

@@ -196,6 +196,7 @@ typedef struct {
     int32_t *chars_end;          /* [longest + 1]: end of those with at most so many */
     uint32_t *whole;             /* packed over ids: tokens of whole characters */
     Spare rows, states;          /* of engines that are gone */
+    struct CachedMask *clear;    /* a row of no tokens, while none is being written: masks.c */
     struct Walk *spare;          /* a walk's scratch memory, while no walk uses it */
     Map bases;                   /* (set, node, characters) -> row of the tokens that stay inside: free_text.c */
     Map inside;                  /* (set, node, state) -> the same of a run without bounds, and where others leave the set */
@@ -344,10 +345,9 @@ typedef struct {
     JsonText **json;     /* tables of JSON strings; after the last: NULL */
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
-    Map rows;            /* config -> packed row */
-    Map promote;         /* positions whose walks allowed many tokens: when they come again, their masks are kept */
+    Map rows;            /* config -> its mask, or that it is to be kept when it comes again: masks.c */
     Map stack_sensitive; /* positions with the bottom frame far below (near_frame), whose walks reach it: they are walked whole */
-    size_t row_bytes, max_row_bytes, rows_made;
+    size_t row_bytes, max_row_bytes, rows_made, marked; /* marked: how often positions were, to be kept */
     int64_t max_positions; /* of one state */
     Vec start;
     Table table;
@@ -453,7 +453,7 @@ typedef struct {
 
 /* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. Of values: their ids, how
  * many branches stay, and those. */
-typedef struct {
+typedef struct CachedMask {
     int32_t count; /* -1: a row */
     uint32_t data[];
 } CachedMask;
@@ -462,6 +462,7 @@ struct Walk {
     Engine *engine;
     Target *target;
     int32_t emitted; /* one by one, base rows not counted */
+    int32_t visits;  /* of nodes, and of what is kept of runs */
     Vec *level;      /* [longest + 2] positions after so many bytes of a token */
     int levels;
     Vec one, two;
@@ -473,6 +474,7 @@ Walk *walk_take(Engine *engine, Target *target);
 void walk_leave(Walk *walk);
 void walk_free(Walk *walk);
 int emit(Walk *walk, int32_t id);
+void set_ids(Target *target, const uint32_t *ids, int32_t count);
 int emit_all(Walk *walk, const uint32_t *ids, int32_t count);
 int push_branch(Walk *walk, Branch branch);
 int visit_after(Walk *walk, Branch branch, const Vec *after, int32_t *state);

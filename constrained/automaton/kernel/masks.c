@@ -1,13 +1,15 @@
 /* Which tokens may come next. */
 #include "kernel.h"
 
-#define PROMOTE 32  /* a position whose walk allows more tokens than this keeps them: as ids, */
+#define PROMOTE 12 /* a position whose walk costs more than this keeps its tokens: as ids, */
 #define HEAVY 512 /* or, above this, as a row */
+#define VISIT 4   /* what a visit of a node costs, where a token costs 1 */
 #define CROWD 8   /* texts in one state, each of which would keep a row of its own */
 #define FEW 16    /* positions that need no memory of their own */
 #define LISTED 32 /* to set so many ids is quicker than to read a row */
 
-static char wanted, tried; /* positions to keep when they come again; those that were tried, whether kept or not */
+/* What stands for a mask that isn't kept: of a position to keep when it comes again, and of one that was tried. */
+static CachedMask wanted = {.count = -2}, tried = {.count = -2};
 
 static size_t row_size(const Engine *e) {
     return sizeof(CachedMask) + e->tokens->words * sizeof(uint32_t);
@@ -24,6 +26,7 @@ static CachedMask *new_row(Engine *e, const uint32_t *base) {
 }
 
 static void free_mask(Engine *e, CachedMask *kept) {
+    if (kept == &wanted || kept == &tried) return;
     if (kept && kept->count < 0) spare_give(&e->tokens->rows, kept, row_size(e));
     else free(kept);
 }
@@ -35,17 +38,27 @@ void forget_masks(Engine *e) {
     map_clear(&e->rows, 0);
 }
 
+/* What is kept under `key`, or NULL. */
+static const CachedMask *recall(const Engine *e, const Config *key) {
+    const CachedMask *kept = map_get(&e->rows, key);
+    return kept == &wanted || kept == &tried ? NULL : kept;
+}
+
+/* Begin anew if there is no room for so many bytes more: what is needed again is soon back. */
+static void make_room(Engine *e, size_t bytes) {
+    if (e->row_bytes + e->rows.room * sizeof(Slot) + bytes <= e->max_row_bytes) return;
+    forget_masks(e);
+    e->row_bytes = 0;
+}
+
 /* Store what is kept under `key`. Returns what is stored: another thread may have been first. NULL on error. */
 static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t bytes) {
     assert(!read_only);
-    if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
-        forget_masks(e), map_clear(&e->promote, 0);
-        e->row_bytes = 0;
-    }
-    CachedMask *before = map_get(&e->rows, key); /* another thread's, while Python ran */
+    make_room(e, bytes);
+    const CachedMask *before = recall(e, key); /* another thread's, while Python ran */
     if (before || map_put(&e->rows, key, kept) < 0) {
         free_mask(e, kept);
-        return before;
+        return (CachedMask *)before;
     }
     e->row_bytes += bytes;
     e->rows_made++;
@@ -94,14 +107,13 @@ static void add_kept(Target *target, const CachedMask *kept, int *empty) {
     }
     if (*empty) memset(target->row, 0, target->words * sizeof(uint32_t));
     *empty = 0;
-    target->touched_count = -1;
-    for (int32_t i = 0; i < kept->count; i++) target->row[kept->data[i] >> 5] |= 1u << (kept->data[i] & 31);
+    set_ids(target, kept->data, kept->count);
 }
 
 /* What `key`, free text as the next thing, allows: a row, or ids beside its base row. NULL, too, where the walk has
  * come to the engine's bottom frame. */
 static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
-    const CachedMask *kept = map_get(&e->rows, key);
+    const CachedMask *kept = recall(e, key);
     if (kept || read_only) return kept;
     int64_t bottom_hits = e->bottom_hits;
     Target found = {.touched_count = -1};
@@ -115,19 +127,19 @@ static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
     return kept;
 }
 
-static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted) {
+static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted, int32_t *cost) {
     Walk *w = walk_take(e, target);
     if (!w) return -1;
     int result = vec_copy(&w->level[0], vec);
     if (result == 0) result = visit(w, 0);
-    *emitted = w->emitted;
+    *emitted = w->emitted, *cost = w->emitted + VISIT * w->visits;
     walk_leave(w);
     return result;
 }
 
-/* Keep a row, as ids where they are few; NULL on error. */
-static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row, size_t bytes, int32_t count) {
-    if (count > HEAVY) return store(e, key, row, bytes);
+/* Keep what was written to a row, as ids where they are few, and let go of the row: what is kept; NULL on error. */
+static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row, int32_t count) {
+    if (count > HEAVY) return store(e, key, row, row_size(e));
     Target found = {.touched_count = -1};
     const CachedMask *kept = NULL;
     int failed = 0;
@@ -139,22 +151,30 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
     return kept;
 }
 
-/* Keep what a position allows, if its walk is worth it. Free text inside needs a row to write to. */
+/* Keep what a position allows, if its walk is worth it: 1; 0: it isn't. It writes to a row, as free text inside needs one: the
+ * vocabulary's, which is clear, and is cleared again where few words of it were written. */
 static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
-    int32_t words = e->tokens->words, emitted = 0, count = 0;
-    size_t bytes = row_size(e);
+    int32_t words = e->tokens->words, emitted = 0, cost = 0, count = 0, touched[HEAVY], ids[HEAVY];
     int64_t bottom_hits = e->bottom_hits;
-    CachedMask *kept = new_row(e, NULL);
-    if (!kept) return -1;
-    Target row = {.row = kept->data, .words = words, .touched_count = -1};
-    int failed = walk(e, &one, &row, &emitted) < 0;
-    for (int32_t i = 0; i < words && emitted > PROMOTE && count <= HEAVY; i++)
-        if (kept->data[i]) count += count_bits(kept->data[i]); /* nearly all are empty, or nearly none */
-    if (!failed && e->bottom_hits == bottom_hits && count > PROMOTE && (count <= HEAVY || emitted > HEAVY))
-        return keep_row(e, c, kept, bytes, count) ? 0 : -1;
-    free_mask(e, kept);
-    return failed ? -1 : 0;
+    CachedMask *row = e->tokens->clear ? e->tokens->clear : new_row(e, NULL);
+    if (!row) return -1;
+    e->tokens->clear = NULL; /* while it is written */
+    Target target = {.row = row->data, .words = words, .touched = touched, .touched_room = HEAVY};
+    int failed = walk(e, &one, &target, &emitted, &cost) < 0, whole = !failed && e->bottom_hits == bottom_hits;
+    if (target.touched_count < 0) {
+        for (int32_t i = 0; i < words && count <= HEAVY; i++) count += count_bits(row->data[i]);
+        if (whole && (count <= HEAVY || emitted > HEAVY)) return keep_row(e, c, row, count) ? 1 : -1;
+        free_mask(e, row);
+        return failed ? -1 : 0;
+    }
+    for (int i = 0; i < target.touched_count; i++) /* as often as bits were set, or more */
+        for (uint32_t *word = row->data + touched[i]; *word; *word &= *word - 1) ids[count++] = touched[i] * 32 + lowest_bit(*word);
+    if (e->tokens->clear) free_mask(e, row); /* another walk's, while Python ran */
+    else e->tokens->clear = row;
+    Target found = {.list = ids, .listed = count};
+    int worth = whole && cost > PROMOTE;
+    return failed || (worth && !keep(e, c, &found, HEAVY, NULL)) ? -1 : worth;
 }
 
 /* Free text as the next thing: its row, written to `target`. 1: done. 0: to be walked with others, as `key`. -2: `c`
@@ -167,7 +187,7 @@ static int fill_text(Engine *e, const Config *c, int crowded, Target *target, in
     if (open < 0 || canonical(e, c, set, open, key) < 0) return -1;
     if (e->bottom_hits != bottom_hits) return -2;
     /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
-    if (!set->permissive || (open && crowded && !map_get(&e->rows, key))) return 0;
+    if (!set->permissive || (open && crowded && !recall(e, key))) return 0;
     const CachedMask *kept = text_kept(e, key, open);
     if (!kept) return !read_only && e->bottom_hits != bottom_hits && !PyErr_Occurred() ? -2 : -1;
     const uint32_t *base = kept->count < 0 ? kept->data : text_base(e, key);
@@ -234,10 +254,9 @@ static int fill_json(Engine *e, const Config *c, int crowded, Target *target, in
     *key = *c;
     if ((key->rest = capped_frame(e, c->rest)) < 0) return -1;
     if (key->high > e->tokens->longest + json_farthest(e->json[c->object])) key->high = -1; /* out of a token's reach */
-    const CachedMask *known = map_get(&e->rows, key);
+    const CachedMask *known = recall(e, key);
     if (!known) {
         if (read_only) return -1;
-        size_t bytes = row_size(e);
         CachedMask *kept = new_row(e, NULL);
         Target row = {.row = kept ? kept->data : NULL, .words = words, .touched_count = -1};
         Walk *w = kept ? walk_take(e, &row) : NULL;
@@ -248,7 +267,7 @@ static int fill_json(Engine *e, const Config *c, int crowded, Target *target, in
             free_mask(e, kept);
             return done;
         }
-        if (!(known = keep_row(e, key, kept, bytes, count))) return -1;
+        if (!(known = keep_row(e, key, kept, count))) return -1;
     }
     add_kept(target, known, empty);
     return 1;
@@ -266,8 +285,9 @@ static int push(Vec *vec, const Config *few, const Config *config) {
 
 /* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything.
  *
- * Each position's mask is taken from where it is kept, if it is: that of free text from its first visit on, others, if they
- * allow many tokens, from the second. What is left is walked together. Free text and kept rows come first, as they may overwrite the whole row.
+ * Each position's mask is taken from where it is kept, if it is: that of free text from its first visit on, others, if more
+ * than a few tokens are allowed, from the second. What is left is walked together. Free text and kept rows come first, as they
+ * may overwrite the whole row.
  *
  * What is far below on a stack is replaced by the bottom frame at first, so that all stacks with the same top share their
  * masks. Where a walk reaches the bottom (`bottom_hits` tells), it is done again on the whole stacks: what it has found is
@@ -277,7 +297,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     Config few[FEW], as_many[FEW];
     Vec walked = {few, 0, FEW}, whole = {as_many, 0, FEW}; /* to walk together: as walked at first, and whole */
     int empty = target->touched_count < 0, result = 0; /* what is empty needs no clearing before a row */
-    int32_t emitted = 0, texts = 0, left_open = 0;
+    int32_t emitted = 0, cost = 0, texts = 0, left_open = 0;
     e->work = 0;
     for (int i = 0; i < vec->n; i++) texts += vec->at[i].kind >= TEXT;
     for (int i = 0; i < vec->n; i++) {
@@ -301,12 +321,13 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
             if (done) continue;
             c = &key;
         }
-        const CachedMask *kept = texts <= CROWD && e->rows.used ? map_get(&e->rows, c) : NULL;
-        if (!kept && e->promote.used && map_get(&e->promote, c) == &wanted) {
-            if (map_put(&e->promote, c, &tried) < 0 || keep_walked(e, c) < 0) goto error;
+        const CachedMask *kept = texts <= CROWD ? map_get(&e->rows, c) : NULL;
+        if (kept == &wanted) {
+            int done = read_only ? -1 : keep_walked(e, c);
+            if (done < 0 || (!done && map_put(&e->rows, c, &tried) < 0)) goto error;
             kept = map_get(&e->rows, c);
         }
-        if (kept) {
+        if (kept && kept != &tried) {
             add_kept(target, kept, &empty);
             continue;
         }
@@ -315,20 +336,24 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     }
     if (empty) memset(target->row, 0, target->words * sizeof(uint32_t));
     int64_t bottom_hits = e->bottom_hits;
-    if (walked.n) result = walk(e, &walked, target, &emitted);
+    if (walked.n) result = walk(e, &walked, target, &emitted, &cost);
     if (result == 0 && left_open && e->bottom_hits != bottom_hits) {
         for (int i = 0; i < walked.n && result == 0; i++) {
             Config near;
             if (near_config(e, &whole.at[i], &near) > 0) result = map_put(&e->stack_sensitive, &near, e);
         }
-        if (result == 0) result = walk(e, &whole, target, &emitted);
+        if (result == 0) result = walk(e, &whole, target, &emitted, &cost);
         Vec swap = walked;
         walked = whole;
         whole = swap;
     }
-    /* to keep their rows takes another walk: next time, so that no mask takes two */
-    for (int i = 0; i < walked.n && emitted > PROMOTE && texts <= CROWD && result == 0; i++)
-        if (!map_get(&e->promote, &walked.at[i])) result = map_put(&e->promote, &walked.at[i], &wanted);
+    /* to keep their masks takes another walk: next time, so that no mask takes two */
+    for (int i = 0; i < walked.n && cost > PROMOTE && texts <= CROWD && result == 0; i++) {
+        if (map_get(&e->rows, &walked.at[i])) continue;
+        if (!read_only) make_room(e, 0);
+        result = map_put(&e->rows, &walked.at[i], &wanted);
+        e->marked++;
+    }
     goto done;
 error:
     result = -1;
@@ -357,9 +382,9 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
     while (!failed && work.n && (Py_ssize_t)seen.used <= most) {
         Config c = work.at[--work.n];
         Vec one = {&c, 1, 1};
-        size_t promote = e->promote.used;
+        size_t marked = e->marked;
         failed = fill_row(e, &one, &target) < 0 || PyErr_CheckSignals() < 0;
-        if (!failed && e->promote.used > promote) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
+        if (!failed && e->marked > marked) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
         uint64_t first[4];
         int16_t after[256]; /* of a character's bytes, one for each state after it will do */
         if (!failed) failed = next_bytes(e, &one, first) < 0;

@@ -35,24 +35,31 @@ static int compare(const void *a, const void *b) {
     return memcmp(a, b, sizeof(Config));
 }
 
+static int same(const Config *a, const Config *b) {
+    uint64_t one[sizeof(Config) / 8], two[sizeof(Config) / 8], differ = 0;
+    memcpy(one, a, sizeof one), memcpy(two, b, sizeof two);
+    for (size_t i = 0; i < sizeof(Config) / 8; i++) differ |= one[i] ^ two[i];
+    return !differ;
+}
+
 void vec_distinct(Vec *vec) {
     int kept = 0;
     if (vec->n > 12) qsort(vec->at, vec->n, sizeof(Config), compare);
     for (int i = 0; i < vec->n; i++) {
         int known = 0;
         if (vec->n > 12)
-            known = kept && !compare(&vec->at[kept - 1], &vec->at[i]);
+            known = kept && same(&vec->at[kept - 1], &vec->at[i]);
         else
-            for (int k = 0; k < kept && !known; k++) known = !compare(&vec->at[k], &vec->at[i]);
+            for (int k = 0; k < kept && !known; k++) known = same(&vec->at[k], &vec->at[i]);
         if (!known) vec->at[kept++] = vec->at[i];
     }
     vec->n = kept;
 }
 
 static size_t hash(const Config *key) {
-    const uint32_t *word = (const uint32_t *)key;
-    uint64_t h = 0x9E3779B97F4A7C15ull;
-    for (size_t i = 0; i < sizeof(Config) / 4; i++) h = (h ^ word[i]) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
+    uint64_t word[sizeof(Config) / 8], h = 0x9E3779B97F4A7C15ull;
+    memcpy(word, key, sizeof word);
+    for (size_t i = 0; i < sizeof(Config) / 8; i++) h = (h ^ word[i]) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
     return (size_t)h;
 }
 
@@ -60,7 +67,7 @@ void *map_get(const Map *map, const Config *key) {
     if (!map->used) return NULL;
     for (size_t i = hash(key) & (map->room - 1);; i = (i + 1) & (map->room - 1)) {
         if (!map->slots[i].key.kind) return NULL;
-        if (!compare(&map->slots[i].key, key)) return map->slots[i].value;
+        if (same(&map->slots[i].key, key)) return map->slots[i].value;
     }
 }
 
@@ -83,7 +90,7 @@ int map_put(Map *map, const Config *key, void *value) {
         *map = larger;
     }
     size_t i = hash(key) & (map->room - 1);
-    while (map->slots[i].key.kind && compare(&map->slots[i].key, key)) i = (i + 1) & (map->room - 1);
+    while (map->slots[i].key.kind && !same(&map->slots[i].key, key)) i = (i + 1) & (map->room - 1);
     assert(key->kind);
     map->used += !map->slots[i].key.kind;
     map->slots[i] = (Slot){*key, value};

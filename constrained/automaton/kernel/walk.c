@@ -23,7 +23,7 @@ Walk *walk_take(Engine *e, Target *target) {
         no_memory();
         return NULL;
     }
-    w->engine = e, w->target = target, w->emitted = 0;
+    w->engine = e, w->target = target, w->emitted = w->visits = 0;
     if (!read_only && !e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table, &e->tokens->states);
     e->table.users++;
     return w;
@@ -58,6 +58,15 @@ int emit(Walk *w, int32_t id) {
     return 0;
 }
 
+/* Set bits of a row, and tell its words, until they are too many. */
+void set_ids(Target *t, const uint32_t *ids, int32_t count) {
+    if (t->touched_count >= 0 && count > t->touched_room - t->touched_count) t->touched_count = -1;
+    for (int32_t i = 0; i < count; i++) {
+        t->row[ids[i] >> 5] |= 1u << (ids[i] & 31);
+        if (t->touched_count >= 0) t->touched[t->touched_count++] = (int32_t)(ids[i] >> 5);
+    }
+}
+
 /* Emit tokens that were found before. They don't count in `emitted`: to keep them once more would save nothing. */
 int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
     Target *t = w->target;
@@ -68,11 +77,7 @@ int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
         t->list = list, t->listed += count;
         return 0;
     }
-    if (t->touched_count >= 0 && count > t->touched_room - t->touched_count) t->touched_count = -1;
-    for (int32_t i = 0; i < count; i++) {
-        t->row[ids[i] >> 5] |= 1u << (ids[i] & 31);
-        if (t->touched_count >= 0) t->touched[t->touched_count++] = (int32_t)(ids[i] >> 5);
-    }
+    if (t->row) set_ids(t, ids, count);
     return 0;
 }
 
@@ -346,6 +351,7 @@ int visit(Walk *w, int32_t number) {
     Engine *e = w->engine;
     const Node *node = node_at(e->tokens, number);
     Vec *here = &w->level[node->depth];
+    w->visits++;
     if (node->depth && emit_ends(w, node) < 0) return -1;
     if (here->n == 1 && here->at[0].kind == CHOICES) {
         Config c = here->at[0];
