@@ -227,7 +227,7 @@ def _characters(inside: int) -> Iterator[tuple[int, int]]:
         yield low, (value + 1 << 6 * count) - 1
     elif kind == _ESCAPE:
         yield from ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, MAX_CODE_POINT), (_ANY_ESCAPE, _ANY_ESCAPE))
-    elif kind == _DIGITS:
+    elif kind == _DIGITS:  # four digits: a character that is escaped with need, one without, or half a surrogate pair
         low = value << 4 * (4 - count)
         high = low + (1 << 4 * (4 - count)) - 1
         if low < 0x20:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterable
+from itertools import chain, product
 
 from constrained.errors import GrammarError
 from constrained.grammar import assertions, nodes
 from constrained.grammar.charset import CharSet, charset, matching
 from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
-from constrained.grammar.traverse import few_texts
+from constrained.grammar.traverse import fold
 from constrained.limits import DEFAULT, Limits
 
 if sys.version_info >= (3, 11):
@@ -139,6 +141,48 @@ def _references(tree) -> set[tuple[object, int]]:
     return found
 
 
+def _few_texts(node: Node) -> list[str] | None:
+    """All texts of a tree of characters, each once; None if there may be too many, or it looks around."""
+
+    def few(texts: Iterable[str]) -> list[str] | None:
+        found: dict[str, None] = {}
+        for text in texts:
+            found[text] = None
+            if len(found) > _MOST_TEXTS:
+                return None
+        return list(found)
+
+    def leaf(node: Node) -> list[str] | None:
+        match node:
+            case nodes.Literal():
+                return [node.data.decode()]
+            case nodes.Choices():
+                return few(value.decode() for value in node.values)
+            case nodes.Chars():
+                return few(chr(code) for low, high in node.chars.ranges for code in range(low, high + 1))
+        return None
+
+    def joined(found: list[str] | None, parts: Iterable[list[str] | None], join: Callable) -> list[str] | None:
+        for texts in parts:
+            if found is None or texts is None:
+                return None
+            found = few(join(found, texts))
+        return found
+
+    def seq(parts: Iterable[list[str] | None]) -> list[str] | None:
+        return joined([""], parts, lambda one, other: map("".join, product(one, other)))
+
+    def alt(parts: Iterable[list[str] | None]) -> list[str] | None:
+        return joined([], parts, chain)
+
+    def repeat(node: Repeat, item: list[str] | None) -> list[str] | None:
+        if item is None or node.high is None or node.high > _MOST_TEXTS:
+            return None
+        return alt(seq([item] * count) for count in range(node.low, node.high + 1))
+
+    return fold(node, leaf, seq, alt, repeat)
+
+
 class _Reader:
     """Reads one parse tree; `first` and `last` say whether a piece stands at the start and the end of the text."""
 
@@ -206,7 +250,7 @@ class _Reader:
         node = self.item(op, value, flags, first, last=False)
         cases: list[tuple[Node, str | bool]] = [(node, True)]
         if text_asked:
-            texts = few_texts(node, _MOST_TEXTS)
+            texts = _few_texts(node)
             if texts is None:
                 what = "that looks around" if assertions.looks(node) else f"of more than {_MOST_TEXTS} texts"
                 raise self.refusal(f"a backreference to a group {what}", _REFERENCE[C.GROUPREF][1])

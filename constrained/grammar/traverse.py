@@ -8,8 +8,6 @@ template parameter (:func:`least_fixpoint`), as for the nullable and first sets 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import lru_cache
-from itertools import chain, product
 from typing import TypeVar
 
 from constrained.grammar import nodes
@@ -90,52 +88,6 @@ def rebuild(node: Node, leaf: Callable[[Node], Node]) -> Node:
         return leaf(node)
 
     return fold(node, below, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
-
-
-@lru_cache(maxsize=1024)
-def few_texts(node: Node, most: int) -> list[str] | None:
-    """All texts of a tree of characters, each once; None if there may be more than `most`, or not all are in the tree.
-
-    The texts of what looks around, of calls, slots and parameters are not in the tree.
-    """
-
-    def few(texts: Iterable[str]) -> list[str] | None:
-        found: dict[str, None] = {}
-        for text in texts:
-            found[text] = None
-            if len(found) > most:
-                return None
-        return list(found)
-
-    def leaf(node: Node) -> list[str] | None:
-        match node:
-            case nodes.Literal():
-                return [node.data.decode()]
-            case nodes.Choices():
-                return few(value.decode() for value in node.values)
-            case nodes.Chars():
-                return few(chr(code) for low, high in node.chars.ranges for code in range(low, high + 1))
-        return None
-
-    def joined(found: list[str] | None, parts: Iterable[list[str] | None], join: Callable) -> list[str] | None:
-        for texts in parts:
-            if found is None or texts is None:
-                return None
-            found = few(join(found, texts))
-        return found
-
-    def seq(parts: Iterable[list[str] | None]) -> list[str] | None:
-        return joined([""], parts, lambda one, other: map("".join, product(one, other)))
-
-    def alt(parts: Iterable[list[str] | None]) -> list[str] | None:
-        return joined([], parts, chain)
-
-    def repeat(node: Repeat, item: list[str] | None) -> list[str] | None:
-        if item is None or node.high is None or node.high > most:
-            return None
-        return alt(seq([item] * count) for count in range(node.low, node.high + 1))
-
-    return fold(node, leaf, seq, alt, repeat)
 
 
 def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:

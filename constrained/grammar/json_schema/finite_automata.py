@@ -14,17 +14,12 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.json_schema.pattern_trees import example
 from constrained.grammar.json_text import Table, distances
 from constrained.grammar.lookaround import LookingToken
-from constrained.grammar.traverse import few_texts
 from constrained.limits import Limits
 
 ANY = charset([(0, MAX_CODE_POINT)])
 """Every character."""
-
-_FEW = 16
-"""Texts of a tree that are tried one by one."""
 
 
 @lru_cache(maxsize=1024)
@@ -183,9 +178,7 @@ class Texts:
     ):
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
         self.low, self.high, self.limits = low, high, limits
-        self._likely = _likely(fitting) if high is None else []
-        listed = (few_texts(node, _FEW) for node in fitting)
-        self._all = next(filter(None, listed), None) if high is None else None
+
         self.start: State = tuple(one.start for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
@@ -255,11 +248,7 @@ class Texts:
         LimitError
             It takes more than `limits.schema` states to tell.
         """
-        # A likely text, and few texts, are tried before any search; a search that finds an end marks its whole way.
-        if state not in self._lives and any(self.accepts(text, state) for text in self._likely):
-            self._lives[state] = True
-        if state == self.start and state not in self._lives and self._all is not None:
-            self._lives[state] = any(self.accepts(text, state) for text in self._all)
+        # Breadth first; a search that finds an end marks its whole way.
         if state in self._lives:
             return self._lives[state]
         before: dict[State, State | None] = {state: None}
@@ -318,9 +307,3 @@ def nfa(node: nodes.Node, limits: Limits) -> Nfa:
 def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     """Divide all characters into sets of those that the same ones of `sets` contain."""
     return charsets.partition([ANY, *sets])
-
-
-def _likely(fitting: list[nodes.Node]) -> list[str]:
-    """Texts of which one probably fits the first of some trees, and none of some others."""
-    text = example(fitting[0]) if fitting else None
-    return [text] if text is not None else [] if fitting else ["", "~", "~" * 8]

@@ -262,6 +262,8 @@ def language(
     if high is not None and high < low:
         return nodes.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
+    # From the simplest form to the most general: any text; one pattern, as nodes that the automaton reads by itself;
+    # any text but a few; else a table of the states of all patterns together, or rules where it would be too large.
     without = [tree for tree in without if not _begin_differently([*fitting, tree])]
     if not fitting and not without:
         return free(low, high)
