@@ -25,7 +25,6 @@ _STATEMENT = re.compile(
     r"(?m)^(?:[\w%?!<'\"]|[ \t]+(?:%[a-z]+|[?!]*\w+[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:))"
 )
 _RULE_HEAD = re.compile(r"\s*[?!]*([a-z_][a-z0-9_]*)(?:\{[^}]*\})?(?:\.-?\d+)?\s*:")
-_DECLARATION = re.compile(r"[ \t]*%declare[ \t]+([^/#\n]*)")
 _NAME = re.compile(r"(?<![\w/\"\\])[a-zA-Z_]\w*")
 MAX_FAULTS = 10
 """Statements that don't parse which are reported at once: the rest of the file is read again after each."""
@@ -45,14 +44,6 @@ def rule_comments(text: str) -> dict[str, str]:
                 first -= 1
             out[rule[1]] = " ".join(filter(None, (above[i] for i in range(first, number))))
     return out
-
-
-def slot_comments(text: str) -> dict[str, str]:
-    """Return, for each declared slot, the comment behind its declaration."""
-    behind = {comment.line: comment.text for comment in comments(text) if not comment.alone}
-    lines = enumerate(text.split("\n"), 1)
-    declarations = ((number, found) for number, line in lines if (found := _DECLARATION.match(line)))
-    return {name: behind[number] for number, found in declarations if number in behind for name in found[1].split()}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import assertions, nodes
 from constrained.grammar.charset import CharSet, charset, matching
 from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
+from constrained.grammar.source import Source
 from constrained.grammar.traverse import fold
 from constrained.limits import DEFAULT, Limits
 
@@ -84,14 +85,9 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
         refers = bool(_MAY_REFER.search(pattern)) and bool(_references(tree))
         return _Reader(pattern, limits, refers, whole).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
-        raise GrammarError(
-            f"regular expression does not parse: {error.msg}",
-            line=error.lineno or 1,
-            column=error.colno or (error.pos or 0) + 1,
-            context=_caret(pattern, error.pos or 0),
-            hint="it is read as Python's `re` reads it",
-            source="regex",
-        ) from None
+        what, hint = f"regular expression does not parse: {error.msg}", "it is read as Python's `re` reads it"
+        line, column = error.lineno or 1, error.colno or (error.pos or 0) + 1
+        raise Source(pattern, "regex", None).error(what, hint, line, column) from None
     except RecursionError:
         raise _too_deep() from None
     except (OverflowError, ValueError) as error:  # ValueError: flags that don't go together
@@ -118,12 +114,6 @@ def _plain_class(found: re.Match) -> Node | None:
 
 def _too_deep() -> GrammarError:
     return GrammarError("groups are nested too deeply", hint="name the inner ones as rules of a .lark grammar")
-
-
-def _caret(pattern: str, at: int) -> str:
-    start = pattern.rfind("\n", 0, at) + 1
-    line = pattern[start:].split("\n", 1)[0]
-    return f"{line}\n{' ' * (at - start)}^"
 
 
 def _references(tree) -> set[tuple[object, int]]:

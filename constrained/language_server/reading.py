@@ -10,7 +10,8 @@ import warnings
 from pathlib import Path
 
 from constrained.grammar import STEP
-from constrained.grammar.lark_outline import IMPORT, SLOT, OutlineEntry, rule_comments, slot_comments
+from constrained.grammar.lark_outline import IMPORT, SLOT, OutlineEntry, rule_comments
+from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
@@ -49,7 +50,8 @@ def read(text: str, name: str, path: Path | None) -> dict:
     checked = check_file(source)
     outline = checked.outline
     assert outline is not None  # of a text, there is always one
-    words = rule_comments(text) | slot_comments(text)
+    behind = {comment.line: comment.text for comment in comments(text) if not comment.alone}
+    words = rule_comments(text) | {slot: behind.get(span.line, "") for slot, span in outline.declared.items()}
     names = {}
     for called, (definition, *_) in outline.by_name.items():
         span = definition.span

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from constrained.errors import GrammarError
+from constrained.grammar.source import Source
 from constrained.limits import Limits
 
 UNSTATED, LATEST = 0, 2020
@@ -378,11 +379,8 @@ def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
     try:
         return json.loads(text)
     except json.JSONDecodeError as problem:
-        line = text.split("\n")[problem.lineno - 1]
-        context = f"{line}\n{' ' * (problem.colno - 1)}^" if len(line) < 200 else ""
-        raise GrammarError(
-            f"does not parse: {problem.msg}", line=problem.lineno, column=problem.colno, context=context, source=name
-        ) from None
+        what = f"does not parse: {problem.msg}"
+        raise Source(text, name, None).error(what, None, problem.lineno, problem.colno) from None
     except (RecursionError, ValueError) as problem:
         raise GrammarError(f"{name} does not parse: {problem or 'nested too deeply'}") from None
 
