@@ -1,12 +1,12 @@
 /* Which tokens may come next. */
 #include "kernel.h"
 
-#define PROMOTE 12 /* a position whose walk costs more than this keeps its tokens: as ids, */
-#define HEAVY 512 /* or, above this, as a row */
-#define VISIT 4   /* what a visit of a node costs, where a token costs 1 */
-#define CROWD 8   /* texts in one state, each of which would keep a row of its own */
-#define FEW 16    /* positions that need no memory of their own */
-#define LISTED 32 /* to set so many ids is quicker than to read a row */
+#define PROMOTE 32 /* a position whose walk costs more than this keeps its tokens: as ids, */
+#define HEAVY 512  /* or, above this, as a row */
+#define VISIT 12   /* what a visit of a node costs, where a token costs 1 */
+#define CROWD 8    /* texts in one state, each of which would keep a row of its own */
+#define FEW 16     /* positions that need no memory of their own */
+#define LISTED 32  /* to set so many ids is quicker than to read a row */
 
 /* What stands for a mask that isn't kept: of a position to keep when it comes again, and of one that was tried. */
 static CachedMask wanted = {.count = -2}, tried = {.count = -2};
@@ -151,30 +151,40 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
     return kept;
 }
 
-/* Keep what a position allows, if its walk is worth it: 1; 0: it isn't. It writes to a row, as free text inside needs one: the
- * vocabulary's, which is clear, and is cleared again where few words of it were written. */
-static int keep_walked(Engine *e, const Config *c) {
+/* Keep what a position allows, if its walk is worth it, written to a row, as free text inside needs one: `alone`, which is
+ * clear, or the vocabulary's own, which is cleared again. 1: `alone` holds the mask. 0: it is to be recalled or walked. */
+static int keep_walked(Engine *e, const Config *c, Target *alone) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, cost = 0, count = 0, touched[HEAVY], ids[HEAVY];
     int64_t bottom_hits = e->bottom_hits;
-    CachedMask *row = e->tokens->clear ? e->tokens->clear : new_row(e, NULL);
-    if (!row) return -1;
-    e->tokens->clear = NULL; /* while it is written */
-    Target target = {.row = row->data, .words = words, .touched = touched, .touched_room = HEAVY};
+    CachedMask *own = alone ? NULL : e->tokens->clear ? e->tokens->clear : new_row(e, NULL);
+    if (!alone && !own) return -1;
+    if (own) e->tokens->clear = NULL; /* while it is written */
+    Target target = {.row = own ? own->data : alone->row, .words = words, .touched = touched, .touched_room = HEAVY};
     int failed = walk(e, &one, &target, &emitted, &cost) < 0, whole = !failed && e->bottom_hits == bottom_hits;
-    if (target.touched_count < 0) {
-        for (int32_t i = 0; i < words && count <= HEAVY; i++) count += count_bits(row->data[i]);
-        if (whole && (count <= HEAVY || emitted > HEAVY)) return keep_row(e, c, row, count) ? 1 : -1;
-        free_mask(e, row);
-        return failed ? -1 : 0;
+    int few = target.touched_count >= 0;
+    for (int i = 0; i < target.touched_count; i++) { /* as often as bits were set, or more */
+        uint32_t bits = target.row[touched[i]];
+        target.row[touched[i]] = 0;
+        for (; bits; bits &= bits - 1) ids[count++] = touched[i] * 32 + lowest_bit(bits);
     }
-    for (int i = 0; i < target.touched_count; i++) /* as often as bits were set, or more */
-        for (uint32_t *word = row->data + touched[i]; *word; *word &= *word - 1) ids[count++] = touched[i] * 32 + lowest_bit(*word);
-    if (e->tokens->clear) free_mask(e, row); /* another walk's, while Python ran */
-    else e->tokens->clear = row;
-    Target found = {.list = ids, .listed = count};
-    int worth = whole && cost > PROMOTE;
-    return failed || (worth && !keep(e, c, &found, HEAVY, NULL)) ? -1 : worth;
+    for (int32_t i = 0; i < words && !few && count <= HEAVY; i++) count += count_bits(target.row[i]);
+    int worth = whole && (few ? cost > PROMOTE : count <= HEAVY || emitted > HEAVY);
+    if (worth && few) {
+        Target found = {.list = ids, .listed = count};
+        failed = !keep(e, c, &found, HEAVY, NULL);
+    } else if (worth) {
+        CachedMask *row = own ? own : new_row(e, alone->row);
+        failed = !row || !keep_row(e, c, row, count);
+        own = NULL;
+    } else if (!failed) {
+        failed = map_put(&e->rows, c, &tried) < 0;
+    }
+    if (own && few && !e->tokens->clear) e->tokens->clear = own;
+    else if (own) free_mask(e, own); /* or another walk's is there, as Python ran */
+    if (alone && few) set_ids(alone, (uint32_t *)ids, count);
+    else if (alone) alone->touched_count = -1;
+    return failed ? -1 : alone && whole;
 }
 
 /* Free text as the next thing: its row, written to `target`. 1: done. 0: to be walked with others, as `key`. -2: `c`
@@ -323,8 +333,11 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         }
         const CachedMask *kept = texts <= CROWD ? map_get(&e->rows, c) : NULL;
         if (kept == &wanted) {
-            int done = read_only ? -1 : keep_walked(e, c);
-            if (done < 0 || (!done && map_put(&e->rows, c, &tried) < 0)) goto error;
+            int alone = vec->n == 1;
+            if (alone && empty) memset(target->row, 0, target->words * sizeof(uint32_t)), empty = 0;
+            int done = read_only ? -1 : keep_walked(e, c, alone ? target : NULL);
+            if (done < 0) goto error;
+            if (done) continue;
             kept = map_get(&e->rows, c);
         }
         if (kept && kept != &tried) {
@@ -347,8 +360,8 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         walked = whole;
         whole = swap;
     }
-    /* to keep their masks takes another walk: next time, so that no mask takes two */
-    for (int i = 0; i < walked.n && cost > PROMOTE && texts <= CROWD && result == 0; i++) {
+    /* to keep their masks takes a walk of each: next time, so that no mask takes two */
+    for (int i = 0; i < walked.n && cost > PROMOTE * walked.n && texts <= CROWD && result == 0; i++) {
         if (map_get(&e->rows, &walked.at[i])) continue;
         if (!read_only) make_room(e, 0);
         result = map_put(&e->rows, &walked.at[i], &wanted);
