@@ -54,7 +54,7 @@ class Names:
     low: int
     high: int | None
     condition: tuple[tuple[int, int, int], ...] = ()
-    _made: dict = field(default_factory=dict, init=False, repr=False)
+    _made: dict = field(default_factory=dict, init=False, repr=False)  # what `at`, `rest` and `meets` have returned
 
     @cached_property
     def in_order(self) -> list[tuple[bytes, int]]:
@@ -95,6 +95,8 @@ class Names:
 
     def lives(self, written: int, others: int, shown: int) -> bool:
         """Whether the object can still be completed: what is missing fits into the members that may follow."""
+        # What must still come: required names, and members up to `low`. What may: names, and one other member where
+        # there was none, as others may all have the same name and then count once.
         need = max((self.required & ~written).bit_count(), self.low - written.bit_count() - (others > 0))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
         room = len(self.values) + 1 if self.high is None else self.high - written.bit_count() - others

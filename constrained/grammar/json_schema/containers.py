@@ -351,6 +351,7 @@ class _Object:
         return self.writer.later(f"{self.name}:{at},{count},{met}", partial(self._written, at, count, met))
 
     def _written(self, at: int, count: int, met: int) -> Node:
+        # Up to `top` it matters how many were written. With so many, and all demands met, no rules are needed any more.
         top = max(1, self.low) if self.high is None else self.high
         if at == len(self.pairs):
             return self._end(count, met)
@@ -378,6 +379,8 @@ class _Object:
 
     def _end(self, count: int, met: int) -> Node:
         """Other properties, as many as there may be, and the closing brace."""
+        # Demands that no named property has met are met by `last`, which comes last. Else there are as many others as
+        # are still needed (one counts, as they may all have one name), and as many more as may be.
         left = None if self.high is None else self.high - count
         another = seq([self.layout.comma, self.others])
         if met != self.all_met:

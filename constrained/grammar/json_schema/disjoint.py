@@ -44,6 +44,8 @@ class Disjoint:
 
     def overlaps(self, branches: list[list[Subschema]]) -> list[list[int]]:
         """Return, for each branch, the others that it may share a value with."""
+        # From the cheapest test to the dearest: what keywords say outright (of all branches, then of two), what all
+        # alternatives of a branch list, and the general test.
         out: list[list[int]] = [[] for _ in branches]
         shown = [self._shown(branch) for branch in branches]
         for name in set.intersection(*(set(values) for _, values in shown)):  # one property tells all apart

@@ -113,9 +113,7 @@ def number(low: Bound | None, high: Bound | None) -> Node:
     out = []
     if low is None or low[0] < 0 or low[0] == 0 and not low[1]:
         beyond = None if low is None else (-low[0], low[1])
-        from_zero = (Fraction(0), False) if high is None or high[0] >= 0 else (-high[0], high[1])
-        if high is not None and high[0] == 0:
-            from_zero = (Fraction(0), high[1])
+        from_zero = (Fraction(0), False) if high is None or high[0] > 0 else (-high[0], high[1])
         out.append(seq([literal("-"), _positive(from_zero, beyond)]))
     if high is None or high[0] > 0 or high[0] == 0 and not high[1]:
         out.append(_positive(low if low is not None and low[0] >= 0 else (Fraction(0), False), high))
@@ -354,6 +352,7 @@ class _Remainders:
 
     def lives(self, left: int, remainder: int, low: str, high: str) -> bool:
         """Whether `left` more digits between `low` and `high` make a number that fits."""
+        # Remainders repeat with the modulus, so that one period of it decides.
         first, last = remainder * 10**left + int(low or 0), remainder * 10**left + int(high or "9" * left or 0)
         first += -first % self.of
         return self.fits(self.of) and any(map(self.fits, range(first, min(last, first + self.modulus) + 1, self.of)))
@@ -372,12 +371,14 @@ class _Remainders:
         return self.wait(name, partial(self._written, left, remainder, low, high, point))
 
     def _written(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
-        may_end = left <= self.places and not low and self.fits(remainder * 10**left % self.modulus)
+        # It may end where the whole part is complete and the digits that are left could all be zeros; a point that is
+        # written wants a digit after it.
+        complete = left < self.places if point else left == self.places
+        may_end = complete and not low and self.fits(remainder * 10**left % self.modulus)
         if left == self.places and not point:
             after = [seq([literal("."), self.digits(left, remainder, low, high, True)])]
         else:
             after = self._next(left, remainder, low, high, point)
-        may_end = may_end and (point or left == self.places) and not (point and left == self.places)
         return alt([*after, EMPTY] if may_end else after)
 
     def _next(self, left: int, remainder: int, low: str, high: str, point: bool) -> list[Node]:
