@@ -27,6 +27,7 @@ from constrained.automaton.positions import (
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
+from constrained.grammar.nodes import STEP
 
 MAX_FORCED = 4096
 """Most bytes that `State.forced_text` looks ahead."""
@@ -60,7 +61,8 @@ class Automaton:
         grammar.check_slots()
         self.grammar, self.limits = grammar, grammar.limits
         self.frames, self.positions = Frames(self.limits), Positions(self.limits)
-        self.stacks = GraphStack(self.frames, self.positions, self.limits)
+        has_steps = any(STEP in one.slots for one in grammar.nested())
+        self.stacks = GraphStack(self.frames, self.positions, self.limits, has_steps)
         self.templates = Templates(self.frames)
         liveness = Liveness(grammar, self.frames, self.templates, self.limits) if has_gaps(grammar) else None
         self.closure = Closure(grammar, self.frames, self.positions, self.stacks, self.templates, liveness, self.limits)

@@ -45,8 +45,9 @@ Ways = tuple[Stack, ...]
 class GraphStack:
     """Joins frames, and positions that differ only in their frames."""
 
-    def __init__(self, frames: Frames, positions: Positions, limits: Limits):
+    def __init__(self, frames: Frames, positions: Positions, limits: Limits, has_steps: bool):
         self._frames, self._positions, self._limits = frames, positions, limits
+        self._has_steps = has_steps  # whether actions end anywhere
         self._depth, self._joins = 0, 0  # recursion depth and steps of the current join
         self._joined: dict[Ways, Stack] = {}
         self._shapes: dict[tuple, n.Node] = {}
@@ -147,7 +148,7 @@ class GraphStack:
         """Return one node for all nodes that read the same, except after the end of an action (see `ActionGraph`)."""
         found = self._alike.get(id(node))
         if found is None:
-            like = node if n.has_step(node) else self._first_alike(node)
+            like = node if self._has_steps and n.has_step(node) else self._first_alike(node)
             found = self._alike[id(node)] = node, like
         return found[1]
 

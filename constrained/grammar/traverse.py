@@ -153,7 +153,7 @@ def least_fixpoint(
     work = [unit for unit, known in found.items() if known != bottom]
     if not work or all(known == top for known in found.values()):
         return found
-    mentioned_by = users(pieces)
+    mentioned_by = users({unit: given for unit, given in pieces.items() if top is None or found[unit] != top})
     waiting = set(work)
     while work:
         unit = work.pop()

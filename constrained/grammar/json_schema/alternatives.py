@@ -8,7 +8,7 @@ the same one is written once, and recursion leads back to it.
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from operator import itemgetter
 from typing import Any
 
@@ -48,6 +48,9 @@ _SHARE = "put what the branches share beside them, once"
 Order = tuple[int, ...]
 """Where a schema stands among those that hold together, in the order in which they are written."""
 
+_Placed = tuple[int, int, Subschema]
+"""A schema at a keyword of another one: which keyword and which schema there it is, by number."""
+
 
 class Alternatives:
     """The alternatives of the schemas of one document."""
@@ -64,6 +67,7 @@ class Alternatives:
         self._places: dict[str, int] = {}
         self._unevaluated: set[str] = set()
         self._found: dict[tuple, list[Conjunction]] = {}
+        self._expansions: dict[tuple, tuple[list[_Placed], list[list[list[_Placed]]]]] = {}
         self._ones: dict[tuple, list[list[Subschema]]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
@@ -97,9 +101,11 @@ class Alternatives:
         flat: dict[str, tuple[Order, Subschema]],
         choices: list[list[list[tuple[Order, Subschema]]]],
         types: frozenset[str],
+        before: Known | None = None,
     ) -> list[Conjunction]:
         # `flat` is what holds in every alternative below here; `work`, what holds and is still to be looked into, which
-        # grows; `choices`, of each of which one branch is still to be taken.
+        # grows; `choices`, of each of which one branch is still to be taken; `before`, what is known of the former.
+        first_new = len(flat)
         flat, choices, work = dict(flat), list(choices), list(work)
         for order, part in work:
             self.check(part)
@@ -113,23 +119,19 @@ class Alternatives:
                     return []
             flat[part.pointer] = order, part
             if not FOLLOWED.isdisjoint(part.keywords):
-                for at, keyword in enumerate(part.keywords):
-                    if keyword in FOLLOWED:
-                        present = self.present(part, keyword)
-                        if present is not None:
-                            work.append(((*order, at, 0), present))
-                            continue
-                        work += [((*order, at, i), one) for i, one in enumerate(self._beside(part, keyword))]
-                        choices += [
-                            [[((*order, at, i), one) for i, one in enumerate(branch)] for branch in choice]
-                            for choice in self._choices(part, keyword)
-                        ]
+                beside, chosen = self._expanded(part)
+                work += [((*order, at, i), one) for at, i, one in beside]
+                choices += [
+                    [[((*order, at, i), one) for at, i, one in branch] for branch in choice] for choice in chosen
+                ]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
-            known = Known([part for _, part in flat.values()], self)
+            new = islice(flat.values(), first_new if before else 0, None)
+            known = Known([part for _, part in new], self, before)
             if known.contradict():
                 return []
+            before = known
             choices = [left for choice in choices if (left := known.left(choice)) is not None]
         if not choices:
             saying = [((*order, self._place(part)), part) for order, part in flat.values()]
@@ -137,8 +139,28 @@ class Alternatives:
         first, *others = sorted(choices, key=len)  # few branches first: contradictions show sooner
         out: list[Conjunction] = []
         for branch in first:
-            out += self._follow(branch, flat, others, types)
+            out += self._follow(branch, flat, others, types, before)
         return out
+
+    def _expanded(self, part: Subschema) -> tuple[list[_Placed], list[list[list[_Placed]]]]:
+        """What holds wherever a schema does, and the choices that it leaves."""
+        key = part.pointer, part.within, self.roughly
+        if key not in self._expansions:
+            beside: list[_Placed] = []
+            choices: list[list[list[_Placed]]] = []
+            for at, keyword in enumerate(part.keywords):
+                if keyword in FOLLOWED:
+                    present = self.present(part, keyword)
+                    if present is not None:
+                        beside.append((at, 0, present))
+                        continue
+                    beside += [(at, i, one) for i, one in enumerate(self._beside(part, keyword))]
+                    choices += [
+                        [[(at, i, one) for i, one in enumerate(branch)] for branch in choice]
+                        for choice in self._choices(part, keyword)
+                    ]
+            self._expansions[key] = beside, choices
+        return self._expansions[key]
 
     def check(self, part: Subschema) -> None:
         """Check a schema's keywords, once."""

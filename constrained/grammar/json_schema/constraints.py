@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from constrained.grammar.json_schema.keywords import (
     types_of,
 )
 from constrained.grammar.json_schema.numbers import Bound, common_multiple
-from constrained.grammar.json_schema.patterns import pattern_node
+from constrained.grammar.json_schema.patterns import is_simple, literal_ends, pattern_node
 from constrained.grammar.json_schema.presence import Condition, names_in
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
@@ -72,8 +72,13 @@ class Witness(NamedTuple):
 
     def may_be(self, name: str, limits: Limits) -> bool:
         """Whether a property of that name can be it, by those trees."""
-        fitting, without = ([nfa(tree, limits).accepts(name) for tree in trees] for trees in self.names(limits))
-        return all(fitting) and not any(without)
+        if self.kind == "pattern":
+            return nfa(self._tree(self.pattern or "", limits, False), limits).accepts(name)
+        if self.kind == "other":
+            patterns = self.schema["patternProperties"] or ()
+            listed = name in (self.schema["properties"] or ())
+            return not listed and not any(nfa(self._tree(p, limits, True), limits).accepts(name) for p in patterns)
+        return True
 
     def _tree(self, pattern: str, limits: Limits, either: bool) -> Node:
         return pattern_of(self.schema, "patternProperties", pattern, limits, either)
@@ -239,50 +244,71 @@ class Constraints:
         return [Witness(*value) for _, value in self.all(SOME_PROPERTY)]
 
     @cached_property
-    def key_trees(self) -> dict[str, tuple[Node, ...]]:
-        """The patterns that say something of a property: the names that match in both languages, and in either."""
+    def key_patterns(self) -> list[str]:
+        """The patterns that say something of a property."""
         found = {}
         for part, patterns in self.all("patternProperties"):
             free = says_nothing(part.keywords.get("additionalProperties", True)) and not self.all(
                 "unevaluatedProperties"
             )
-            place = Subschema({}, f"{part.pointer}/patternProperties")
             for pattern, schema in patterns.items():
-                trees = tuple(pattern_of(place, pattern, pattern, self.limits, either) for either in (False, True))
+                if not is_simple(pattern, self.limits):
+                    self._key_trees(part, pattern)
                 if not (free and says_nothing(schema)):
-                    found[pattern] = trees
-        return found
+                    found[pattern] = part
+        return list(found)
 
     @cached_property
-    def _matchers(self) -> dict[str, tuple[Nfa, Nfa]]:
-        return {
-            pattern: (nfa(both, self.limits), nfa(either, self.limits))
-            for pattern, (both, either) in self.key_trees.items()
-        }
+    def key_trees(self) -> dict[str, tuple[Node, Node]]:
+        """Of these patterns, the names that match in both languages, and in either."""
+        return {pattern: self._key_trees(self.parts[0], pattern) for pattern in self.key_patterns}
+
+    def _key_trees(self, part: Subschema, pattern: str) -> tuple[Node, Node]:
+        place = Subschema({}, f"{part.pointer}/patternProperties")
+        both, either = (pattern_of(place, pattern, pattern, self.limits, either) for either in (False, True))
+        return both, either
+
+    def check_patterns(self) -> None:
+        """Make the automata of the patterns of names, so that none passes a limit later."""
+        for pattern in self.key_patterns:
+            if not is_simple(pattern, self.limits):
+                _automata(pattern, self.limits)
 
     def property(self, name: str) -> list[Subschema]:
         """What holds for the property of that name."""
-        if not self.key_trees:
+        if not self.key_patterns:
             return self.key(name, frozenset())
-        both = frozenset(p for p, (one, _) in self._matchers.items() if one.accepts(name))
-        either = both.union(p for p, (one, other) in self._matchers.items() if other is not one and other.accepts(name))
+        matched = {pattern: self.matches(pattern, name) for pattern in self.key_patterns}
+        both = frozenset(pattern for pattern, (in_both, _) in matched.items() if in_both)
+        either = frozenset(pattern for pattern, (_, in_either) in matched.items() if in_either)
         return self.key(name, both) if either == both else _each_once(self.key(name, both) + self.key(name, either))
+
+    def matches(self, pattern: str, name: str) -> tuple[bool, bool]:
+        """Whether a name has a pattern in both languages, and in either."""
+        first, last = literal_ends(pattern)
+        if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
+            return False, False
+        both, either = _automata(pattern, self.limits)
+        if both.accepts(name):
+            return True, True
+        return False, either is not both and either.accepts(name)
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """What holds for a property whose name matches those patterns; None: its name is not among `names`."""
-        out = []
+        out: list[Subschema] = []
         for part in self.parts:
-            said, own = part.keywords, []
-            if name is not None and name in said.get("properties", ()):
-                own.append(part.below("properties", name))
+            said, before = part.keywords, len(out)
+            if name is not None and "properties" in said and name in said["properties"]:
+                out.append(part.below("properties", name))
             if matched and "patternProperties" in said:
-                own += [part.below("patternProperties", p) for p in said["patternProperties"] if p in matched]
-            if not own and "additionalProperties" in said:
-                own.append(part.below("additionalProperties"))
-            out += own
+                out += [part.below("patternProperties", p) for p in said["patternProperties"] if p in matched]
+            if len(out) == before and "additionalProperties" in said:
+                out.append(part.below("additionalProperties"))
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
-        return _each_once(out + self._unevaluated(name, matched))
+        if any("unevaluatedProperties" in part.keywords for part in self.parts):
+            out += self._unevaluated(name, matched)
+        return _each_once(out)
 
     def _lists_only(self) -> bool:
         others = ("additionalProperties", "patternProperties", "unevaluatedProperties")
@@ -321,6 +347,12 @@ def _each_once(parts: list[Subschema]) -> list[Subschema]:
             told.append(own)
         out.append(part)
     return out
+
+
+@lru_cache(maxsize=256)
+def _automata(pattern: str, limits: Limits) -> tuple[Nfa, Nfa]:
+    """What accepts the texts that have a pattern in both languages, and in either."""
+    return nfa(pattern_node(pattern, limits), limits), nfa(pattern_node(pattern, limits, True), limits)
 
 
 def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:

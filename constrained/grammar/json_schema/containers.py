@@ -18,7 +18,7 @@ from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.keywords import Options
-from constrained.grammar.json_schema.patterns import few_texts
+from constrained.grammar.json_schema.patterns import end_differently, few_texts
 from constrained.grammar.json_schema.presence import formula
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
@@ -269,18 +269,23 @@ class _Others:
 
     def _matched(self) -> list[tuple[str, ...]]:
         """The sets of patterns that one name may match."""
-        trees, limits = self.constraints.key_trees, self.writer.limits
+        trees = self.constraints.key_trees
         sets: list[tuple[str, ...]] = [()]
         for pattern in trees:
-            more = [(*matched, pattern) for matched in sets]
+            apart = {other for other in trees if end_differently(pattern, other)}
+            more = [(*matched, pattern) for matched in sets if apart.isdisjoint(matched)]
             if len(trees) > PATTERNS:
-                more = [one for one in more if strings.has_text([trees[p][0] for p in one], [], 0, None, limits)]
+                more = [one for one in more if len(one) == 1 or self._may_match_all(one)]
             sets += more
             if len(sets) > 1 << PATTERNS:
                 at = self.constraints.all("patternProperties")[0][0]
                 what = f"more than {PATTERNS} patterns that may match one name"
                 raise error(at, "patternProperties", what, "join those with the same schema by |")
         return sets
+
+    def _may_match_all(self, patterns: tuple[str, ...]) -> bool:
+        trees = [self.constraints.key_trees[pattern][0] for pattern in patterns]
+        return strings.has_text(trees, [], 0, None, self.writer.limits)
 
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
         """The names that match those patterns and no others."""

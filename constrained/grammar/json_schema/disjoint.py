@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import combinations
+from typing import NamedTuple
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Subschema
 from constrained.grammar.json_schema.keywords import TYPES, types_of
+from constrained.grammar.json_schema.patterns import end_differently, literal_ends
 from constrained.grammar.json_schema.settled import Known
 from constrained.grammar.json_schema.strings import some_in_both
 from constrained.grammar.json_schema.validity import Resolver
@@ -17,6 +19,29 @@ _KINDS = frozenset(TYPES)
 
 DEPTH = 4
 """Levels of properties and items that are looked into."""
+
+
+class Values(NamedTuple):
+    """Values that are listed, by their identity, and patterns of texts: one of these."""
+
+    listed: frozenset | set
+    patterns: tuple[str, ...] = ()
+
+    def differ(self, other: Values) -> bool:
+        """Whether it is plain that no value is in both."""
+        return (
+            self.listed.isdisjoint(other.listed)
+            and all(end_differently(a, b) for a in self.patterns for b in other.patterns)
+            and not any(_may_have(value, pattern) for value in self.listed for pattern in other.patterns)
+            and not any(_may_have(value, pattern) for value in other.listed for pattern in self.patterns)
+        )
+
+
+def _may_have(value, pattern: str) -> bool:
+    """Whether a value, by its identity, may be a text that has a pattern."""
+    first, last = literal_ends(pattern)
+    text = value[1] if isinstance(value, tuple) and value[0] is False else None
+    return isinstance(text, str) and text.startswith(first) and text.endswith((last, f"{last}\n"))
 
 
 class Disjoint:
@@ -48,23 +73,21 @@ class Disjoint:
         # alternatives of a branch list, and the general test.
         out: list[list[int]] = [[] for _ in branches]
         shown = [self._shown(branch) for branch in branches]
-        for name in set.intersection(*(set(values) for _, values in shown)):  # one property tells all apart
-            every = [value for _, values in shown for value in values[name]]
-            if len(set(every)) == len(every):
-                return out
-        resolved: dict[int, dict[str | None, set]] = {}
+        if tells_all_apart([values for _, values in shown]):
+            return out
+        resolved: dict[int, dict[str | None, Values]] = {}
         for i, j in combinations(range(len(branches)), 2):
-            if shown[i][0].isdisjoint(shown[j][0]) or _differ(shown[i][1], shown[j][1]):
+            if shown[i][0].isdisjoint(shown[j][0]) or differ(shown[i][1], shown[j][1]):
                 continue
             for k in {i, j} - resolved.keys():
                 with self._roughly():
                     resolved[k] = self._values(branches[k])
-            if not _differ(resolved[i], resolved[j]) and not self(branches[i], branches[j]):
+            if not differ(resolved[i], resolved[j]) and not self(branches[i], branches[j]):
                 out[i].append(j)
                 out[j].append(i)
         return out
 
-    def _shown(self, parts: list[Subschema]) -> tuple[frozenset[str], dict[str | None, set]]:
+    def _shown(self, parts: list[Subschema]) -> tuple[frozenset[str], dict[str | None, Values]]:
         """The types, and the values as in `_values`, by the keywords that hold in every alternative."""
         document = self.alternatives.document
         known: dict[str, Subschema] = {}
@@ -80,25 +103,29 @@ class Disjoint:
                 work += [part.below("allOf", i) for i in range(len(part["allOf"] or ()))]
         together = Known(list(known.values()), self.alternatives)
         own = together.allowed(together.parts)
-        values: dict[str | None, set] = {} if own is None else {None: own}
+        values: dict[str | None, Values] = {} if own is None else {None: Values(own)}
         for name in together.required if kinds == {"object"} else ():
-            allowed = together.property(name).allowed
-            if allowed is not None:
-                values[name] = allowed
+            said = together.property(name)
+            patterns = [one["pattern"] for one in said.schemas if one["type"] == "string" and "pattern" in one]
+            if said.allowed is not None:
+                values[name] = Values(said.allowed)
+            elif patterns:
+                values[name] = Values(frozenset(), (patterns[0],))
         return kinds, values
 
-    def _values(self, parts: list[Subschema]) -> dict[str | None, set]:
+    def _values(self, parts: list[Subschema]) -> dict[str | None, Values]:
         """The values that each alternative lists: for itself (None), and for properties that are required."""
         each = [self._listed(one) for one in self.alternatives.constraints_of(parts)]
         names = set.intersection(*map(set, each)) if each else set()
-        return {name: set().union(*(one[name] for one in each)) for name in names}
+        return {name: _any_of(one[name] for one in each) for name in names}
 
-    def _listed(self, constraints: Constraints) -> dict[str | None, set]:
-        out: dict[str | None, set] = {None: constraints.listed_values[0]} if constraints.listed else {}
+    def _listed(self, constraints: Constraints) -> dict[str | None, Values]:
+        own = _texts_or_values(constraints)
+        out: dict[str | None, Values] = {} if own is None else {None: own}
         for name in constraints.required if constraints.types == {"object"} else ():
-            inner = self.alternatives.constraints_of(constraints.property(name))
-            if all(one.listed for one in inner):
-                out[name] = set().union(*(one.listed_values[0] for one in inner))
+            inner = [_texts_or_values(one) for one in self.alternatives.constraints_of(constraints.property(name))]
+            if None not in inner:
+                out[name] = _any_of(one for one in inner if one)
         return out
 
     def _pair(self, one: Conjunction, other: Conjunction, depth: int) -> bool:
@@ -134,9 +161,30 @@ class Disjoint:
         return any(self(one.property(name), other.property(name), depth - 1) for name in names)
 
 
-def _differ(one: dict[str | None, set], other: dict[str | None, set]) -> bool:
-    """Whether some property, or the value itself, has no value in common."""
-    return any(one[name].isdisjoint(other[name]) for name in one.keys() & other.keys())
+def _texts_or_values(constraints: Constraints) -> Values | None:
+    if constraints.listed:
+        return Values(constraints.listed_values[0])
+    patterns = constraints.all("pattern") if constraints.types == {"string"} else []
+    return Values(frozenset(), (patterns[0][1],)) if patterns else None
+
+
+def _any_of(every: Iterable[Values]) -> Values:
+    listed, patterns = zip(*every) if (every := list(every)) else ((), ())
+    return Values(frozenset().union(*listed), tuple(pattern for some in patterns for pattern in some))
+
+
+def tells_all_apart(every: list[dict[str | None, Values]]) -> bool:
+    """Whether one property, or the value itself, lists other values everywhere."""
+    for name in set.intersection(*map(set, every)):
+        listed = [value for values in every for value in values[name].listed]
+        if len(set(listed)) == len(listed) and not any(values[name].patterns for values in every):
+            return True
+    return False
+
+
+def differ(one: dict[str | None, Values], other: dict[str | None, Values]) -> bool:
+    """Whether some property, or the value itself, plainly has no value in common."""
+    return any(one[name].differ(other[name]) for name in one.keys() & other.keys())
 
 
 def _numbers(one: Constraints, other: Constraints, _depth: int) -> bool:

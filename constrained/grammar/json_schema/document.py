@@ -41,7 +41,8 @@ _ABSENT = {
 } | {UNSTATED: frozenset()}
 """Draft -> keywords of other drafts, which are annotations in it."""
 _BOOLEAN = frozenset(("exclusiveMinimum", "exclusiveMaximum"))
-_DIFFERENT = {draft: absent | _BOOLEAN if draft <= 4 else absent for draft, absent in _ABSENT.items()}
+DIFFERENT = {draft: absent | _BOOLEAN if draft <= 4 else absent for draft, absent in _ABSENT.items()}
+"""Draft -> keywords that mean something else in it, or nothing."""
 
 _ONE, _SEVERAL, _NAMED = 1, 2, 3
 _SCHEMAS = {
@@ -111,7 +112,7 @@ class Subschema:
         for key in keys:
             schema, pointer = schema[key], f"{pointer}/{escaped(key)}"
             if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
-                base, draft = _base(schema, base, draft), _draft(schema, draft)
+                base, draft = base_of(schema, base, draft), draft_of(schema, draft)
         return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
 
     def beside(self, *keys) -> Subschema:
@@ -147,9 +148,10 @@ class Document:
         self._alike: dict[tuple, dict[bytes, Subschema]] = {}  # by what is compared first, then by digest
         self._firsts: dict[str, Subschema] = {}
         self._repeats: dict[str, list[str]] = {}  # of a schema, those that say the same, by their pointers
-        draft = _draft(schema, UNSTATED) if isinstance(schema, dict) else LATEST
-        self.root = Subschema(schema, "#", _base(schema, "", draft), draft)
+        draft = draft_of(schema, UNSTATED) if isinstance(schema, dict) else LATEST
+        self.root = Subschema(schema, "#", base_of(schema, "", draft), draft)
         self._found: dict[tuple, Subschema] = {}
+        self.named: dict[str, dict[str, list[Subschema]]] = {}  # for `plain.members`, by pointer
 
     def mentions(self, words: tuple[str, ...]) -> bool:
         """Whether one of these words may stand somewhere in the document."""
@@ -183,7 +185,7 @@ class Document:
 
     def refer(self, part: Subschema, keyword: str = "$ref") -> Subschema:
         """The schema that a reference in `part` refers to, as one that holds for the same value."""
-        return part.holding(self._target(part, keyword))
+        return part.holding(self.target(part, keyword))
 
     def meant(self, part: Subschema) -> Subschema:
         """The schema that `part` stands for: what it refers to, the first one that says the same.
@@ -222,12 +224,16 @@ class Document:
             first = alike.setdefault(_digest(part.schema), part)
         except _NO_JSON:
             return part
+        if first is not part:
+            self.note_repeat(first, part)
+        return first
+
+    def note_repeat(self, first: Subschema, part: Subschema) -> None:
+        """Note that a schema says the same as one that was found before."""
         if part.pointer.startswith(f"{first.pointer}/"):
             what = "the schema is a Python value that contains itself"
             raise GrammarError(f"JSON Schema at {part.pointer}: {what}", hint="write $ref instead")
-        if first is not part:
-            self._repeats.setdefault(first.pointer, []).append(part.pointer)
-        return first
+        self._repeats.setdefault(first.pointer, []).append(part.pointer)
 
     def add_repeats(self, places: dict[str, None]) -> None:
         """Add to pointers of keywords those of the same keywords in schemas that :meth:`meant` found to be repeats."""
@@ -254,10 +260,11 @@ class Document:
         if others:
             return None
         if keyword == "$ref":
-            return self._target(part, keyword)
+            return self.target(part, keyword)
         return part.below(keyword, 0) if isinstance(schema[keyword], list) and len(schema[keyword]) == 1 else None
 
-    def _target(self, part: Subschema, keyword: str) -> Subschema:
+    def target(self, part: Subschema, keyword: str = "$ref") -> Subschema:
+        """The schema that a reference in `part` refers to."""
         key = keyword, part.base, part[keyword]
         if not isinstance(part[keyword], str):
             raise error(part, keyword, "is not text", "write a reference such as '#/$defs/name'")
@@ -327,7 +334,7 @@ def _known(schema: dict, draft: int) -> dict:
     """The keywords of a schema that its draft knows, with numbers as exclusive bounds."""
     if draft in (4, 6, 7) and "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    if _DIFFERENT[draft].isdisjoint(schema):
+    if DIFFERENT[draft].isdisjoint(schema):
         return schema
     absent = _ABSENT[draft]
     old = [k for k in _BOOLEAN if isinstance(schema.get(k), bool) and draft <= 4]
@@ -339,7 +346,7 @@ def _known(schema: dict, draft: int) -> dict:
     return known
 
 
-def _draft(schema: dict, before: int) -> int:
+def draft_of(schema: dict, before: int) -> int:
     """The draft that a schema says it is of."""
     name = schema.get("$schema")
     if not isinstance(name, str):
@@ -347,7 +354,7 @@ def _draft(schema: dict, before: int) -> int:
     return _DRAFTS.get(name.split("://")[-1].rstrip("#"), UNSTATED)
 
 
-def _base(schema, base: str, draft: int) -> str:
+def base_of(schema, base: str, draft: int) -> str:
     if not isinstance(schema, dict) or draft in (4, 6, 7) and "$ref" in schema:
         return base
     name = schema.get("id" if draft == 4 else "$id")

@@ -100,8 +100,8 @@ def _is_count(value) -> bool:
 def _is_json(value, depth: int = 0) -> bool:
     if isinstance(value, (list, dict)):
         inner = value if isinstance(value, list) else value.values()
-        keys = _are_texts(value) if isinstance(value, dict) else True
-        return depth < 100 and keys and (_are_texts(inner) or all(_is_json(v, depth + 1) for v in inner))
+        keys = are_texts(value) if isinstance(value, dict) else True
+        return depth < 100 and keys and (are_texts(inner) or all(_is_json(v, depth + 1) for v in inner))
     return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
 
 
@@ -109,7 +109,8 @@ def _is_text(value) -> bool:
     return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
 
 
-def _are_texts(values: Iterable) -> bool:
+def are_texts(values: Iterable) -> bool:
+    """Whether all values are text that JSON can hold."""
     try:
         return "".join(values).isascii() or all(map(_is_text, values))
     except TypeError:  # one is no text
@@ -129,11 +130,11 @@ def _is_schemas(value) -> bool:
 
 
 def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and _are_texts(value) and all(map(_is_schema, value.values()))
+    return isinstance(value, dict) and are_texts(value) and all(map(_is_schema, value.values()))
 
 
 def _is_names(value) -> bool:
-    return isinstance(value, list) and _are_texts(value)
+    return isinstance(value, list) and are_texts(value)
 
 
 def _is_type(value) -> bool:

@@ -102,6 +102,25 @@ WIDEST = {
 characters of a host's name (of any script), a scheme, or no white space."""
 
 
+EXAMPLES = {
+    "date": "0001-07-01",
+    "time": "00:00:00z",
+    "date-time": "0001-07-01t00:00:00z",
+    "duration": "P0Y",
+    "uuid": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+    "email": "^@a",
+    "hostname": "a",
+    "ipv4": "250.250.250.250",
+    "ipv6": "a:a:a:a:a:a:a:a",
+    "uri": "a://[a:a:a:a:a:a:a:a]",
+    "uri-reference": "a://[a:a:a:a:a:a:a:a]",
+    "json-pointer": "",
+}
+"""Of each format, what `pattern_trees.example` gives for it, without reading its pattern."""
+FORMAT_STATES = 10_000
+"""States that it takes at most to tell that there are texts of a format as long as its example."""
+
+
 @cache
 def format_node(name: str, either: bool = False) -> Node:
     """The texts of a format as a tree of characters; `either`: those that any validator may take for one."""
@@ -173,9 +192,82 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
         It does not parse, is not regular, or exists in one of the languages only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
+    if (one := _ONE_TEXT.fullmatch(pattern)) is not None:
+        text = nodes.literal(one[1])
+        return nodes.seq([text, repeat(nodes.literal("\n"), 0, 1)]) if either else text
     translation = _Translation(pattern, either)
     alternatives = (tuple(one) for every in translation.alternatives for one in _unwrapped(every))
     return _found_in_one(tuple(alternatives), translation.flags, limits)
+
+
+_PIECE = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])+\]|[^\\\[]", re.DOTALL)
+_ONE_TEXT = re.compile(r"\^([\w ,;:/@#%&=~'\"<>!-]+)\$", re.ASCII)
+_BEGINS = re.compile(r"\^([\w ,;:/@#%&=~'\"<>!-]*)", re.ASCII)
+_ENDS = re.compile(r"(?<![\w\\])([\w ,;:/@#%&=~'\"<>!-]*)\$$", re.ASCII)
+
+
+# a character or class, with its repeat; the beginning and the end of a group; an alternative
+_SIGNS = r"nrtfv./\\^$*+?()\[\]{}|-"
+_ITEM = r"[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[^\\\[\]^&~|-]"
+_ONE = (
+    rf"[^\\^$.*+?()\[\]{{}}|]|\\[dwsS{_SIGNS}]|\."
+    rf"|\[-?(?:{_ITEM}|\\[dwsS{_SIGNS}])+-?\]|\[\^-?(?:{_ITEM}|\\[s{_SIGNS}])+-?\]"
+)
+_TOKEN = re.compile(
+    rf"(?:{_ONE})(?:[*+?]\??|\{{[0-9]{{1,2}}(?:,(?:[0-9]{{1,2}})?)?\}}\??)?|\((?:\?:)?|\)(?:[*+?]\??)?|\|"
+)
+_RANGE = re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])|([0-9]+),([0-9]+)")
+
+
+@lru_cache(maxsize=1024)
+def is_simple(pattern: str, limits: Limits) -> bool:
+    """Whether it is plain that some text has a pattern, and that to read and write it passes no limit: most patterns.
+
+    It has no large sets of characters (see `strings.has_large_sets`).
+    """
+    inner = pattern[pattern.startswith("^") :]
+    ends = inner.endswith("$") and not inner.endswith("\\$")
+    inner = inner[: len(inner) - ends]
+    tokens = _TOKEN.findall(inner)
+    if "".join(tokens) != inner or len(pattern) * 99 > min(limits.characters, limits.schema):
+        return False
+    for first, last, low, high in _RANGE.findall(inner):
+        if first > last or low and int(low) > int(high):
+            return False
+    depth, before = 0, ""
+    for token in tokens:
+        if token[0] == ")" and before[:1] == "(":
+            return False
+        depth += (token[0] == "(") - (token[0] == ")")
+        if depth < 0:
+            return False
+        before = token
+    return not depth
+
+
+@lru_cache(maxsize=1024)
+def literal_ends(pattern: str) -> tuple[str, str]:
+    """What every text that has a pattern plainly begins with, and ends with but for a last line break."""
+    pieces = _PIECE.findall(pattern)
+    depth = 0
+    for piece in pieces:
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and not depth or depth < 0:
+            return "", ""
+    if "".join(pieces) != pattern or pattern.startswith("(?"):  # perhaps with flags
+        return "", ""
+    begins, ends = _BEGINS.match(pattern), _ENDS.search(pattern)
+    first, last = begins[1] if begins else "", ends[1] if ends else ""
+    if begins and pattern[begins.end() :][:1] in ("?", "*", "{"):
+        first = first[:-1]
+    return first, last
+
+
+def end_differently(one: str, other: str) -> bool:
+    """Whether it is plain by how they begin or end that no text has both patterns."""
+    (begin, end), (begin2, end2) = literal_ends(one), literal_ends(other)
+    apart = not begin.startswith(begin2) and not begin2.startswith(begin)
+    return apart or not end.endswith(end2) and not end2.endswith(end)
 
 
 @lru_cache(maxsize=1024)

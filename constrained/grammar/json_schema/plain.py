@@ -7,6 +7,8 @@ other schemas are written while the document is loaded.
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import prod
 from typing import NamedTuple
 
 from constrained.grammar import nodes
@@ -14,10 +16,13 @@ from constrained.grammar.analysis import components
 from constrained.grammar.assertions import looks
 from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
+from constrained.grammar.json_schema.containers import PATTERNS
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing, types_of
 from constrained.grammar.json_schema.numbers import integer, whole
+from constrained.grammar.json_schema.patterns import EXAMPLES, FORMAT_STATES, end_differently, is_simple
 from constrained.grammar.json_schema.presence import names_in, satisfiable
+from constrained.grammar.json_schema.strings import has_large_sets
 from constrained.grammar.json_schema.validity import type_of
 
 _RESTRICTING = frozenset(FORMS)
@@ -29,8 +34,12 @@ _COUNTING = frozenset(("propertyNames", "minProperties", "maxProperties", "uneva
 _JOINING = FOLLOWED - {"then", "else"}
 BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
-_BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
-_SCALAR = _BOUNDS | {"type"}
+BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
+_UNTOLD = frozenset(("uniqueItems", "unevaluatedItems"))
+_COUNTED = 100
+"""Rules of an array whose items are counted: so few never pass a limit."""
+_COUNTED_TEXT = frozenset(("type", "minLength", "maxLength"))
+_SCALAR = BOUNDS | {"type"}
 _MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
 
@@ -61,7 +70,10 @@ def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
     options = alternatives.options
     said = _RESTRICTING.intersection(part.keywords)
     if options.enforces(part["format"]):
-        return Plain([], _CERTAIN) if not said or said == {"type"} and part["type"] == "string" else None
+        if not said or said == {"type"} and part["type"] == "string":
+            return Plain([], _CERTAIN)
+        counted = said <= _COUNTED_TEXT and part["type"] == "string"
+        return Plain([], _CERTAIN) if counted and _has_format(Constraints((part,), options)) else None
     if not said or said == {"type"}:
         return Plain([], _CERTAIN) if part.schema is not False else None
     if len(joined := said - {"type"}) == 1 and joined <= {"$ref", "allOf", "anyOf", "oneOf"}:
@@ -71,9 +83,9 @@ def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
         types = types_of(part)
         return Plain([], _CERTAIN) if any(type_of(value) in types for value in values) else None
     if said == {"pattern"} or said == {"pattern", "type"} and part["type"] == "string":
-        return Plain([], _CERTAIN) if _is_certain(part, "pattern", part["pattern"], options) else None
+        return Plain([], _CERTAIN) if is_certain(part, "pattern", part["pattern"], options) else None
     if said <= _SCALAR:
-        return Plain([], _CERTAIN) if _are_in_order(Constraints((part,), options)) else None
+        return Plain([], _CERTAIN) if are_in_order(Constraints((part,), options)) else None
     return _simple(part, said - _SIMPLE, alternatives)
 
 
@@ -99,14 +111,14 @@ def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plai
 
 
 class Members(NamedTuple):
-    """What the properties of an object are.
+    """What the properties of an object, or the items of an array, are.
 
     Attributes
     ----------
     parts : list of list of Subschema
         Schemas that one value must fit together.
     needed : list of list of Subschema
-        Some object is certain if some value fits each of these.
+        Some object, or array, is certain if some value fits each of these.
     """
 
     parts: list[list[Subschema]]
@@ -122,25 +134,72 @@ def members(constraints: Constraints, document: Document) -> Members | None:
     if conditions and not satisfiable(("and", *conditions, *required), options.limits):
         return None
     others = [part for part in parts if not says_nothing(part.keywords.get("additionalProperties", True))]
-    patterns = frozenset(constraints.key_trees)
-    if len(patterns) > 1:  # a name may match both
-        return None
+    patterns = constraints.key_patterns
+    if len(patterns) >= 1 << PATTERNS or not all(
+        end_differently(one, other) for one, other in combinations(patterns, 2)
+    ):
+        return None  # a name may match several
+    constraints.check_patterns()
     values: dict[str, list[Subschema]] = {}
     for part in parts:
         shared = bool(patterns) or any(other is not part for other in others)
-        for name, schema in (part["properties"] or {}).items():
+        own = {} if shared else _own_properties(part, document)
+        if values.keys().isdisjoint(own):
+            values |= own
+            own = {}
+        for name in part["properties"] or {} if shared or own else ():
             if shared or name in values:
                 values[name] = _saying(constraints.property(name), document)
             else:
-                values[name] = [] if is_type(schema) else [document.meant(part.below("properties", name))]
+                values[name] = own[name]
     free = _saying([part.below("additionalProperties") for part in others], document)
-    matched = _saying(constraints.key(None, patterns), document) if patterns else []
+    matched = [_saying(constraints.key(None, frozenset([pattern])), document) for pattern in patterns]
     names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
+    for name in names if patterns else ():
+        if name not in values:
+            values[name] = _saying(constraints.property(name), document)
     needed = [values.get(name, free) for name in names]
-    unclear = patterns and names.keys() - values.keys()
-    if unclear or any(one.schema is False for inner in needed for one in inner):
+    if any(one.schema is False for inner in needed for one in inner):
         return None
-    return Members([one for one in [*values.values(), free, matched] if one], [one for one in needed if one])
+    return Members([one for one in [*values.values(), free, *matched] if one], [one for one in needed if one])
+
+
+def are_apart(patterns: list[str]) -> bool:
+    """Whether it is plain that no name has two of some patterns, which are not too many."""
+    return len(patterns) < 1 << PATTERNS and all(end_differently(a, b) for a, b in combinations(patterns, 2))
+
+
+def _own_properties(part: Subschema, document: Document) -> dict[str, list[Subschema]]:
+    """What a schema says of each property that it names; many alternatives have it in common."""
+    if part.pointer not in document.named:
+        document.named[part.pointer] = {
+            name: [] if is_type(schema) else [document.meant(part.below("properties", name))]
+            for name, schema in (part["properties"] or {}).items()
+        }
+    return document.named[part.pointer]
+
+
+def elements(constraints: Constraints, document: Document) -> Members | None:
+    """What the items of an array are, if that is all that its keywords say; None: it may be refused."""
+    (low, high), limits = constraints.counts("Items"), constraints.limits
+    wanted, own = constraints.wanted(), constraints.prefix()
+    if any(not _UNTOLD.isdisjoint(part.keywords) for part in constraints.parts):
+        return None
+    if max(low, high or 0) > limits.repeat or high is not None and high < low:
+        return None
+    if not wanted:
+        items = [_saying(constraints.item(i), document) for i in range(own + 1 if high is None else min(own, high) + 1)]
+        if any(one.schema is False for inner in items[:low] for one in inner):
+            return None
+        return Members([one for one in items if one], [one for one in items[:low] if one])
+    if own or high is not None or any(one.high is not None for one in wanted):
+        return None
+    if (low + 1) * prod(one.low + 1 for one in wanted) * 2 ** len(wanted) > _COUNTED:
+        return None
+    item = constraints.item(0)
+    ways = [[*item, *(one.schema for one in some)] for n in range(len(wanted) + 1) for some in combinations(wanted, n)]
+    needed = [[*item, one.schema] for one in wanted if one.low]
+    return Members(ways, needed or [item] * (low > 0))
 
 
 def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
@@ -148,10 +207,13 @@ def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
     return [] if len(parts) == 1 and is_type(parts[0].schema) else [document.meant(part) for part in parts]
 
 
-def tangled(known: dict[str, Plain]) -> set[str]:
-    """The schemas that refer to themselves for the same value, or have too many alternatives."""
+def tangled(known: dict[str, Plain], walked: dict[str, int]) -> set[str]:
+    """The schemas that refer to themselves for the same value, or have too many alternatives.
+
+    `walked`: of how many alternatives other schemas are.
+    """
     same = {pointer: [part.pointer for part in found.parts] for pointer, found in known.items() if found.same}
-    ways: dict[str, int] = {}
+    ways = dict(walked)
     out: set[str] = set()
     for group in components(same):
         pointer = group[0]
@@ -161,17 +223,27 @@ def tangled(known: dict[str, Plain]) -> set[str]:
     return out
 
 
-def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:
-    """Whether some text has the pattern, as far as its tree shows it."""
+def is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:
+    """Whether some text has the pattern, as far as the pattern or its tree shows it."""
+    if is_simple(pattern, options.limits):
+        return True
     tree = pattern_of(part, keyword, pattern, options.limits)
-    return not looks(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
+    written = not looks(tree) and not has_large_sets(tree)  # without a search for an end, which may pass a limit
+    return written and all(node is not nodes.NEVER for node in nodes.walk(tree))
+
+
+def _has_format(own: Constraints) -> bool:
+    """Whether some text of the right length has a format, as an example shows it."""
+    (low, high), length = own.counts("Length"), len(EXAMPLES[own.parts[0]["format"]])
+    small = max(low, high or 0) <= own.limits.repeat and own.limits.schema >= FORMAT_STATES
+    return small and low <= length and (high is None or length <= high)
 
 
 def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) -> Plain | None:
     """What is known of a schema of the simple keywords, and of `conditions` on which names there are."""
     present = [alternatives.present(part, keyword) if keyword in FOLLOWED else None for keyword in conditions]
     own = Constraints((part, *filter(None, present)), alternatives.options)
-    if not all(present) or not _BOUNDS.isdisjoint(part.keywords) and not _are_in_order(own):
+    if not all(present) or not BOUNDS.isdisjoint(part.keywords) and not are_in_order(own):
         return None
     if not isinstance(part.keywords.get("items", {}), dict):
         return None
@@ -186,7 +258,7 @@ def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) 
     return Plain(parts, [[one.pointer for one in needs[kind]] for kind in sorted(own.types)])
 
 
-def _are_in_order(own: Constraints) -> bool:
+def are_in_order(own: Constraints) -> bool:
     """Whether there are lengths and numbers between the bounds."""
     for least, most in (own.counts("Length"), own.counts("Items")):
         if max(least, most or 0) > own.limits.repeat or most is not None and most < least:

@@ -5,7 +5,6 @@ A row of `if` on one property, such as a `type`, would else have as many combina
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 from constrained.errors import GrammarError
@@ -34,20 +33,21 @@ class _Property(NamedTuple):
 
 
 class Known:
-    """Schemas that hold together for an object."""
+    """Schemas that hold together for an object: some that do not contradict (`before`), and others."""
 
-    def __init__(self, parts: list[Subschema], resolver: Resolver):
+    def __init__(self, parts: list[Subschema], resolver: Resolver, before: Known | None = None):
         self.parts, self._resolver = parts, resolver
         self._properties: dict[str, _Property] = {}
+        self.required = self._unsure = {name for part in parts for name in part["required"] or ()}
+        if before is not None:
+            told = self.required.union(*(part["properties"] or () for part in parts))
+            self.parts, self.required = before.parts + parts, before.required | self.required
+            self._unsure = self.required & told
+            self._properties = {name: one for name, one in before._properties.items() if name not in told}
 
     def contradict(self) -> bool:
         """Whether it is plain that no object fits all of them: a required property has no value left."""
-        return any(found.absent or found.allowed == set() for found in map(self.property, self.required))
-
-    @cached_property
-    def required(self) -> set[str]:
-        """The properties that must be there."""
-        return {name for part in self.parts for name in part["required"] or ()}
+        return any(found.absent or found.allowed == set() for found in map(self.property, self._unsure))
 
     def left(self, choice: list) -> list | None:
         """The branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""

@@ -19,7 +19,7 @@ from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.pattern_trees import example, prefix, within
-from constrained.grammar.json_schema.patterns import format_node
+from constrained.grammar.json_schema.patterns import end_differently, format_node
 from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
@@ -267,7 +267,7 @@ def language(
     without = [tree for tree in without if not _begin_differently([*fitting, tree])]
     if not fitting and not without:
         return free(low, high)
-    if len(fitting) == 1 and not without and not looks(fitting[0]) and not _has_large_sets(fitting[0]):
+    if len(fitting) == 1 and not without and not looks(fitting[0]) and not has_large_sets(fitting[0]):
         node = within(fitting[0], low, high)
         if node is not None:
             return spelled(node)
@@ -286,7 +286,7 @@ def language(
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
 
 
-def _has_large_sets(tree: Node) -> bool:
+def has_large_sets(tree: Node) -> bool:
     """Whether there are sets of characters in a tree whose escapes only a table holds."""
     return any(len(node.chars.ranges) > RANGES for node in nodes.walk(tree) if isinstance(node, nodes.Chars))
 
@@ -310,6 +310,11 @@ def some_in_both(one: Constraints, other: Constraints) -> bool:
     least, most = max(low, low2), min((h for h in (high, high2) if h is not None), default=None)
     if most is not None and most < least:
         return False
+    patterns, others = ([pattern for _, pattern in each.all("pattern")] for each in (one, other))
+    if any(end_differently(a, b) for a in patterns for b in others):
+        return False
+    if what_is_said(one) == what_is_said(other):
+        return True
     for a, b in ((one, other), (other, one)):
         fitting, without = trees(a) + trees(b, widely=True), unmatched(a) + unmatched(b, widely=True)
         if not (fitting or without) or has_text(fitting, without, least, most, one.limits):

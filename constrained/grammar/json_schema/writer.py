@@ -19,7 +19,8 @@ from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.patterns import few_texts
-from constrained.grammar.json_schema.plain import Plain, members, plain, tangled
+from constrained.grammar.json_schema.plain import Members, Plain, elements, members, plain, tangled
+from constrained.grammar.json_schema.plain_walk import PlainWalk
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import (
@@ -55,10 +56,11 @@ class Writer:
         self._nodes: dict[tuple[str, ...], Node] = {}
         self._scalars: dict[tuple, Node] = {}
         self._names: dict[str, int] = {}
-        self._containers: list[tuple[str, Constraints | None]] = []
+        self._containers: list[tuple[str, Callable[[], Members | None] | None]] = []
         self._unsure: dict[str, Node] = {}  # what waits, and what it needs to have a value
         self._parts: list[Subschema] = []  # single schemas that may be written later
         self._seen: set[str] = set()
+        self._singles: dict[str, Node] = {}  # what stands for these
         self._dead: set[str] = set()
         self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
@@ -78,10 +80,23 @@ class Writer:
         Plain schemas are written when a text reaches them; `rules` must be a `Rules`.
         """
         known: dict[str, Plain] = {}
+        walk = PlainWalk(self.document, self.options)
+        walked: dict[str, int] = {}
         bodies: dict[str, Node] = {}
         at = 0
         while True:
             for part in self._parts[at:]:
+                at += 1
+                if part.pointer in known or self._value(part.pointer) in bodies:
+                    continue
+                ways = 0 if walk.full else walk(part)
+                if walk.full and walked:
+                    walked, at = {}, 0
+                    break
+                self._note(walk.left())
+                if ways:
+                    walked[part.pointer] = ways
+                    continue
                 self.alternatives.check(part)
                 found = plain(part, self.alternatives)
                 if found is not None:
@@ -91,10 +106,9 @@ class Writer:
                 else:
                     bodies[self._value(part.pointer)] = self._together([part])
                     self._write_containers()
-                at += 1
             if at < len(self._parts):
                 continue
-            dead = tangled(known)
+            dead = tangled(known, walked)
             late: list[str] = []
             if not dead:
                 unsure = {self._value(p): self._needs(found) for p, found in known.items() if [] not in found.needs}
@@ -134,11 +148,11 @@ class Writer:
             return node
         return prune(node, lambda name: name not in self._dead)
 
-    def later(self, name: str, write: Callable[[], Node], constraints: Constraints | None = None) -> Node:
-        """A call of a rule that is written once; an object's `constraints` may let it wait for a text."""
+    def later(self, name: str, write: Callable[[], Node], inner: Callable[[], Members | None] | None = None) -> Node:
+        """A call of a rule that is written once; what is known of its `inner` parts may let it wait for a text."""
         if name not in self.rules and name not in self._waiting:
             self._waiting[name] = lambda: self._pruned(write())
-            self._containers.append((name, constraints))
+            self._containers.append((name, inner))
         return Call(name)
 
     def wait(self, name: str, write: Callable[[], Node]) -> Node:
@@ -157,8 +171,8 @@ class Writer:
 
     def _write_containers(self) -> None:
         while self._containers:
-            name, constraints = self._containers.pop()
-            found = members(constraints, self.document) if constraints and isinstance(self.rules, Rules) else None
+            name, inner = self._containers.pop()
+            found = inner() if inner and isinstance(self.rules, Rules) else None
             if found is None:
                 self.add(Rule(name, self._waiting.pop(name)()))
                 continue
@@ -209,13 +223,16 @@ class Writer:
     def node(self, parts: list[Subschema]) -> Node:
         """The texts of values that are valid under all `parts`."""
         (part, *others) = parts or [_ANY]
+        if not others and not part.within and part.pointer in self._singles:
+            return self._singles[part.pointer]
         if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
             return self._together([self.document.meant(one) for one in parts])
         part = self.document.meant(part)
         if part.schema is False:
             return NEVER
         self._note([part])
-        return self.wait(self._value(part.pointer), partial(self._together, [part]))
+        self._singles[part.pointer] = self.wait(self._value(part.pointer), partial(self._together, [part]))
+        return self._singles[part.pointer]
 
     def _together(self, parts: list[Subschema]) -> Node:
         return alt([self._conjunction(one) for one in self.alternatives.of(parts)])
@@ -235,7 +252,7 @@ class Writer:
             if kind in ("object", "array"):
                 rule, how = f"{name} {kind}", array if kind == "array" else properties
                 write = partial(how, constraints, self, rule, self.layout)
-                out.append(self.later(rule, write, constraints if kind == "object" else None))
+                out.append(self.later(rule, write, partial(_INNER[kind], constraints, self.document)))
             elif kind in ("number", "integer"):
                 wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
                 bounds = (kind, wanted, *constraints.intervals())
@@ -314,6 +331,9 @@ SPACED = 1_000
 _ANY = Subschema(True, "#any")
 
 _FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
+
+
+_INNER: dict[str, Callable[[Constraints, Document], Members | None]] = {"object": members, "array": elements}
 
 
 def scalar(value: Any) -> set[bytes]:

@@ -10,8 +10,20 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from constrained import Grammar
-from constrained.grammar.json_schema.patterns import PATTERNS
+from constrained import Grammar, GrammarError
+from constrained.grammar.json_schema.finite_automata import Texts
+from constrained.grammar.json_schema.pattern_trees import example
+from constrained.grammar.json_schema.patterns import (
+    EXAMPLES,
+    FORMAT_STATES,
+    PATTERNS,
+    end_differently,
+    format_node,
+    is_simple,
+    pattern_node,
+)
+from constrained.grammar.json_schema.strings import has_large_sets
+from constrained.limits import DEFAULT, Limits
 from tests.grammar.json_schema.oracle import random_text
 
 GOOD = {
@@ -151,3 +163,49 @@ def test_a_longest_length_that_no_text_comes_to_is_none():
 def test_other_formats_only_describe():
     assert grammar("password").matches('"any text"')
     assert Grammar.from_json_schema({"type": "integer", "format": "int32"}).matches("5")
+
+
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_what_is_known_of_formats_without_reading_their_patterns(name):
+    assert EXAMPLES[name] == example(format_node(name))
+    length, limits = len(EXAMPLES[name]), Limits(schema=FORMAT_STATES)
+    texts = Texts([format_node(name)], [], length, length, limits)
+    assert texts.lives(texts.start)
+
+
+PIECES = [*"ab-_/0 9zé", "ab", *r"\d \D \w \W \s \S \. \- \n \b \1 \u0041 \$".split(), *"(()).|*+?^$"]
+PIECES += ["[a-z]", "[z-a]", "[^a]", r"[^\d]", r"[^\D]", r"[\w-]", r"[\w-.]", "[-a]", "[]", "[^]", r"[^\w\W]", "[a^]"]
+PIECES += ["(?:", "{2}", "{3,1}", "{1,3}", "{2,}", "{,3}", "{", "}", "]", "??", "(?=", "(?i)", "(a|b)", "(?:c)?"]
+
+
+def random_patterns(rng: random.Random):
+    inner = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 5)))
+    return f"{'^' * rng.randint(0, 1)}{inner}{'$' * rng.randint(0, 1)}"
+
+
+def has_text(*patterns: str, either: bool) -> bool:
+    texts = Texts([pattern_node(pattern, DEFAULT, either) for pattern in patterns], [], 0, None, DEFAULT)
+    return texts.lives(texts.start)
+
+
+def test_what_is_called_simple_can_be_read_and_has_a_text():
+    rng = random.Random(5)
+    simple = [p for p in (random_patterns(rng) for _ in range(8_000)) if is_simple(p, DEFAULT)]
+    assert len(simple) > 800
+    for pattern in simple[:400]:
+        assert has_text(pattern, either=False) and has_text(pattern, either=True), pattern
+        assert not has_large_sets(pattern_node(pattern, DEFAULT)), pattern
+
+
+def test_patterns_that_end_differently_share_no_text_in_either_reading():
+    rng, told = random.Random(6), 0
+    for _ in range(30_000):
+        one, other = random_patterns(rng), random_patterns(rng)
+        if end_differently(one, other):
+            try:
+                shared = has_text(one, other, either=True)
+            except GrammarError:  # one of them can't be read
+                continue
+            assert not shared, (one, other)
+            told += 1
+    assert told > 50

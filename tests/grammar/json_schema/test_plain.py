@@ -238,3 +238,62 @@ def test_what_is_unknown_or_left_out_is_named_wherever_it_is_repeated():
     grammar = Grammar.from_json_schema(schema, lenient=True)
     assert sorted(grammar.left_out) == [f"{place}/properties/x/uniqueItems" for place in places]
     assert sorted(grammar.unknown) == [f"{place}/properties/x/maxItem" for place in places]
+
+
+def test_a_schema_that_leads_back_to_what_nothing_fits():
+    impossible = {"type": "array", "items": {"type": "integer", "minimum": 5, "maximum": 4}, "minItems": 1}
+    a = {"type": "object", "required": ["n"], "properties": {"b": {"$ref": "#/$defs/b"}, "n": impossible}}
+    defs = {"a": a, "b": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}}
+    named = {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/b"}}
+    grammar = Grammar.from_json_schema({"type": "object", "properties": named, "$defs": defs})
+    assert not grammar.is_prefix('{"x"') and not grammar.is_prefix('{"y": {"a"') and grammar.matches('{"y": {"c": 1}}')
+
+
+def test_a_refusal_comes_when_it_is_loaded_though_the_schema_is_met_first_beside_another():
+    a = {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}, "minProperties": 2}
+    defs = {"a": a, "b": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}}
+    beside = [{"$ref": "#/$defs/a"}, {"properties": {"b": True, "c": True}, "additionalProperties": False}]
+    with pytest.raises(GrammarError, match="#/\\$defs/a/minProperties"):
+        Grammar.from_json_schema({"properties": {"x": {"allOf": beside}}, "$defs": defs})
+
+
+@pytest.mark.parametrize("names", [("^a-", "^b-"), ("-a$", "-b$"), ("^a$", "^b$"), ("^a", "[bc]$")])
+def test_patterns_of_names(names):
+    one, other = names
+    patterns = {one: {"type": "integer"}, other: {"type": "string"}}
+    inner = {"type": "object", "properties": {"c": TEXT}, "patternProperties": patterns, "additionalProperties": False}
+    grammar = Grammar.from_json_schema({"properties": {"inner": inner}})
+    a, b = {"^a-": ("a-1", "b-1"), "-a$": ("1-a", "1-b"), "^a$": ("a", "b"), "^a": ("a1", "1b")}[one]
+    assert grammar.matches(f'{{"inner": {{"{a}": 1, "{b}": "x", "c": ""}}}}')
+    assert not grammar.is_prefix(f'{{"inner": {{"{a}": "') and not grammar.is_prefix(f'{{"inner": {{"{b}": 1')
+    assert not grammar.is_prefix('{"inner": {"d": ')
+
+
+def test_names_of_patterns_that_begin_differently_wait():
+    patterns = {f"^{letter}[0-9]+$": DEEP for letter in "abcdefgh"}
+    grammar = Grammar.from_json_schema({"properties": {"inner": {"patternProperties": patterns}}})
+    assert not any(name.endswith("inner object") for name in written(grammar))
+    assert grammar.matches('{"inner": {"c12": {"a": {}}, "c": 1}}') and not grammar.is_prefix('{"inner": {"c12": 1')
+
+
+def test_arrays_of_several_schemas_wait():
+    lists = [{"type": "array", "items": DEEP, "minItems": 1}, {"items": {"properties": {"c": {"maxLength": 2}}}}]
+    grammar = Grammar.from_json_schema({"properties": {"x": {"allOf": lists}}})
+    assert not any(name.endswith("array") for name in written(grammar))
+    assert grammar.matches('{"x": [{"a": {}, "c": "ab"}]}') and not grammar.matches('{"x": []}')
+    assert not grammar.matches('{"x": [{"a": {}, "c": "abc"}]}')
+
+
+@pytest.mark.parametrize("item", [{"const": 1}, {"const": 2}])
+def test_no_mask_leads_to_an_array_of_several_schemas_that_nothing_fits(item):
+    lists = [{"type": "array", "contains": item, "items": {"type": "integer"}}, {"items": {"maximum": 1}}]
+    grammar = Grammar.from_json_schema({"properties": {"x": {"allOf": lists}}})
+    assert grammar.matches('{"x": [0, 1]}') == grammar.is_prefix('{"x"') == (item == {"const": 1})
+
+
+def test_a_format_of_bounded_length_waits():
+    grammar = Grammar.from_json_schema({"properties": {"x": {"type": "string", "format": "uri", "maxLength": 40}}})
+    assert not any("string" in name for name in written(grammar))
+    assert grammar.matches('{"x": "http://a.org"}') and not grammar.matches(f'{{"x": "http://{"a" * 40}.org"}}')
+    impossible = Grammar.from_json_schema({"properties": {"x": {"type": "string", "format": "date", "maxLength": 9}}})
+    assert not impossible.is_prefix('{"x"')
