@@ -55,10 +55,14 @@ def needs_extra(extra: str, what: str, *packages: str) -> Iterator[None]:
         raise ConstrainedError(f"{what} needs {missing}, which isn't installed", install_hint(extra)) from None
 
 
-def nearest(name: str, known: Collection[str]) -> str:
-    """Return a hint for a misspelt name: the known name most like it, or the first of them."""
-    close = get_close_matches(name, known, 1)
-    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known)[:12]) or 'none'}"
+def nearest(name: str, known: Collection[str], otherwise: str = "") -> str:
+    """A hint for a misspelt name: the known name most like it; if none is, `otherwise`, or the first of those known."""
+    swapped = name.lower() if name.isupper() else name.upper()
+    alike = [one for one in known if abs(len(one) - len(name)) < 4][:2_000]  # to compare two names takes microseconds
+    close = [swapped] if swapped in known else get_close_matches(name, alike, 1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return otherwise or f"there are: {', '.join(sorted(known)[:12]) or 'none'}"
 
 
 class SourceError(ConstrainedError):

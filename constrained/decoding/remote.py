@@ -255,7 +255,7 @@ class RemoteModel:
         )
         if grammar is None or grammar.matches(answer):
             return written
-        return replace(written, text=nearest(answer, grammar, listed), replaced=answer or "(nothing)")
+        return replace(written, text=most_like(answer, grammar, listed), replaced=answer or "(nothing)")
 
     def _body(self, action: Grammar, listed: list[str] | None) -> Body:
         try:
@@ -347,7 +347,7 @@ def _check_address(address: str) -> None:
         raise ModelError("the address holds a name, a key or a query", "pass api_key=, or set OPENAI_API_KEY")
 
 
-def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> str:
+def most_like(answer: str, action: Grammar, listed: list[str] | None = None) -> str:
     """The admitted action that is most like `answer`.
 
     Of a list: the most similar text (`difflib`). Else: the longest beginning of `answer` that is admitted, and the

@@ -9,15 +9,14 @@ terminals.
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from constrained.errors import GrammarError, LimitError
+from constrained.errors import GrammarError, LimitError, nearest
 from constrained.grammar import lark_syntax as syntax
 from constrained.grammar.lark_syntax import Name, Options, walk
 from constrained.grammar.lark_tokens import word_at
@@ -203,7 +202,7 @@ class _Loader:
             hint = _NOT_BOTH if known.declared else "keep one, or write `%override` or `%extend` before the other"
             raise _defined_twice(f"{kind} '{statement.name}'", known, scope, span, hint)
         if statement.kind != "define" and not known:
-            hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
+            hint = nearest(name, scope.definitions, "write the definition without it, or put it after the first one")
             raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
         if statement.kind == "extend" and known:
             if known.declared:
@@ -277,7 +276,7 @@ class _Loader:
         if found is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
             written = {n for n, f in inner.called.items() if f in own} or set(inner.definitions)
-            hint = nearest(name.text, written) or f"it has: {enumerated(sorted(written))}"
+            hint = nearest(name.text, written, f"it has: {enumerated(sorted(written))}")
             raise span.error(f"{inner.source.name} has no '{name.text}'", hint, "undefined-rule")
         if found.terminal != called.isupper():
             kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
@@ -354,18 +353,14 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
             ".".join(p.relative_to(_beside(scope.source)).with_suffix("").parts)
             for p in _beside(scope.source).glob("*.lark")
         ]
-        return (
-            nearest(name, known)
-            or "`%import .name` looks beside the file that imports, or of text, beside the running script"
-        )
+        where = "`%import .name` looks beside the file that imports, or of text, beside the running script"
+        return nearest(name, known, where)
     if (_beside(scope.source) / file).exists():
         return f"a file of your own is imported with a dot before it: `%import .{name}...`"
     ours = (name.replace("/", ".") for name in shipped_names())
     known = ["relations", *ours, *sorted(p.stem for p in _lark_folder().glob("*.lark"))]
-    return (
-        nearest(name, known)
-        or f"there are: {', '.join(known)}; a file of your own has a dot before it: `%import .{name}...`"
-    )
+    there = f"there are: {', '.join(known)}; a file of your own has a dot before it: `%import .{name}...`"
+    return nearest(name, known, there)
 
 
 def enumerated(names: list[str]) -> str:
@@ -375,7 +370,7 @@ def enumerated(names: list[str]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def undefined(item: Name, body: Body, known: Iterable[str]) -> GrammarError:
+def undefined(item: Name, body: Body, known: Collection[str]) -> GrammarError:
     """The error for a name that is not defined."""
     text, name, first = body.scope.source.text, item.text, item.at
     while first and (text[first - 1].isalnum() or text[first - 1] == "_"):
@@ -395,16 +390,6 @@ def undefined(item: Name, body: Body, known: Iterable[str]) -> GrammarError:
         hint = "alternatives are written `a | b`" if name == "or" else "a sequence is written `a b`"
     else:
         slot = f"; or, if its values are bound at run time, `%declare {name}`" if name.isupper() else ""
-        hint = nearest(name, known) or f"define it: `{name}: ...`{slot}"
+        hint = nearest(name, known, f"define it: `{name}: ...`{slot}")
     kind = "terminal" if name.isupper() else "rule" if item.args is None else "template"
     return body.scope.error(f"{kind} '{name}' is not defined", item.at, hint, "undefined-rule")
-
-
-def nearest(name: str, known) -> str | None:
-    """A hint: the known name that `name` was perhaps meant to be."""
-    swapped = name.lower() if name.isupper() else name.upper()
-    if swapped in known:
-        return f"did you mean {swapped}?"
-    near = [k for k in known if abs(len(k) - len(name)) < 4 and k.lower()[:1] == name.lower()[:1]][:2_000]
-    found = difflib.get_close_matches(name, near, 1, 0.7)
-    return f"did you mean {found[0]}?" if found else None

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, nearest
 from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.assertions import Atomic, longest_is_certain, looks
-from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, enumerated, load, nearest, undefined
+from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, enumerated, load, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Repeated, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
@@ -107,7 +107,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     source, rules, limits = read.source, read.rules, read.limits
     if start not in rules:
         known = sorted(name for name in rules if "$" not in name)
-        hint = nearest(start, known) or f"the rules are: {enumerated(known)}"
+        hint = nearest(start, known, f"the rules are: {enumerated(known)}")
         raise source.error(f"no rule '{start}' to start from", hint=hint)
     if rules[start].params:
         hint = "start from a rule that uses it: `start: " + start + "{...}`"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from constrained import Grammar
-from constrained.decoding.remote import PROBE, RemoteModel, nearest
+from constrained.decoding.remote import PROBE, RemoteModel, most_like
 from constrained.decoding.request import Request
 from constrained.errors import ModelError
 from tests.decoding.openai_server import Server
@@ -73,9 +73,9 @@ def test_after_the_last_attempt_the_nearest_admitted_action_is_taken_and_told(se
 
 def test_of_an_endless_language_the_admitted_beginning_is_finished():
     search = Grammar.from_lark('start: "Search[" /[a-z é]{1,20}/ "]"\n')
-    assert nearest("Search[milhouse](now)", search) == "Search[milhouse]"
-    assert nearest("Search[café", search) == "Search[café]"
-    assert search.matches(nearest("Burn", search))
+    assert most_like("Search[milhouse](now)", search) == "Search[milhouse]"
+    assert most_like("Search[café", search) == "Search[café]"
+    assert search.matches(most_like("Burn", search))
 
 
 def obeying(field: str) -> Callable[[dict], str]:
