@@ -40,7 +40,7 @@ _COUNTED = 100
 """Rules of an array whose items are counted: so few never pass a limit."""
 _COUNTED_TEXT = frozenset(("type", "minLength", "maxLength"))
 _SCALAR = BOUNDS | {"type"}
-_MODEST = 10**15
+MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
 
 
@@ -110,7 +110,7 @@ def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plai
     return Plain(branches, [[branch.pointer for branch in branches]], same=True)
 
 
-class Members(NamedTuple):
+class Contents(NamedTuple):
     """What the properties of an object, or the items of an array, are.
 
     Attributes
@@ -125,7 +125,7 @@ class Members(NamedTuple):
     needed: list[list[Subschema]]
 
 
-def members(constraints: Constraints, document: Document) -> Members | None:
+def members(constraints: Constraints, document: Document) -> Contents | None:
     """What the properties of an object are, if that is all that its keywords say; None: it may be refused."""
     parts, options = constraints.parts, constraints.options
     required, conditions = constraints.required, constraints.present
@@ -135,10 +135,8 @@ def members(constraints: Constraints, document: Document) -> Members | None:
         return None
     others = [part for part in parts if not says_nothing(part.keywords.get("additionalProperties", True))]
     patterns = constraints.key_patterns
-    if len(patterns) >= 1 << PATTERNS or not all(
-        end_differently(one, other) for one, other in combinations(patterns, 2)
-    ):
-        return None  # a name may match several
+    if not are_apart(patterns):  # a name may match several
+        return None
     constraints.check_patterns()
     values: dict[str, list[Subschema]] = {}
     for part in parts:
@@ -161,7 +159,7 @@ def members(constraints: Constraints, document: Document) -> Members | None:
     needed = [values.get(name, free) for name in names]
     if any(one.schema is False for inner in needed for one in inner):
         return None
-    return Members([one for one in [*values.values(), free, *matched] if one], [one for one in needed if one])
+    return Contents([one for one in [*values.values(), free, *matched] if one], [one for one in needed if one])
 
 
 def are_apart(patterns: list[str]) -> bool:
@@ -179,7 +177,7 @@ def _own_properties(part: Subschema, document: Document) -> dict[str, list[Subsc
     return document.named[part.pointer]
 
 
-def elements(constraints: Constraints, document: Document) -> Members | None:
+def elements(constraints: Constraints, document: Document) -> Contents | None:
     """What the items of an array are, if that is all that its keywords say; None: it may be refused."""
     (low, high), limits = constraints.counts("Items"), constraints.limits
     wanted, own = constraints.wanted(), constraints.prefix()
@@ -191,7 +189,7 @@ def elements(constraints: Constraints, document: Document) -> Members | None:
         items = [_saying(constraints.item(i), document) for i in range(own + 1 if high is None else min(own, high) + 1)]
         if any(one.schema is False for inner in items[:low] for one in inner):
             return None
-        return Members([one for one in items if one], [one for one in items[:low] if one])
+        return Contents([one for one in items if one], [one for one in items[:low] if one])
     if own or high is not None or any(one.high is not None for one in wanted):
         return None
     if (low + 1) * prod(one.low + 1 for one in wanted) * 2 ** len(wanted) > _COUNTED:
@@ -199,7 +197,7 @@ def elements(constraints: Constraints, document: Document) -> Members | None:
     item = constraints.item(0)
     ways = [[*item, *(one.schema for one in some)] for n in range(len(wanted) + 1) for some in combinations(wanted, n)]
     needed = [[*item, one.schema] for one in wanted if one.low]
-    return Members(ways, needed or [item] * (low > 0))
+    return Contents(ways, needed or [item] * (low > 0))
 
 
 def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
@@ -264,7 +262,7 @@ def are_in_order(own: Constraints) -> bool:
         if max(least, most or 0) > own.limits.repeat or most is not None and most < least:
             return False
     low, high = own.bound(-1), own.bound(1)
-    if any(bound is not None and abs(bound[0]) > _MODEST for bound in (low, high)):
+    if any(bound is not None and abs(bound[0]) > MODEST for bound in (low, high)):
         return False
     if low is None or high is None:
         return True

@@ -24,7 +24,7 @@ from constrained.grammar.json_schema.document import (
     pointer_keys,
 )
 from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, TYPES, Options, are_texts, types_of
-from constrained.grammar.json_schema.plain import BOUNDS, BRANCHES, are_apart, are_in_order, is_certain
+from constrained.grammar.json_schema.plain import BOUNDS, BRANCHES, MODEST, are_apart, are_in_order, is_certain
 from constrained.grammar.json_schema.validity import type_of
 
 _SEVERAL = BOUNDS | {"type", "properties", "required", "additionalProperties", "patternProperties", "items"}
@@ -32,7 +32,6 @@ _JOINING = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
 _PATTERN, _LISTED = frozenset(("pattern",)), (frozenset(("enum",)), frozenset(("const",)))
 _TYPING = NOTING | {"type"}
 _CONTAINERS = frozenset(("array", "object"))
-_MODEST = 10**15
 _DEPTH = 64
 """Schemas in one another that the walk follows; a closer look takes no deeper Python stack for more."""
 _PAIRS = 16
@@ -308,7 +307,7 @@ class PlainWalk:
     def _in_order(self, schema: dict, said: frozenset[str]) -> bool:
         """Whether there are lengths and numbers between the bounds."""
         bounds = {keyword: schema[keyword] for keyword in said & BOUNDS}
-        most = min(_MODEST, self._options.limits.repeat)
+        most = min(MODEST, self._options.limits.repeat)
         if all(type(bound) is int and -most < bound < most for bound in bounds.values()):
             pairs = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minimum", "maximum"))
             if bounds.keys() <= {*pairs[0], *pairs[1], *pairs[2]} and all(

@@ -19,7 +19,7 @@ from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.patterns import few_texts
-from constrained.grammar.json_schema.plain import Members, Plain, elements, members, plain, tangled
+from constrained.grammar.json_schema.plain import Contents, Plain, elements, members, plain, tangled
 from constrained.grammar.json_schema.plain_walk import PlainWalk
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
@@ -56,7 +56,7 @@ class Writer:
         self._nodes: dict[tuple[str, ...], Node] = {}
         self._scalars: dict[tuple, Node] = {}
         self._names: dict[str, int] = {}
-        self._containers: list[tuple[str, Callable[[], Members | None] | None]] = []
+        self._containers: list[tuple[str, Callable[[], Contents | None] | None]] = []
         self._unsure: dict[str, Node] = {}  # what waits, and what it needs to have a value
         self._parts: list[Subschema] = []  # single schemas that may be written later
         self._seen: set[str] = set()
@@ -79,6 +79,8 @@ class Writer:
 
         Plain schemas are written when a text reaches them; `rules` must be a `Rules`.
         """
+        # Schemas are in one of three places: told by the walk (`walked`), told by a closer look (`known`), or written
+        # (`bodies`). The list of parts grows while they are looked at, and where a schema must be written after all.
         known: dict[str, Plain] = {}
         walk = PlainWalk(self.document, self.options)
         walked: dict[str, int] = {}
@@ -108,6 +110,8 @@ class Writer:
                     self._write_containers()
             if at < len(self._parts):
                 continue
+            # All parts are known. A schema that waits must have a value: those that lead in a circle, or that the
+            # equations of what each needs leave without any, are written, which may add parts; then it is asked again.
             dead = tangled(known, walked)
             late: list[str] = []
             if not dead:
@@ -148,7 +152,7 @@ class Writer:
             return node
         return prune(node, lambda name: name not in self._dead)
 
-    def later(self, name: str, write: Callable[[], Node], inner: Callable[[], Members | None] | None = None) -> Node:
+    def later(self, name: str, write: Callable[[], Node], inner: Callable[[], Contents | None] | None = None) -> Node:
         """A call of a rule that is written once; what is known of its `inner` parts may let it wait for a text."""
         if name not in self.rules and name not in self._waiting:
             self._waiting[name] = lambda: self._pruned(write())
@@ -256,7 +260,7 @@ class Writer:
             elif kind in ("number", "integer"):
                 wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
                 bounds = (kind, wanted, *constraints.intervals())
-                out.append(self._once(bounds, f"{name} {kind}", self._number, kind, constraints))
+                out.append(self._once(bounds, f"{name} {kind}", self._number, kind, wanted, constraints))
             elif kind == "string":
                 said = ("string", *strings.what_is_said(constraints))
                 out.append(self._once(said, f"{name} string", self._string, constraints))
@@ -297,8 +301,7 @@ class Writer:
         self._names[name] = count = self._names.get(name, 0) + 1
         return f"{self.prefix}{name}{f' {count}' if count > 1 else ''}"
 
-    def _number(self, name: str, kind: str, constraints: Constraints) -> Node:
-        wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
+    def _number(self, name: str, kind: str, wanted: Multiples, constraints: Constraints) -> Node:
         wanted = wanted.whole() if kind == "integer" and wanted != Multiples(None) else wanted
         out: list[Node] = []
         for i, (low, high) in enumerate(constraints.intervals()):
@@ -333,7 +336,7 @@ _ANY = Subschema(True, "#any")
 _FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
 
 
-_INNER: dict[str, Callable[[Constraints, Document], Members | None]] = {"object": members, "array": elements}
+_INNER: dict[str, Callable[[Constraints, Document], Contents | None]] = {"object": members, "array": elements}
 
 
 def scalar(value: Any) -> set[bytes]:
