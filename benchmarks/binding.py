@@ -21,9 +21,10 @@ import numpy as np
 
 from benchmarks.engine import vocabularies
 from benchmarks.household_solver import solve
-from benchmarks.reporting import add_json, count, describe_machine, markdown, report
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from benchmarks.scienceworld import bindings
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
+from constrained.cli.options import whole_number
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.scienceworld.scene import choices_of
 from constrained.environments.scienceworld.simulator import borrow, give_back
@@ -50,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--environment", choices=("household", "alfworld", "scienceworld"), default="household",
         help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks")  # fmt: skip
-    add("--games", type=count, default=10, help="how many (default: 10)")
+    add("--games", type=whole_number, default=10, help="how many (default: 10)")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="tekken")
-    add("--repeats", type=count, default=9, help="of each step (default: 9)")
+    add("--repeats", type=whole_number, default=9, help="of each step (default: 9)")
     add_json(parser)
 
 

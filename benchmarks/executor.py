@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 
 from tqdm import tqdm
 
-from benchmarks.reporting import add_json, count, report
+from benchmarks.reporting import add_json, report
+from constrained.cli.options import whole_number
 from constrained.training.annotations.convert import DATASETS, converted, refused
 
 
@@ -74,7 +75,7 @@ def _line(name, rows, converted, admitted, reproduced, actions, seconds) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", choices=DATASETS, action="append", help="only this one; may be given again")
-    parser.add_argument("--limit", type=count, metavar="N", help="only the first N rows of each")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="only the first N rows of each")
     add_json(parser)
 
 

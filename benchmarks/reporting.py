@@ -8,15 +8,9 @@ import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from constrained.cli.options import whole_number
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
-
-
-def count(text: str) -> int:
-    """A whole number from 1 to a thousand million, for argparse."""
-    if not text.isdecimal() or not 0 < len(text) <= 10 or not 0 < int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text[:20]!a} is not a number from 1 to 10^9")
-    return int(text)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +19,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_every(parser: argparse.ArgumentParser) -> None:
     """`--every` and `--json`, for benchmarks over ALFWorld's games."""
-    parser.add_argument("--every", type=count, default=1, help="use each N-th game only")
+    parser.add_argument("--every", type=whole_number, default=1, help="use each N-th game only")
     add_json(parser)
 
 

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.reporting import add_json, count, describe_machine, markdown, report
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
+from constrained.cli.options import whole_number
 from constrained.environments.question.env import Question
 from constrained.environments.question.index import BACKENDS, LocalIndex, Store
 from constrained.environments.question.passages import Collection, Passage
@@ -40,7 +41,7 @@ def by_words(store: Store, query: str, limit: int) -> list[Passage]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="repeatable; default: those installed")
-    parser.add_argument("--questions", type=count, metavar="N", help="only the first N")
+    parser.add_argument("--questions", type=whole_number, metavar="N", help="only the first N")
     parser.add_argument("--passages", type=int, default=0, metavar="N", help="add made-up ones up to N (default: none)")
     add_json(parser)
 

@@ -30,11 +30,12 @@ from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
 from benchmarks.engine.vocabularies import Tokens
-from benchmarks.reporting import add_exact, add_json, check_exact, count, describe_machine, markdown, report
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS, read_record
 from benchmarks.tau_environment import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained import ActionKnowledge, __version__, compile_grammar
 from constrained.automaton.automaton import State
+from constrained.cli.options import whole_number
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="recorded airline conversations, .jsonl(.xz) (default: the data folder's)",
     )
-    add("--limit", type=count, metavar="N", help="only the first N tasks of a split, and N conversations")
+    add("--limit", type=whole_number, metavar="N", help="only the first N tasks of a split, and N conversations")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5", help="of the cost (default: qwen2.5)")
     add("--costs", type=int, default=20, metavar="N", help="tasks of each domain whose masks are timed (default: 20)")
     add("--play", type=int, default=0, metavar="N", help="nothing else: play N tasks of each domain, masks on and off")

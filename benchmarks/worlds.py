@@ -19,8 +19,9 @@ import numpy as np
 
 from benchmarks.engine import vocabularies
 from benchmarks.planbench.masks import planbench
-from benchmarks.reporting import add_json, count, describe_machine, markdown, report
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
+from constrained.cli.options import whole_number
 from constrained.knowledge.pddl import import_pddl
 
 SIZES = (10, 30, 100, 300, 1000)
@@ -30,9 +31,9 @@ STEPS = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--problems", type=count, default=10, help="of each of PlanBench's domains (default: 10)")
+    add("--problems", type=whole_number, default=10, help="of each of PlanBench's domains (default: 10)")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5")
-    add("--repeats", type=count, default=15, help="of each state (default: 15)")
+    add("--repeats", type=whole_number, default=15, help="of each state (default: 15)")
     add_json(parser)
 
 

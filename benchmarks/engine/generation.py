@@ -18,7 +18,8 @@ from benchmarks.engine.engines import Refused
 from benchmarks.engine.report import amount
 from benchmarks.engine.vocabularies import load
 from benchmarks.engine.worker import OverTime, Worker
-from benchmarks.reporting import add_json, count, describe_machine, markdown, report
+from benchmarks.reporting import add_json, describe_machine, markdown, report
+from constrained.cli.options import whole_number
 
 UNCONSTRAINED = "unconstrained"
 GENERATORS = (
@@ -38,8 +39,10 @@ TARGET = 1.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = (UNCONSTRAINED, *GENERATORS)
     parser.add_argument("--engine", action="append", choices=names, help="repeatable; default: all")
-    parser.add_argument("--steps", type=count, default=STEPS, help=f"texts of each mode (default: {STEPS})")
-    parser.add_argument("--rounds", type=count, default=ROUNDS, help=f"times each is written (default: {ROUNDS})")
+    parser.add_argument("--steps", type=whole_number, default=STEPS, help=f"texts of each mode (default: {STEPS})")
+    parser.add_argument(
+        "--rounds", type=whole_number, default=ROUNDS, help=f"times each is written (default: {ROUNDS})"
+    )
     add_json(parser)
 
 

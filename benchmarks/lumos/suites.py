@@ -59,12 +59,7 @@ class GroundedQuestion:
     make : callable
         Opens the `QuestionEnv` whose question, index and measures these are.
 
-    Attributes
-    ----------
-    task : str
-        The question.
-    had_effect : bool
-        Whether the last action could be carried out.
+    `task` (the question) and `had_effect` are those of `MathsEnv`.
     """
 
     def __init__(self, make: Callable[[], TaskEnvironment]):
@@ -106,8 +101,7 @@ class GroundedQuestion:
 
     def outcome(self) -> dict[str, float]:
         """Success (an exact match) and the question's measures, of the last result."""
-        actions, gold = self._executor.actions, self._env.question.answer
-        last = self._executor.texts[actions[-1].results[-1]] if actions else ""
+        last, gold = self._executor.last_text, self._env.question.answer
         given = _TRUTH.get(last, last)
         return {"success": exact_match(given, gold), **{m: MEASURES[m](given, gold) for m in self._env.measures}}
 

@@ -22,8 +22,9 @@ from tqdm import tqdm
 from benchmarks.planbench import verdicts
 from benchmarks.planbench.instances import PLANS, Instance, read_instances
 from benchmarks.planbench.optimum import shortest_plan
-from benchmarks.reporting import add_exact, add_json, check_exact, count, describe_machine, markdown, report
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS, read_record
+from constrained.cli.options import whole_number
 from constrained.environments.data import data_folder, read_json
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
@@ -45,10 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", action="append", metavar="NAME|FILE", help="random, chooser, search, or the weights of a trained "
         "chooser; repeatable (default: random, chooser and search)")  # fmt: skip
     add("--level", action="append", choices=LEVELS, help="what the masks hold; repeatable (default: each)")
-    add("--limit", type=count, metavar="N", help="only the first N instances of each set")
-    add("--max-steps", type=count, default=150, help="actions of a plan, at most (default: 150)")
+    add("--limit", type=whole_number, metavar="N", help="only the first N instances of each set")
+    add("--max-steps", type=whole_number, default=150, help="actions of a plan, at most (default: 150)")
     add("--seed", action="append", type=int, help="repeatable: a row is the mean over its seeds (default: 0)")
-    add("--batch", type=count, default=32, help="instances played side by side (default: 32)")
+    add("--batch", type=whole_number, default=32, help="instances played side by side (default: 32)")
     add("--output", type=Path, default=Path("runs/planbench"), help="folder of the runs (default: runs/planbench)")
     add_exact(parser, RECORD)
     add_json(parser)

@@ -19,8 +19,9 @@ from tqdm import tqdm
 
 from benchmarks.planbench.instances import read_instances
 from benchmarks.planbench.simulator import Simulator
-from benchmarks.reporting import add_json, count, markdown, report
+from benchmarks.reporting import add_json, markdown, report
 from constrained import Grammar, Vocabulary, compile_grammar
+from constrained.cli.options import whole_number
 from constrained.environments.data import data_file
 from constrained.environments.household.game import game_files, read_game_file
 from constrained.errors import ConstrainedError
@@ -42,10 +43,10 @@ WRONG = ("missing", "extra", "facts", "goals")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--domain", action="append", metavar="NAME", help=f"only this domain, or {ALFRED}; repeatable")
-    add("--every", type=count, default=1, help="only each N-th problem")
-    add("--games", type=count, default=20, help="problems of ALFWorld's seen games (default: 20)")
-    add("--steps", type=count, default=8, help="actions of a walk (default: 8)")
-    add("--walks", type=count, default=2, help="walks in each problem (default: 2)")
+    add("--every", type=whole_number, default=1, help="only each N-th problem")
+    add("--games", type=whole_number, default=20, help="problems of ALFWorld's seen games (default: 20)")
+    add("--steps", type=whole_number, default=8, help="actions of a walk (default: 8)")
+    add("--walks", type=whole_number, default=2, help="walks in each problem (default: 2)")
     add_json(parser)
 
 

@@ -26,11 +26,10 @@ def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> Non
 
 
 def whole_number(text: str) -> int:
-    """A whole number, 1 or more; the type of an option."""
-    value = int(text)
-    if not 1 <= value <= sys.maxsize:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {sys.maxsize:,}")
-    return value
+    """A whole number from 1 to a thousand million; the type of an option."""
+    if not text.isdecimal() or not 0 < len(text) <= 10 or not 0 < int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text[:20]!a} is not a number from 1 to 10^9")
+    return int(text)
 
 
 def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:

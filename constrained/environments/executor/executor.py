@@ -109,7 +109,12 @@ class Executor:
         self.actions.append(action)
         for number, (value, text) in zip(action.results, results, strict=True):
             self.values[number], self.texts[number] = value, text
-        return self.texts[action.results[-1]]
+        return self.last_text
+
+    @property
+    def last_text(self) -> str:
+        """The text of the last result; empty if there is none."""
+        return self.texts[self.actions[-1].results[-1]] if self.actions else ""
 
     def slots(self) -> dict[str, list[str]]:
         """The current values of the space's slots (see `constrained.environments.executor.actions.slots`)."""

@@ -71,9 +71,7 @@ class MathsEnv:
     @property
     def answer(self) -> str:
         """The answer given with Finish, or else the last result, as in Lumos; empty if there is neither."""
-        if self._given is None and self._executor.actions:
-            return self._executor.texts[self._executor.actions[-1].results[-1]]
-        return self._given or ""
+        return self._executor.last_text if self._given is None else self._given
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; if it can't be carried out, the observation says why, and nothing changes.
