@@ -19,8 +19,9 @@ plan: $(VENV)/installed
 # two cores busy, as many tests wait for other processes.
 JOBS ?= 3
 
+# Compiled code is kept, whatever the environment says: else each of some hundred processes compiles the package again.
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 # Beside what is installed for the tests, without vLLM's and SGLang's own requirements (CUDA builds of torch).
 HOSTS := build/hosts

@@ -12,13 +12,12 @@ from constrained.environments.household import HouseholdEnv
 from constrained.environments.question.env import QuestionEnv
 from constrained.environments.question.index import LocalIndex
 from constrained.models import load
+from tests.agents.random_model import RANDOM
 from tests.agents.scripted import answer_with, may
-from tests.decoding.tiny import tiny
 from tests.environments.household.small_house import small_house
 from tests.environments.question.small import QUESTION, SMALL
 
-_TINY = tiny(context=4096)
-GENERAL = load((_TINY.model, _TINY.tokenizer))
+GENERAL = load((RANDOM.model, RANDOM.tokenizer))
 """A model that is not the embedded one; scripts answer in its place."""
 
 

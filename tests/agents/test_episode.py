@@ -10,11 +10,10 @@ from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.models import load
+from tests.agents.random_model import RANDOM
 from tests.agents.scripted import answer_with, may
-from tests.decoding.tiny import tiny
 from tests.environments.household.small_house import small_house
 
-RANDOM = tiny(context=4096)
 MODELS = {"policy": load((RANDOM.model, RANDOM.tokenizer))}
 KNOWLEDGE = ActionKnowledge.from_lark("household")
 

@@ -15,12 +15,10 @@ from constrained.environments.household import HouseholdEnv, game_for_task, make
 from constrained.errors import GrammarError, KnowledgeError, ModelError
 from constrained.models import load
 from constrained.models.load import EMBEDDED
+from tests.agents.random_model import RANDOM, random_model
 from tests.agents.scripted import answer_with
-from tests.decoding.tiny import tiny
 from tests.environments.household.small_house import small_house
 
-RANDOM = tiny(context=4096)
-"""Random weights: a model that wants anything but a good plan."""
 MUG = "put a mug in the cabinet"
 
 
@@ -108,7 +106,7 @@ def test_sampling_alone_follows_the_seed():
 
 def test_no_step_reads_the_weights_to_tell_what_kind_of_model_it_is(monkeypatch):
     """`isinstance` with a protocol looks at its attributes: a digest among them took 5 ms, seven times a step."""
-    model = tiny(context=4096)
+    model = random_model()
     monkeypatch.setattr(model.model, "state_dict", lambda *_, **__: pytest.fail("the weights were read"))
     assert generate_plan("put a mug in the cabinet", model=model, strategy="act", max_steps=2).steps
 

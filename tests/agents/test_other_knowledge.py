@@ -17,11 +17,10 @@ from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.env import NAME
 from constrained.environments.suite import open_suite
 from constrained.models import load
+from tests.agents.random_model import RANDOM
 from tests.agents.scripted import answer_with, may
-from tests.decoding.tiny import tiny
 from tests.environments.household.small_house import small_house
 
-RANDOM = tiny(context=4096)
 MODELS = {"policy": load((RANDOM.model, RANDOM.tokenizer))}
 HOUSEHOLD, FORM = map(ActionKnowledge.from_lark, ("household", "household_form"))
 SUITE = open_suite("household", limit=2)

@@ -14,9 +14,8 @@ from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import Suite, Task, open_suite
 from constrained.errors import DataError, GameError
 from constrained.models import load
-from tests.decoding.tiny import tiny
+from tests.agents.random_model import RANDOM
 
-RANDOM = tiny(context=4096)
 MODELS = {"policy": load((RANDOM.model, RANDOM.tokenizer))}
 KNOWLEDGE = ActionKnowledge.from_lark("household")
 SETTINGS = Settings("act", "act", max_steps=4, temperature=1.0, seed=3)

@@ -16,12 +16,15 @@ def readable(grammar: Grammar, text: bytes, words: list[bytes]) -> list[bool]:
     """Per token, whether `grammar` has a text that begins with `text` and it; `words` ascending."""
     states, before, out = [grammar.automaton.read(text)], b"", []
     for word in words:
+        if states[-1] is None and word.startswith(before):  # nothing begins as the last word did
+            out.append(False)
+            continue
         shared_part = len(os.path.commonprefix((before, word)))  # noqa: RUF071
         del states[shared_part + 1 :]
         while states[-1] is not None and len(states) <= len(word):
             states.append(states[-1].step(word[len(states) - 1]))
-        out.append(len(states) == len(word) + 1 and states[-1] is not None)
-        before = word[: len(states) - 1] if states[-1] is None else word
+        out.append(states[-1] is not None)
+        before = word[: len(states) - 1]  # as far as it was read
     return out
 
 

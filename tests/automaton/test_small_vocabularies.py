@@ -29,20 +29,21 @@ def check(grammar: Grammar, texts: set[bytes], vocabulary: Vocabulary):
     seen, work = {b""}, [(b"", compiled.matcher())]
     while work:
         text, matcher = work.pop()
+        expected = expected_mask(text, texts, fewest, vocabulary)
         allowed = matcher.allowed_token_ids()
-        assert allowed.dtype == np.int32 and allowed.tolist() == expected_mask(text, texts, fewest, vocabulary), text
+        assert allowed.dtype == np.int32 and allowed.tolist() == expected, text
         assert matcher.is_complete == (text in texts)
         mask = np.full((3, vocabulary.words + 1), -1, np.int32)
         matcher.fill_bitmask(mask, 1)
         bits = np.unpackbits(mask[1].view(np.uint8), bitorder="little")
-        assert np.flatnonzero(bits).tolist() == allowed.tolist()
+        assert np.flatnonzero(bits).tolist() == expected
         assert (mask[[0, 2]] == -1).all(), "other rows are left alone"
         for i in range(-1, vocabulary.size + 1):
             if i in vocabulary.eos_token_ids:
                 continue
             after = matcher.copy()
-            assert after.advance(i) == (i in tokens and i in allowed), (text, i)
-            if i in allowed and text + tokens[i] not in seen:
+            assert after.advance(i) == (i in tokens and i in expected), (text, i)
+            if i in expected and text + tokens[i] not in seen:
                 seen.add(text + tokens[i])
                 work.append((text + tokens[i], after))
     return len(seen)

@@ -11,7 +11,7 @@ from tests.pages.traced import play
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory):
-    return play(tmp_path_factory.mktemp("view"), level="form", trace=False)
+    return play(tmp_path_factory.mktemp("view"), level="form")
 
 
 def view(capsys, *argv):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -17,8 +19,8 @@ CORPUS = [
 ] * 3
 
 
-def tiny_tokenizer(tokens: int = 300) -> PreTrainedTokenizerFast:
-    """Byte-level BPE with every single byte and a few merges; ``<s>`` and ``</s>`` are its specials."""
+def tiny_tokenizer(tokens: int = 300, corpus: Sequence[str] = CORPUS) -> PreTrainedTokenizerFast:
+    """Byte-level BPE: every single byte, a few merges learned from `corpus`, and the specials ``<s>`` and ``</s>``."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -28,20 +30,22 @@ def tiny_tokenizer(tokens: int = 300) -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    bpe.train_from_iterator(CORPUS, trainer)
+    bpe.train_from_iterator(corpus, trainer)
     return PreTrainedTokenizerFast(
         model_input_names=["input_ids", "attention_mask"], tokenizer_object=bpe, bos_token="<s>", eos_token="</s>"
     )
 
 
-def tiny_llama(width: int, *, seed: int = 0, context: int = 256, eos: int | list[int] = 1) -> LlamaForCausalLM:
-    """Two layers of random weights, spread wide enough that its choices are its own and not ties."""
+def tiny_llama(
+    width: int, *, seed: int = 0, context: int = 256, eos: int | list[int] = 1, layers: int = 2
+) -> LlamaForCausalLM:
+    """A few layers of random weights, spread wide enough that its choices are its own and not ties."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=width,
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=context,

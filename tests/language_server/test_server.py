@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -30,6 +31,7 @@ class Editor:
         self.client = LanguageClient("test", "1")
         self.told = asyncio.Queue()
         self.encodings = encodings
+        self.open_files = set()
 
         @self.client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def told(params):
@@ -51,9 +53,22 @@ class Editor:
         await self.client.stop()
 
     def open(self, text, uri="untitled:one", language="lark"):
+        self.open_files.add(uri)
         self.client.text_document_did_open(
             types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, language, 1, text))
         )
+
+    def close(self, uri="untitled:one"):
+        self.open_files.remove(uri)
+        self.client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+
+    async def close_all(self):
+        """Close all files, and forget what was told about them."""
+        for uri in [*self.open_files]:
+            self.close(uri)
+        await self.hover(0, 0)  # answered after everything before it
+        while not self.told.empty():
+            self.told.get_nowait()
 
     def change(self, text, version, uri="untitled:one"):
         named = types.VersionedTextDocumentIdentifier(version, uri)
@@ -89,19 +104,31 @@ def span(line, first, last):
     return types.Range(types.Position(line, first), types.Position(line, last))
 
 
-def talk(session, **options):
-    """Run one editor's session; the server must end well after it."""
+@contextmanager
+def running(**options):
+    """A function that runs a session of an editor, from its first file to its last; the server must end well."""
+    loop = asyncio.new_event_loop()
+    editor = Editor(**options)
+    loop.run_until_complete(editor.__aenter__())
 
-    async def all_of_it():
-        editor = Editor(**options)
-        async with editor:
-            await session(editor)
-        assert editor.code == 0
+    def talk(session):
+        loop.run_until_complete(session(editor))
+        loop.run_until_complete(editor.close_all())
 
-    asyncio.run(all_of_it())
+    yield talk
+    loop.run_until_complete(editor.__aexit__())
+    loop.close()
+    assert editor.code == 0
 
 
-def test_findings_come_as_one_types_and_go_when_they_are_mended():
+@pytest.fixture(scope="module")
+def talk():
+    """Sessions of one editor, with one server: it takes seconds to start."""
+    with running() as one:
+        yield one
+
+
+def test_findings_come_as_one_types_and_go_when_they_are_mended(talk):
     async def session(editor):
         editor.open(BROKEN)
         told = await editor.diagnostics()
@@ -116,9 +143,7 @@ def test_findings_come_as_one_types_and_go_when_they_are_mended():
         editor.change(BROKEN.replace(" two", "").replace("PLACE", ""), 2)
         told = await editor.diagnostics()
         assert list(told.diagnostics) == [] and told.version == 2
-        editor.client.text_document_did_close(
-            types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("untitled:one"))
-        )
+        editor.close()
         assert list((await editor.diagnostics()).diagnostics) == []
 
     talk(session)
@@ -133,10 +158,11 @@ def test_columns_are_in_the_units_that_the_editor_counts_in(encoding, first):
         assert next(d for d in told.diagnostics if d.code == "undefined-rule").range == span(4, first, first + 3)
         assert await editor.hover(4, first + 30) is None
 
-    talk(session, encodings=[types.PositionEncodingKind(encoding)])
+    with running(encodings=[types.PositionEncodingKind(encoding)]) as talk:
+        talk(session)
 
 
-def test_names_have_cards_and_definitions():
+def test_names_have_cards_and_definitions(talk):
     async def session(editor):
         text = GOOD.read_text(encoding="utf-8")
         lines = text.split("\n")
@@ -159,7 +185,7 @@ def test_names_have_cards_and_definitions():
     talk(session)
 
 
-def test_names_are_coloured_by_what_they_are():
+def test_names_are_coloured_by_what_they_are(talk):
     text = (
         "%declare _STEP PLACE\n%import relations (another)\nstart: go{PLACE} | wait\nwait: WORD\n"
         'go{r}: "🙂" r "at" _STEP at{r}\nat{r}: | go{another{PLACE, r}}\nWORD: "w"\n'
@@ -178,7 +204,7 @@ def test_names_are_coloured_by_what_they_are():
     talk(session)
 
 
-def test_other_files_are_left_alone_and_a_file_that_is_gone_is_no_trouble():
+def test_other_files_are_left_alone_and_a_file_that_is_gone_is_no_trouble(talk):
     async def session(editor):
         editor.open("start: nothing", "file:///somewhere/notes.txt", "plaintext")
         editor.open("start: nothing", "file:///no/such/folder/mine.lark", "other")
@@ -190,7 +216,7 @@ def test_other_files_are_left_alone_and_a_file_that_is_gone_is_no_trouble():
     talk(session)
 
 
-def test_relative_imports_start_where_the_file_is(tmp_path):
+def test_relative_imports_start_where_the_file_is(talk, tmp_path):
     (tmp_path / "more.lark").write_text('WORD: "a"\n')
 
     async def session(editor):
@@ -201,7 +227,7 @@ def test_relative_imports_start_where_the_file_is(tmp_path):
     talk(session)
 
 
-def test_changes_that_follow_each_other_are_read_once():
+def test_changes_that_follow_each_other_are_read_once(talk):
     async def session(editor):
         editor.open("start: nothing")
         for version in range(2, 40):
@@ -222,7 +248,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_what_is_large_or_hostile_holds_up_nothing_else():
+def test_what_is_large_or_hostile_holds_up_nothing_else(talk):
     async def session(editor):
         files = {f"untitled:{number}": text for number, text in enumerate([*HOSTILE, "start: nothing"])}
         for uri, text in files.items():

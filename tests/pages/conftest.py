@@ -9,13 +9,13 @@ from tests.pages.traced import play
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory):
     """The file of a traced run, masks on."""
-    return play(tmp_path_factory.mktemp("traced"))
+    return play(tmp_path_factory.mktemp("traced"), "--trace")
 
 
 @pytest.fixture(scope="session")
 def unmasked(tmp_path_factory):
     """The file of a run without masks, nor traces, whose model writes invalid actions."""
-    return play(tmp_path_factory.mktemp("unmasked"), level="off", games=4, trace=False)
+    return play(tmp_path_factory.mktemp("unmasked"), "--max-steps", "12", level="off", games=4)
 
 
 @pytest.fixture(scope="module")  # not longer: Playwright holds the thread's event loop while it runs

@@ -46,7 +46,7 @@ def trace(browser, picture: Path, theme: str = "light") -> None:
     """The first token of a run with much pruned mass: the model would have looked at the same place again."""
     with TemporaryDirectory() as folder:
         with redirect_stdout(StringIO()):
-            run = play(Path(folder), games=4)
+            run = play(Path(folder), "--trace", games=4)
         file = Path(folder, "trace.html")
         file.write_text(trace_page(run), encoding="utf-8")
         with watched(browser, viewport={"width": 1340, "height": 920}, color_scheme=theme) as tab:

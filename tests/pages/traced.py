@@ -9,10 +9,10 @@ from pathlib import Path
 from constrained.cli import main
 
 
-def play(folder: Path, *, strategy: str = "knowagent", level: str = "goal", games: int = 2, trace: bool = True) -> Path:
-    """The file of a run of some games."""
+def play(folder: Path, *options: str, strategy: str = "knowagent", level: str = "goal", games: int = 2) -> Path:
+    """The file of a run of some games, with these options of the command."""
     command = ["bench", "agents", "--environment", "household", "--games", str(games), "--level", level]
-    command += ["--strategy", strategy, "--random", "0", "--output", str(folder), *(["--trace"] if trace else [])]
+    command += ["--strategy", strategy, "--random", "0", "--output", str(folder), *options]
     assert main(command) == 0
     [run] = folder.glob("*.jsonl")
     return run

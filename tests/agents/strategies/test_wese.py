@@ -19,11 +19,11 @@ from constrained.agents.strategies.knowledge_graph import (
 )
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.models import load
+from tests.agents.random_model import RANDOM, random_model
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
 from tests.environments.household.small_house import small_house
 
-RANDOM = tiny(context=4096)
 MODEL = load((RANDOM.model, RANDOM.tokenizer))
 
 
@@ -110,7 +110,7 @@ def test_without_masks_the_same_strategy_runs_with_nothing_held_back():
 
 
 def test_what_the_strong_model_explores_is_counted_as_its_own():
-    weak = tiny(seed=1, context=4096)
+    weak = random_model(seed=1)
     models = {"policy": MODEL, "explorer": weak}
     plan = answer_with(
         house(strategy="sese", models=models, explore_steps=2), " go to shelf 1", " go to fridge 1", *DOING

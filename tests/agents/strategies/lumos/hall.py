@@ -7,9 +7,8 @@ from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
-from tests.decoding.tiny import tiny
+from tests.agents.random_model import RANDOM
 
-TINY = tiny(context=4096)
 GREETING = ActionKnowledge.from_lark("""
 %declare _STEP
 start: wave
@@ -49,7 +48,7 @@ class Hall:
 def rollout(strategy, models=None, environment=None, knowledge=GREETING, **settings):
     plan = Plan("be polite", knowledge.name, strategy, "tiny", True, 0)
     settings = replace(Settings(strategy, "react"), **settings)
-    return Rollout(Episode(models or {"policy": TINY}, knowledge, plan, settings, environment or Hall()), name="test")
+    return Rollout(Episode(models or {"policy": RANDOM}, knowledge, plan, settings, environment or Hall()), name="test")
 
 
 def played(rollout):

@@ -15,8 +15,9 @@ from constrained.environments.base import Environment
 from constrained.environments.question.env import Question, QuestionEnv
 from constrained.environments.question.index import LocalIndex
 from constrained.environments.suite import Suite, Task
+from tests.agents.random_model import RANDOM
 from tests.agents.scripted import answer_with
-from tests.agents.strategies.lumos.hall import HOSTILE, TINY, played, seen
+from tests.agents.strategies.lumos.hall import HOSTILE, played, seen
 from tests.environments.question.small import QUESTION, SMALL
 
 QA = ActionKnowledge.from_lark("lumos/qa")
@@ -33,7 +34,7 @@ def make(tmp_path):
 def rollout(make, strategy="lumos", **settings):
     plan = Plan("q", "qa", strategy, "tiny", True, 0)
     return Rollout(
-        Episode({"policy": TINY}, QA, plan, Settings(strategy, "react", **settings), GroundedQuestion(make)), name="q"
+        Episode({"policy": RANDOM}, QA, plan, Settings(strategy, "react", **settings), GroundedQuestion(make)), name="q"
     )
 
 

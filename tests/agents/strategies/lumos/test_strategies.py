@@ -12,8 +12,9 @@ from constrained.environments.suite import Suite, Task
 from constrained.errors import GrammarError
 from constrained.models import load
 from tests.agents.alike import assert_alike
+from tests.agents.random_model import RANDOM, random_model
 from tests.agents.scripted import answer_with
-from tests.agents.strategies.lumos.hall import GREETING, HOSTILE, TINY, Hall, played, rollout, seen
+from tests.agents.strategies.lumos.hall import GREETING, HOSTILE, Hall, played, rollout, seen
 from tests.decoding.tiny import tiny
 from tests.models.adapters import tuned
 
@@ -142,9 +143,9 @@ def test_the_embedded_model_writes_its_thought_and_its_action_apart():
 
 
 def test_planner_and_grounder_may_be_models_of_their_own():
-    other = tiny(seed=5, context=4096)
+    other = random_model(seed=5)
     plan = generate_plan(
-        "be polite", GREETING, environment=Hall(), strategy="lumos", model=(TINY.model, TINY.tokenizer),
+        "be polite", GREETING, environment=Hall(), strategy="lumos", model=(RANDOM.model, RANDOM.tokenizer),
         planner=(other.model, other.tokenizer), max_steps=2, temperature=1.0,
     )  # fmt: skip
     assert {a.role for a in plan.answers} == {"planner", "grounder"} == set(plan.usage_by_role)
@@ -189,7 +190,7 @@ def test_the_embedded_model_plans_a_household_ahead_in_its_own_form():
 @pytest.mark.parametrize("strategy", ["lumos", "lumos_onetime"])
 def test_the_embedded_model_grounds_whatever_another_plans(strategy):
     house = HouseholdEnv(make_game(1))
-    options = {"planner": (TINY.model, TINY.tokenizer), "temperature": 1.5, "max_steps": 3}
+    options = {"planner": (RANDOM.model, RANDOM.tokenizer), "temperature": 1.5, "max_steps": 3}
     plan = generate_plan(house.task, environment=house, strategy=strategy, **options)
     assert plan.steps and plan.invalid == plan.misordered == 0
     assert {"planner", "grounder"} == {answer.role for answer in plan.answers}
@@ -210,7 +211,7 @@ def suite():
 def run(path, batch=1, stop_after=None):
     """What came of every task; broken off after so many lines, if asked for."""
     models, settings = (
-        {"policy": TINY},
+        {"policy": RANDOM},
         Settings("lumos", "react", max_steps=3, temperature=1.0, max_new_tokens=500, seed=2),
     )
     with RunFile(path, header(suite(), GREETING, models, settings)) as file:
