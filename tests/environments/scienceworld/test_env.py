@@ -73,13 +73,13 @@ def test_what_the_simulator_does_not_know_has_no_effect(env, action):
     assert env.step("look around")[0] == room
 
 
-def test_a_task_goes_the_same_way_in_a_new_process_and_in_a_used_one(simulator):
+def test_a_task_goes_the_same_way_in_a_new_process_and_in_a_used_one(simulator, gold):
     """The order of the answers to a question is the first thing to differ where it doesn't."""
-    gold = simulator.gold("grow-fruit")[:40]
+    actions = gold("grow-fruit")[:40]
 
     def play(one):
         one.load("grow-fruit")
-        return [one.step(action) for action in gold]
+        return [one.step(action) for action in actions]
 
     new = simulators.Simulator()
     course = play(new)
@@ -88,12 +88,12 @@ def test_a_task_goes_the_same_way_in_a_new_process_and_in_a_used_one(simulator):
     assert play(simulator) == course == play(simulator)
 
 
-def test_looking_at_what_is_there_does_not_change_the_game(simulator):
-    gold = simulator.gold("grow-fruit")[:40]
+def test_looking_at_what_is_there_does_not_change_the_game(simulator, gold):
+    actions = gold("grow-fruit")[:40]
 
     def play(look):
         simulator.load("grow-fruit")
-        return [(look and simulator.scene()) and None or simulator.step(action) for action in gold]
+        return [(look and simulator.scene()) and None or simulator.step(action) for action in actions]
 
     assert play(True) == play(False)
 

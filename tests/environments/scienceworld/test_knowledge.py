@@ -22,11 +22,11 @@ def bound(simulator, choices=()):
     ["boil", "chemistry-mix", "find-living-thing", "grow-plant", "identify-life-stages-2", "lifespan-longest-lived",
      "power-component", "test-conductivity-of-unknown-substances", "use-thermometer"],
 )  # fmt: skip
-def test_the_gold_actions_are_admitted_where_they_stand(simulator, task):
-    gold = simulator.gold(task)
+def test_the_gold_actions_are_admitted_where_they_stand(simulator, gold, task):
+    actions = gold(task)
     simulator.load(task)
     choices = []
-    for action in gold:
+    for action in actions:
         judgement = bound(simulator, choices).judge(action)
         assert judgement, judgement
         choices = choices_of(simulator.step(action)[0])
@@ -88,11 +88,11 @@ def test_while_a_question_is_open_only_its_answers_are_admitted(simulator):
 
 
 @pytest.mark.parametrize("task", ["boil", "grow-fruit", "test-conductivity"])
-def test_the_simulator_knows_every_action_that_the_masks_allow(simulator, task):
-    gold = simulator.gold(task)[:12]
+def test_the_simulator_knows_every_action_that_the_masks_allow(simulator, gold, task):
+    actions = gold(task)[:12]
     simulator.load(task)
     rng, trial, choices = random.Random(task), Trial(simulator), []
-    for i, action in enumerate(gold):
+    for i, action in enumerate(actions):
         if i % 4 == 0 and not choices:
             start = bound(simulator).next_action().automaton.start
             fates = [trial.fate(draw(start, rng)) for _ in range(30)]

@@ -107,12 +107,12 @@ def test_a_device_is_on_where_it_is():
 
 
 @pytest.mark.parametrize("task", ["boil", "chemistry-mix", "power-component"])
-def test_the_facts_are_those_of_the_simulator(simulator, task):
+def test_the_facts_are_those_of_the_simulator(simulator, gold, task):
     """Along the gold path: what is in what is called so by the simulator, and what is open or closed can be."""
-    gold = simulator.gold(task)[:40]
+    actions = gold(task)[:40]
     reading = Reading(simulator.load(task), lambda: (simulator.look(), simulator.inventory()))
     seen = 0
-    for action in gold:
+    for action in actions:
         reading.update(action, simulator.step(action)[0])
         known, scene = reading.known, simulator.scene()
         names = {name for own in scene.names.values() for name in own}
@@ -183,9 +183,9 @@ def test_of_things_that_share_names_each_has_the_name_that_tells_most():
         ("power-component", ["open door to workshop", "go to workshop"]),
     ],
 )
-def test_what_the_task_asks_for_can_be_focused_on(simulator, installed, task, actions):
+def test_what_the_task_asks_for_can_be_focused_on(gold, task, actions):
     """The gold path's first focus is admitted under the thing's one name; rooms, doors and the agent never are."""
-    focus = next(action for action in simulator.gold(task) if action.startswith("focus "))
+    focus = next(action for action in gold(task) if action.startswith("focus "))
     named = re.sub(r"^focus (?:on )?", "", focus).lower()
     env = ScienceWorldEnv(task)
     env.reset()
