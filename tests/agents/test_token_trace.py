@@ -10,9 +10,9 @@ from constrained.agents import token_trace as trace
 from constrained.agents.run_file import read_run
 from constrained.agents.token_trace import LEFT_OUT, WORTH_A_REASON
 from constrained.models import load
-from tests.agents.random_model import RANDOM
 from tests.decoding.tiny import tiny
 
+RANDOM = tiny(context=4096)
 TASK = "heat an egg and put it in the fridge"
 
 
