@@ -107,9 +107,7 @@ def _plain_class(found: re.Match) -> Node | None:
     ranges = [(ord(low), ord(high or low)) for low, high in _MEMBER.findall(found[2])]
     if any(low > high for low, high in ranges):
         return None
-    chars = charset(ranges).complement() if found[1] else charset(ranges)
-    one = len(chars.ranges) < 2 and not any(low < high for low, high in chars.ranges)
-    return None if one else Chars(chars)  # one character is a literal
+    return nodes.one_of(charset(ranges).complement() if found[1] else charset(ranges))
 
 
 def _too_deep() -> GrammarError:

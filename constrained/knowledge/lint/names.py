@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any
 
 from constrained.automaton import Grammar
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, nearest
 from constrained.grammar import STEP, nodes
 from constrained.grammar.lark_definitions import Definition
 from constrained.grammar.lark_outline import (
@@ -144,14 +143,8 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping[str, Any]) -> I
     declared = {name for name in outline.declared if name != STEP}
     for name in values:
         if name not in declared:
-            near = get_close_matches(name, declared, 1, 0.5)
-            yield Finding(
-                "unknown-slot",
-                f"there is no slot {name} to bind",
-                f"did you mean {near[0]}?"
-                if near
-                else f"`%declare {name}` and use it, or bind one of: {', '.join(sorted(declared)) or 'none'}",
-            )
+            others = f"`%declare {name}` and use it, or bind one of: {', '.join(sorted(declared)) or 'none'}"
+            yield Finding("unknown-slot", f"there is no slot {name} to bind", nearest(name, declared, others))
     for name in grammar.unbound():
         if name not in values:
             yield _without(name, outline, "it is used, but --bind gives it no values", f"add --bind '{name}=[\"...\"]'")
