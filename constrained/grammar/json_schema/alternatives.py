@@ -62,6 +62,7 @@ class Alternatives:
         self.negation = Negation(options, document.refer)
         self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
         self.listed: dict[str, frozenset | None] = {}  # values by pointer, for `settled.Known`
+        self.apart: set[int] = set()  # oneOf whose branches plainly share no value: the ids of their schemas
         self._steps = 0
         self._checked: set[str] = set()
         self._places: dict[str, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -337,16 +338,22 @@ def _each_once(parts: list[Subschema]) -> list[Subschema]:
     if len(parts) < 2:
         return parts
     out: list[Subschema] = []
-    told: list[tuple[dict, str, int]] = []  # what is written in the document
+    told: list[tuple[Set[str], Subschema]] = []  # what is written in the document, and what keywords it has
     for part in {part.pointer: part for part in parts}.values():
         if "\0" not in part.pointer and isinstance(part.schema, dict):
-            said = {k: v for k, v in part.keywords.items() if k not in NOTING}
-            own = said, part.base, part.draft
-            if not said or any(own == other and repr(said) == repr(other[0]) for other in told):  # 1 == True
+            said = part.keywords.keys() - NOTING
+            if not said or any(said == other and _say_the_same(part, one, said) for other, one in told):
                 continue
-            told.append(own)
+            told.append((said, part))
         out.append(part)
     return out
+
+
+def _say_the_same(one: Subschema, other: Subschema, said: Set[str]) -> bool:
+    if (one.base, one.draft) != (other.base, other.draft):
+        return False
+    mine, theirs = ({k: part.keywords[k] for k in one.keywords if k in said} for part in (one, other))
+    return mine == theirs and repr(mine) == repr(theirs)  # 1 == True
 
 
 @lru_cache(maxsize=256)

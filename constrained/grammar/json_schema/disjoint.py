@@ -104,13 +104,16 @@ class Disjoint:
         together = Known(list(known.values()), self.alternatives)
         own = together.allowed(together.parts)
         values: dict[str | None, Values] = {} if own is None else {None: Values(own)}
+        if own is None and kinds == {"string"}:
+            patterns = tuple(one["pattern"] for one in together.parts if "pattern" in one)
+            values |= {None: Values(frozenset(), patterns[:1])} if patterns else {}
         for name in together.required if kinds == {"object"} else ():
             said = together.property(name)
-            patterns = [one["pattern"] for one in said.schemas if one["type"] == "string" and "pattern" in one]
+            patterns = tuple(one["pattern"] for one in said.schemas if one["type"] == "string" and "pattern" in one)
             if said.allowed is not None:
                 values[name] = Values(said.allowed)
             elif patterns:
-                values[name] = Values(frozenset(), (patterns[0],))
+                values[name] = Values(frozenset(), patterns[:1])
         return kinds, values
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, Values]:

@@ -31,7 +31,7 @@ _SIMPLE = frozenset(
     "minItems maxItems exclusiveMinimum exclusiveMaximum".split()
 )
 _COUNTING = frozenset(("propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", SOME_PROPERTY))
-_JOINING = FOLLOWED - {"then", "else"}
+JOINING = FOLLOWED - {"then", "else"}
 BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
 BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
@@ -70,10 +70,7 @@ def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
     options = alternatives.options
     said = _RESTRICTING.intersection(part.keywords)
     if options.enforces(part["format"]):
-        if not said or said == {"type"} and part["type"] == "string":
-            return Plain([], _CERTAIN)
-        counted = said <= _COUNTED_TEXT and part["type"] == "string"
-        return Plain([], _CERTAIN) if counted and _has_format(Constraints((part,), options)) else None
+        return Plain([], _CERTAIN) if has_format(Constraints((part,), options)) else None
     if not said or said == {"type"}:
         return Plain([], _CERTAIN) if part.schema is not False else None
     if len(joined := said - {"type"}) == 1 and joined <= {"$ref", "allOf", "anyOf", "oneOf"}:
@@ -98,14 +95,14 @@ def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plai
         branches = [document.meant(part.beside(keyword, i)) for i in range(len(part[keyword]))]
     if len(branches) > (1 if keyword == "allOf" else BRANCHES):
         return None
-    if keyword == "oneOf" and not alternatives.are_disjoint(part):
+    if keyword == "oneOf" and id(part.schema) not in alternatives.apart and not alternatives.are_disjoint(part):
         return None
     if "type" not in part:
         return Plain(branches, [[branch.pointer] for branch in branches], same=True)
     # each branch and the types are an alternative of their own, of which some value is certain only if the types change
     # nothing, and the branch is one alternative
     targets = (document.refer(one) if "$ref" in one else one for one in branches)
-    if any(types_of(one) - types_of(part) or not _JOINING.isdisjoint(one.keywords) for one in targets):
+    if any(types_of(one) - types_of(part) or not JOINING.isdisjoint(one.keywords) for one in targets):
         return None
     return Plain(branches, [[branch.pointer for branch in branches]], same=True)
 
@@ -230,11 +227,16 @@ def is_certain(part: Subschema, keyword: str, pattern: str, options: Options) ->
     return written and all(node is not nodes.NEVER for node in nodes.walk(tree))
 
 
-def _has_format(own: Constraints) -> bool:
-    """Whether some text of the right length has a format, as an example shows it."""
-    (low, high), length = own.counts("Length"), len(EXAMPLES[own.parts[0]["format"]])
+def has_format(own: Constraints) -> bool:
+    """Whether some text of the right length has the format of a schema, which says no more, as an example shows it."""
+    (part,) = own.parts
+    said = _RESTRICTING.intersection(part.keywords)
+    if not said or said == {"type"}:
+        return not said or part["type"] == "string"
+    (low, high), length = own.counts("Length"), len(EXAMPLES[part["format"]])
     small = max(low, high or 0) <= own.limits.repeat and own.limits.schema >= FORMAT_STATES
-    return small and low <= length and (high is None or length <= high)
+    counted = said <= _COUNTED_TEXT and part["type"] == "string"
+    return counted and small and low <= length and (high is None or length <= high)
 
 
 def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) -> Plain | None:

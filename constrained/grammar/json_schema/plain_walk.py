@@ -24,7 +24,16 @@ from constrained.grammar.json_schema.document import (
     pointer_keys,
 )
 from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, TYPES, Options, are_texts, types_of
-from constrained.grammar.json_schema.plain import BOUNDS, BRANCHES, MODEST, are_apart, are_in_order, is_certain
+from constrained.grammar.json_schema.plain import (
+    BOUNDS,
+    BRANCHES,
+    JOINING,
+    MODEST,
+    are_apart,
+    are_in_order,
+    has_format,
+    is_certain,
+)
 from constrained.grammar.json_schema.validity import type_of
 
 _SEVERAL = BOUNDS | {"type", "properties", "required", "additionalProperties", "patternProperties", "items"}
@@ -37,6 +46,7 @@ _DEPTH = 64
 _PAIRS = 16
 """Branches of a oneOf that are compared two by two."""
 _OPEN, _NO = -1, 0
+_REFERENCE = frozenset(("$ref",))
 
 Place = tuple
 """Where a schema stands: (place above, keys from there), (None, schema) or (None, reference)."""
@@ -51,9 +61,10 @@ class PlainWalk:
         Whether there are more schemas than the limit. Some may be repeats of others, so none counts as told then.
     """
 
-    def __init__(self, document: Document, options: Options):
-        self._document, self._options = document, options
+    def __init__(self, document: Document, options: Options, apart: set[int]):
+        self._document, self._options, self._told_apart = document, options, apart
         self._different = DIFFERENT[document.root.draft] - DESCRIBING
+        self._alone = document.root.draft in (4, 6, 7)  # drafts in which a reference stands alone
         self._ways: dict[int, int] = {}  # by the id of a schema as it is written
         self._places: dict[int, Place] = {}
         self._asked: set[int] = set()  # schemas that a plain one leads to, while they are looked at
@@ -121,7 +132,11 @@ class PlainWalk:
             self._document.note_repeat(before, now)
 
     def _look(self, schema: dict, sorted_out: _Sorted, place: Place, depth: int) -> int:
-        said, kind = sorted_out.said, sorted_out.kind
+        said, kind, forms = sorted_out.said, sorted_out.kind, sorted_out.forms
+        if self._alone and "$ref" in said:  # nothing beside it holds
+            said, kind, forms = _REFERENCE, "joined", ()
+            if not isinstance(schema["$ref"], str):
+                return _NO
         if kind is None or not self._different.isdisjoint(said):
             return _NO
         if sorted_out.named:
@@ -129,15 +144,15 @@ class PlainWalk:
                 return _NO
             if "$schema" in schema and "json-schema.org/" not in str(schema["$schema"]):
                 return _NO
-        for good, keyword in sorted_out.forms:
+        for good, keyword in forms:
             if not good(schema[keyword]):
                 return _NO
-        if sorted_out.formatted and self._options.enforces(schema["format"]):
-            ways = int(not said or said == {"type"} and schema["type"] == "string")
+        if sorted_out.formatted and said is not _REFERENCE and self._options.enforces(schema["format"]):
+            ways = int(has_format(Constraints((Subschema(schema, "", "", self._document.root.draft),), self._options)))
         elif kind == "several":
             ways = int(self._several(schema, said, place, depth))
         elif kind == "joined":
-            ways = self._joined(schema, next(iter(said)), place, depth)
+            ways = self._joined(schema, next(iter(said - {"type"})), place, depth)
         elif kind == "listed":
             values = schema["enum"] if "enum" in said else [schema["const"]]
             types = types_of(Subschema(schema, "")) if "type" in said else None
@@ -171,7 +186,15 @@ class PlainWalk:
             target = self._target(schema["$ref"])
             return _NO if target is None else max(self._known(target, (None, schema["$ref"]), depth), _NO)
         branches = schema[keyword]
-        if len(branches) > (1 if keyword == "allOf" else BRANCHES) or keyword == "oneOf" and not self._apart(branches):
+        if len(branches) > (1 if keyword == "allOf" else BRANCHES):
+            return _NO
+        if keyword == "oneOf":
+            if not self._apart(branches):
+                return _NO
+            self._told_apart.add(id(schema))
+        if "type" in schema and not all(
+            self._is_within(branch, types_of(Subschema(schema, ""))) for branch in branches
+        ):
             return _NO
         ways = 0
         for i, branch in enumerate(branches):
@@ -184,6 +207,13 @@ class PlainWalk:
                 return _NO
             ways += own
         return ways if ways <= BRANCHES else _NO
+
+    def _is_within(self, branch, types: frozenset[str]) -> bool:
+        """Whether `types` beside a branch plainly change nothing."""
+        target = self._target(branch["$ref"]) if isinstance(branch, dict) and "$ref" in branch else branch
+        if not isinstance(target, dict) or not JOINING.isdisjoint(target):
+            return False
+        return FORMS["type"][0](target.get("type")) and types_of(Subschema(target, "")) <= types
 
     def _target(self, reference: str) -> dict | None:
         """What a reference means, as it is written; None if that takes a closer look."""
@@ -355,7 +385,7 @@ def _sorted_out(keywords: tuple) -> _Sorted:
     kinds = {
         "any": not besides,
         "several": besides <= _SEVERAL,
-        "joined": len(said) == 1 and said <= _JOINING,
+        "joined": len(besides) == 1 and besides <= _JOINING and ("$ref" not in said or len(said) == 1),
         "listed": besides in _LISTED,
         "pattern": besides == _PATTERN,
     }

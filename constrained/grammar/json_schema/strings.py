@@ -274,7 +274,7 @@ def language(
     if _begin_differently(fitting):
         return nodes.NEVER
     texts = Texts(fitting, without, low, high, limits)
-    if not texts.lives(texts.start):
+    if not _has_text(texts, (example(fitting[0]) or "") if fitting else "~"):
         return nodes.NEVER
     but = texts.all_but(texts.start)
     node = None if but is None else others(but)
@@ -326,10 +326,13 @@ def has_text(fitting: list[Node], without: list[Node], low: int, high: int | Non
     """Whether there are such strings (see :func:`language`)."""
     if _begin_differently(fitting):
         return False
-    texts = Texts(fitting, without, low, high, limits)
-    if high is None and texts.accepts("".join(example(node) or "" for node in fitting), texts.start):
-        return True  # patterns that are found anywhere: one text after the other has them all
-    return texts.lives(texts.start)
+    together = "".join(example(node) or "" for node in fitting)  # patterns that are found anywhere are all found in it
+    return _has_text(Texts(fitting, without, low, high, limits), together)
+
+
+def _has_text(texts: Texts, likely: str) -> bool:
+    """Whether there is a text; one that is likely is tried before a search, which is long where many are ruled out."""
+    return texts.high is None and texts.accepts(likely, texts.start) or texts.lives(texts.start)
 
 
 def _begin_differently(trees: list[Node]) -> bool:

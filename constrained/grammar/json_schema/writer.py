@@ -82,7 +82,7 @@ class Writer:
         # Schemas are in one of three places: told by the walk (`walked`), told by a closer look (`known`), or written
         # (`bodies`). The list of parts grows while they are looked at, and where a schema must be written after all.
         known: dict[str, Plain] = {}
-        walk = PlainWalk(self.document, self.options)
+        walk = PlainWalk(self.document, self.options, self.alternatives.apart)
         walked: dict[str, int] = {}
         bodies: dict[str, Node] = {}
         at = 0
