@@ -214,11 +214,10 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
             if (set->free[token] && t->chars[token] > most && try_sorted(w, token, node->depth, state) < 0) return -1;
     }
     if (!open && c->kind == LOOP && loop_others(w, node, c, before) < 0) return -1;
-    for (int byte = 0; byte < 256; byte++) {
-        if (!open) {
-            if (first[byte >> 6] >> (byte & 63) & 1 && try_outliers(w, set, c, byte, node, before, state) < 0) return -1;
-            continue;
-        }
+    for (int k = 0; k < 4 && !open; k++)
+        for (uint64_t bits = first[k]; bits; bits &= bits - 1)
+            if (try_outliers(w, set, c, k * 64 + lowest_bit(bits), node, before, state) < 0) return -1;
+    for (int byte = 0; byte < 256 && open; byte++) {
         for (int half = 0; half < 2; half++) {
             int32_t i, end = outlier_range(set, byte, half, low, node->high, &i);
             for (; i < end; i++)
@@ -226,12 +225,6 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
         }
     }
     return 0;
-}
-
-/* Set all bits of a row that another has. */
-static void merge(Target *target, const uint32_t *row) {
-    for (int32_t i = 0; i < target->words; i++) target->row[i] |= row[i];
-    target->touched_count = -1;
 }
 
 /* Free text somewhere inside a token, at a node whose own bytes are whole characters of the set. */
@@ -246,7 +239,7 @@ static int free_text(Walk *w, const Node *node, const Config *c) {
     if (node->high - node->low > SMALL) {
         const uint32_t *base = base_row(t, number, set_of(w->engine, c), most);
         if (!base) return -1;
-        merge(target, base);
+        set_row(target, base);
         w->emitted += ROW_COST;
     } else {
         write_base(t, set, node, most, target->row);
@@ -341,7 +334,7 @@ static int read_run(Walk *w, const Node *node, const Config *c) {
     const uint32_t *end = inside->data + (inside->is_row ? w->target->words : inside->count);
     int32_t begin = w->branch_count;
     w->emitted += inside->count, w->visits++;
-    if (inside->is_row) merge(w->target, inside->data);
+    if (inside->is_row) set_row(w->target, inside->data);
     else if (emit_all(w, inside->data, inside->count) < 0) return -1;
     for (int32_t i = 0; i < inside->branches; i++) { /* those that go on: other runs, which are read meanwhile, may forget `inside` */
         Branch branch = ((const Branch *)end)[i];

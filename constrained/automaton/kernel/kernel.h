@@ -219,7 +219,6 @@ static inline int32_t node_number(const Tokens *tokens, const Node *node) {
     return (int32_t)((const uint32_t *)node - tokens->trie);
 }
 
-int find_child(const Node *node, uint8_t byte, uint32_t *child);
 int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 
 #define MOST_NODES (1 << 23)
@@ -229,6 +228,18 @@ int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 #define CHILD_BYTE(child) ((uint8_t)(child))
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
 #define CHILD_AT(child) ((int32_t)((child) >> 9))
+
+static inline int find_child(const Node *node, uint8_t byte, uint32_t *child) {
+    const uint32_t *at = node->child;
+    if (!node->count) return 0;
+    for (uint32_t n = node->count; n > 1;) { /* without branches: none of them could be foreseen */
+        uint32_t half = n / 2;
+        at += CHILD_BYTE(at[half]) <= byte ? half : 0;
+        n -= half;
+    }
+    *child = *at;
+    return CHILD_BYTE(*at) == byte;
+}
 
 static inline const Leaf *leaf_at(const Tokens *tokens, uint32_t child) {
     return (const Leaf *)(tokens->trie + CHILD_AT(child));
@@ -474,6 +485,7 @@ Walk *walk_take(Engine *engine, Target *target);
 void walk_leave(Walk *walk);
 void walk_free(Walk *walk);
 int emit(Walk *walk, int32_t id);
+void set_row(Target *target, const uint32_t *other);
 void set_ids(Target *target, const uint32_t *ids, int32_t count);
 int emit_all(Walk *walk, const uint32_t *ids, int32_t count);
 int push_branch(Walk *walk, Branch branch);

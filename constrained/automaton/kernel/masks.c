@@ -94,10 +94,8 @@ int keep_inside(Engine *e, const Config *key, const Target *found, const Branch 
 
 static void add_row(Target *target, const uint32_t *row, int *empty) {
     if (*empty) memcpy(target->row, row, target->words * sizeof(uint32_t));
-    else
-        for (int32_t i = 0; i < target->words; i++) target->row[i] |= row[i];
+    else set_row(target, row);
     *empty = 0;
-    target->touched_count = -1;
 }
 
 static void add_kept(Target *target, const CachedMask *kept, int *empty) {
@@ -151,8 +149,10 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
     return kept;
 }
 
-/* Keep what a position allows, if its walk is worth it, written to a row, as free text inside needs one: `alone`, which is
- * clear, or the vocabulary's own, which is cleared again. 1: `alone` holds the mask. 0: it is to be recalled or walked. */
+/* Keep what a position allows, if its walk is worth it.
+ *
+ * The walk writes to a row, as free text inside needs one: to `alone`, which is clear, or (NULL) to the vocabulary's own,
+ * which is cleared again. 1: `alone` holds the mask; 0: it is to be recalled or walked; -1: an error. */
 static int keep_walked(Engine *e, const Config *c, Target *alone) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, cost = 0, count = 0, touched[HEAVY], ids[HEAVY];
@@ -168,7 +168,9 @@ static int keep_walked(Engine *e, const Config *c, Target *alone) {
         target.row[touched[i]] = 0;
         for (; bits; bits &= bits - 1) ids[count++] = touched[i] * 32 + lowest_bit(bits);
     }
-    for (int32_t i = 0; i < words && !few && count <= HEAVY; i++) count += count_bits(target.row[i]);
+    if (!few && emitted > HEAVY) count = HEAVY + 1; /* hardly any is emitted twice */
+    for (int32_t i = 0; i < words && !few && count <= HEAVY; i++)
+        if (target.row[i]) count += count_bits(target.row[i]);
     int worth = whole && (few ? cost > PROMOTE : count <= HEAVY || emitted > HEAVY);
     if (worth && few) {
         Target found = {.list = ids, .listed = count};
@@ -295,13 +297,13 @@ static int push(Vec *vec, const Config *few, const Config *config) {
 
 /* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything.
  *
- * Each position's mask is taken from where it is kept, if it is: that of free text from its first visit on, others, if more
- * than a few tokens are allowed, from the second. What is left is walked together. Free text and kept rows come first, as they
- * may overwrite the whole row.
+ * Each position's mask is taken from where it is kept, if it is: that of free text from its first visit on, others, if
+ * they are worth it, from the second. What is left is walked together. Free text and kept rows come first, as they may
+ * overwrite the whole row.
  *
- * What is far below on a stack is replaced by the bottom frame at first, so that all stacks with the same top share their
- * masks. Where a walk reaches the bottom (`bottom_hits` tells), it is done again on the whole stacks: what it has found is
- * allowed there, too, but may not be all.
+ * What is far below on a stack is replaced by the bottom frame at first, so that all stacks with the same top share
+ * their masks. Where a walk reaches the bottom (`bottom_hits` tells), it is done again on the whole stacks: what it has
+ * found is allowed there, too, but may not be all.
  */
 int fill_row(Engine *e, const Vec *vec, Target *target) {
     Config few[FEW], as_many[FEW];

@@ -49,8 +49,8 @@ void table_clear(Table *t, Spare *spare) {
     *t = (Table){NULL, 0, NULL, 0, 0, 0};
 }
 
-/* The number of a set of positions, which is copied and sorted first, so that the same set in another order is found: NO_ROOM
- * where the table is full and it isn't `wanted`, FAILED with an error set. */
+/* The number of a set of positions, which is copied and sorted first, so that the same set in another order is found:
+ * NO_ROOM where the table is full and it isn't `wanted`, FAILED with an error set. */
 int32_t table_state(Engine *e, const Vec *vec, int wanted) {
     Table *t = &e->table;
     if (2 * (size_t)(t->count + 1) > t->room && (read_only || grow(t) < 0)) return FAILED;

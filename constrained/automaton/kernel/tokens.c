@@ -93,18 +93,6 @@ done:
     return result;
 }
 
-int find_child(const Node *node, uint8_t byte, uint32_t *child) {
-    const uint32_t *at = node->child;
-    if (!node->count) return 0;
-    for (int32_t n = node->count; n > 1;) { /* without branches: none of them could be foreseen */
-        int32_t half = n / 2;
-        at += CHILD_BYTE(at[half]) <= byte ? half : 0;
-        n -= half;
-    }
-    *child = *at;
-    return CHILD_BYTE(*at) == byte;
-}
-
 /* The tokens of a child: from the sorted one that is returned to `*end` - 1. */
 int32_t tokens_below(const Tokens *t, uint32_t child, int32_t *end) {
     if (CHILD_IS_TOKEN(child)) {

@@ -58,6 +58,13 @@ int emit(Walk *w, int32_t id) {
     return 0;
 }
 
+/* Set all bits of a row that another has. */
+void set_row(Target *t, const uint32_t *other) {
+    uint32_t *row = t->row; /* were `t` read in the loop, it would be done word by word */
+    for (int32_t i = 0, words = t->words; i < words; i++) row[i] |= other[i];
+    t->touched_count = -1;
+}
+
 /* Set bits of a row, and tell its words, until they are too many. */
 void set_ids(Target *t, const uint32_t *ids, int32_t count) {
     if (t->touched_count >= 0 && count > t->touched_room - t->touched_count) t->touched_count = -1;
@@ -254,14 +261,18 @@ int push_branch(Walk *w, Branch branch) {
 /* Add a branch for each child of a node that values[low:high] go on with. */
 static int push_branches(Walk *w, const Node *node, const Config *c, int32_t low, int32_t high) {
     const Choices *choices = &w->engine->choices[c->object];
-    int32_t length;
+    int32_t length, most = w->branch_count + (high - low < 256 ? high - low : 256);
+    Branch *branches = with_room(w->branches, most, &w->branch_room, 128, sizeof *branches);
+    if (!branches) return -1;
+    w->branches = branches;
     while (low < high) {
         Branch next = {low, high, 0, node->depth};
         uint8_t byte = choice(choices, low, &length)[c->depth];
-        low = next.high = choices_from(choices, low, high, c->depth, byte + 1);
+        if (high - low > 1) next.high = choices_from(choices, low, high, c->depth, byte + 1);
+        low = next.high;
         if (!find_child(node, byte, &next.child)) continue;
         prefetch_read(w->engine->tokens->trie + CHILD_AT(next.child));
-        if (push_branch(w, next) < 0) return -1;
+        branches[w->branch_count++] = next;
     }
     return 0;
 }
