@@ -26,8 +26,8 @@ def test_the_first_observation_holds_the_task_and_the_room(env):
     assert first.startswith(env.task) and "This room is called the " in first
 
 
-def test_the_gold_actions_solve_the_task(env, simulator):
-    gold = simulator.gold("find-non-living-thing")
+def test_the_gold_actions_solve_the_task(env):
+    gold = env._simulator.gold("find-non-living-thing")
     env.reset()
     rewards = []
     for action in gold:
