@@ -108,7 +108,7 @@ def test_any_company(requests, rows, seed):
 @pytest.mark.parametrize("strategy", ["act", "knowagent"])
 def test_the_embedded_model_over_household_games(strategy):
     loaded = load()
-    requests = list(household_requests(loaded, map(make_game, range(7)), strategy))
+    requests = list(household_requests(loaded, map(make_game, range(4)), strategy))
     check_alike(loaded, requests, rows=8)
     check_alike(loaded, requests, seed=0, temperature=0.8)
 
@@ -116,7 +116,7 @@ def test_the_embedded_model_over_household_games(strategy):
 def test_another_model_over_alfworlds_games():
     loaded = load(shared("models/stories260K"))
     shared("alfworld/index.jsonl")
-    games = [game for game, _ in zip(load_games("valid_seen"), range(5))]
+    games = [game for game, _ in zip(load_games("valid_seen"), range(3))]
     requests = list(household_requests(loaded, games, "react"))
     free = [Request(r.prompt, None, 30, stop="\n") for r in requests[::3]]
     fitting = [r for r in requests if len(loaded.tokenizer.encode(r.prompt)) < 300]
