@@ -28,7 +28,7 @@ from constrained.automaton.positions import (
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText
-from constrained.grammar.left_recursion import self_embedding_groups
+from constrained.grammar.left_recursion import Calls, self_embedding_groups
 from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
 
@@ -204,7 +204,7 @@ class _Bounds:
             elif isinstance(node, n.Scoped):
                 work.append(node.node)
             else:
-                work += n.children(node)
+                work += node.parts
         return found
 
     def _rounds(self, rules: list[str], which: int) -> bool:
@@ -420,11 +420,11 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         return calls - left - uncut
 
     def nests(without: set[int]) -> bool:
-        edges: dict[str, set[tuple[str, bool]]] = {name: set() for name in rules}
+        found: dict[str, Calls] = {name: (set(), set()) for name in rules}
         for name, call, callee, _, tail in sites:
             if id(call) not in without:
-                edges[name].add((callee, tail))
-        return bool(self_embedding_groups(edges))
+                found[name][tail].add(callee)
+        return bool(self_embedding_groups(found))
 
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()
@@ -455,7 +455,7 @@ def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n
             before = before | _mandatory(item)
     elif not isinstance(node, n.Scoped):
         tail = tail and not isinstance(node, n.Inner) and not (isinstance(node, n.Repeat) and node.high != 1)
-        for item in n.children(node):
+        for item in node.parts:
             yield from _calls(item, before, tail)
 
 

@@ -204,7 +204,7 @@ def _tied(body: n.Node) -> set[str]:
         if isinstance(node, n.Var):
             (tied if node.name in once else once).add(node.name)
         elif isinstance(node, (n.Call, n.Related, n.Repeat)):
-            tied.update(var.name for below in n.children(node) for var in n.find(below, n.Var))
+            tied.update(var.name for below in node.parts for var in n.find(below, n.Var))
     return tied
 
 

@@ -270,12 +270,12 @@ def _passed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
         if ends_action(node, env):
             return
         if isinstance(node, (n.Call, n.Related)):
-            yield from (v.name for part in n.children(node) for v in n.walk(part) if isinstance(v, n.Var))
+            yield from (v.name for part in node.parts for v in n.walk(part) if isinstance(v, n.Var))
         elif isinstance(node, n.Alt):
             for item in node.items:
                 yield from _passed_on((item,), env)
         else:
-            yield from _passed_on(n.children(node), env)
+            yield from _passed_on(node.parts, env)
 
 
 def _key(name: str, done: dict[str, Value], params, i: int) -> bytes:

@@ -13,7 +13,7 @@ from math import isqrt
 
 from constrained.grammar import nodes
 from constrained.grammar.members import Members
-from constrained.grammar.nodes import NEVER, Node, Rule
+from constrained.grammar.nodes import LEAVES, NEVER, Alt, Call, Node, Rule, Seq
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
@@ -49,13 +49,13 @@ class Nullable:
     def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
         if isinstance(node, (nodes.Literal, nodes.Chars)):  # most nodes
             return False
-        if isinstance(node, nodes.Call):
+        if isinstance(node, Call):
             return found[node.rule]
         return fold(node, lambda leaf: self._nullable_leaf(leaf, rule, found), all, any, optional_repeat)
 
     def _nullable_leaf(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
         match node:
-            case nodes.Call():
+            case Call():
                 return found[node.rule]
             case nodes.Var():
                 return found.get((rule, node.name), False)
@@ -125,7 +125,7 @@ class TextlessArguments:
 
         def leaf(node: Node) -> bool:
             match node:
-                case nodes.Call():
+                case Call():
                     given = zip(self._rules[node.rule].params, node.args)
                     called = node.rule, frozenset(param for param, arg in given if not self._has_text(arg, unit))
                     if unit is not None:
@@ -138,7 +138,7 @@ class TextlessArguments:
                     return unit is None or node.name not in unit[1]
                 case nodes.Related():
                     return all(leaf(part) for part in (node.values, node.to) if part)
-            return is_productive(node, self._rules.__contains__)
+            return is_productive(node, _NONE.__contains__)
 
         return fold(node, leaf, all, any, optional_repeat)
 
@@ -150,32 +150,32 @@ def unproductive(bodies: Mapping[str, Node]) -> set[str]:
     """The rules among `bodies` from which no finite text can be derived; rules that aren't there have one."""
     pieces = {name: [(name, body)] for name, body in bodies.items()}
 
-    def value(name: str, found: Mapping[str, bool]) -> bool:
-        return found[name] or is_productive(bodies[name], lambda rule: found.get(rule, True))
+    def has_none(name: str, found: Mapping[str, bool]) -> bool:
+        return found[name] and not is_productive(bodies[name], found.get)
 
-    return {name for name, found in least_fixpoint(pieces, value, False, True).items() if not found}
+    return {name for name, found in least_fixpoint(pieces, has_none, True, False).items() if found}
 
 
-def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
-    """Whether some finite text can be derived from `node`, by whether it can be from a rule."""
+def is_productive(node: Node, has_none: Callable[[str], bool | None]) -> bool:
+    """Whether some finite text can be derived from `node`, by which rules have none."""
 
-    if type(node) in nodes.LEAVES:  # most nodes
+    if type(node) in LEAVES:  # most nodes
         return True
-    if isinstance(node, nodes.Call):
-        return rule_is(node.rule) and (not node.args or all(is_productive(arg, rule_is) for arg in node.args))
-    if isinstance(node, nodes.Seq):
+    if isinstance(node, Call):
+        return not has_none(node.rule) and (not node.args or all(is_productive(arg, has_none) for arg in node.args))
+    if isinstance(node, Seq):
         for item in node.items:  # noqa: SIM110  # faster than `all`, and called for every node
-            if type(item) not in nodes.LEAVES and not is_productive(item, rule_is):
+            if type(item) not in LEAVES and not is_productive(item, has_none):
                 return False
         return True
-    if isinstance(node, nodes.Alt):
+    if isinstance(node, Alt):
         for item in node.items:  # noqa: SIM110
-            if is_productive(item, rule_is):
+            if is_productive(item, has_none):
                 return True
         return False
     if isinstance(node, nodes.Repeat):
-        return not node.low or is_productive(node.item, rule_is)
-    return not isinstance(node, Members) or node.of.fit(lambda part: is_productive(part, rule_is))
+        return not node.low or is_productive(node.item, has_none)
+    return not isinstance(node, Members) or node.of.fit(lambda part: is_productive(part, has_none))
 
 
 def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
@@ -183,28 +183,28 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
 
     `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
     """
-    every = len(productive) == len(rules)
+    without = rules.keys() - productive
+    return {
+        name: Rule(name, prune(rule.body, without.__contains__), rule.params, rule.line)
+        if name not in without and (without or len(rule.nodes) > _LONG)
+        else rule
+        for name, rule in rules.items()
+    }
 
-    def trimmed(rule: Rule) -> Rule:
-        stays = rule.name not in productive or (every and len(rule.nodes) <= _LONG)
-        return rule if stays else Rule(rule.name, prune(rule.body, productive.__contains__), rule.params, rule.line)
 
-    return {name: trimmed(rule) for name, rule in rules.items()}
-
-
-def prune(node: Node, productive: Callable[[str], bool]) -> Node:
-    """`node` without the alternatives that no text completes; `productive` says it of each rule."""
+def prune(node: Node, has_none: Callable[[str], bool]) -> Node:
+    """`node` without the alternatives that no text completes, by which rules have none."""
     match node:
-        case nodes.Seq():
-            return _split_long(nodes.seq(prune(item, productive) for item in node.items))
-        case nodes.Alt():
-            kept = [item for item in (prune(item, productive) for item in node.items) if item is not NEVER]
-            return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept)) if kept else NEVER
+        case Seq():
+            return _split_long(nodes.seq(prune(item, has_none) for item in node.items))
+        case Alt():
+            kept = [item for item in (prune(item, has_none) for item in node.items) if item is not NEVER]
+            return kept[0] if len(kept) == 1 else Alt(tuple(kept)) if kept else NEVER
         case nodes.Repeat():
-            return nodes.repeat(prune(node.item, productive), node.low, node.high)
+            return nodes.repeat(prune(node.item, has_none), node.low, node.high)
         case Members():
-            return node.of.only(lambda inner: prune(inner, productive))
-    return node if is_productive(node, productive) else NEVER
+            return node.of.only(lambda inner: prune(inner, has_none))
+    return node if is_productive(node, has_none) else NEVER
 
 
 _LONG = 256
@@ -212,10 +212,10 @@ _LONG = 256
 
 def _split_long(node: Node) -> Node:
     """Nest a long sequence in shorter ones: after each item, the automaton makes a sequence of the remaining ones."""
-    if not isinstance(node, nodes.Seq) or len(node.items) <= _LONG:
+    if not isinstance(node, Seq) or len(node.items) <= _LONG:
         return node
     size = max(32, isqrt(len(node.items)))
-    return nodes.Seq(tuple(nodes.Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
+    return Seq(tuple(Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
 
 
 def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -265,9 +265,13 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return out
 
 
-def cyclic_components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+def cyclic_components(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
     """The components whose names lead back to themselves."""
-    return [found for found in components(edges) if len(found) > 1 or found[0] in edges[found[0]]]
+    left = dict(edges)
+    for name in reversed(list(edges)):  # what is led to mostly stands later: names that lead nowhere go at once
+        if left.keys().isdisjoint(edges[name]):
+            del left[name]
+    return [found for found in components(left) if len(found) > 1 or found[0] in left[found[0]]]
 
 
 def shortest_cycle(first: str, edges: Mapping[str, Iterable[str]]) -> list[str]:

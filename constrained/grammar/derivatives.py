@@ -122,7 +122,7 @@ class Residuals:
         """Whether anything in `node` looks around, and whether anything looks back."""
         found = self._looks.get(node)
         if found is None:
-            below = (node.node,) if isinstance(node, (Look, Atomic)) else nodes.children(node)
+            below = (node.node,) if isinstance(node, (Look, Atomic)) else node.parts
             inner = [self._looks_in(n) for n in below]
             around = isinstance(node, (Look, Atomic)) or any(a for a, _ in inner)
             back = (isinstance(node, Look) and node.behind is not None) or any(b for _, b in inner)

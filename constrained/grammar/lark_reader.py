@@ -128,7 +128,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
         rule = read.rules.get(error.rule.split("$")[0], read.rules[start])  # other names are made of its own
         what = f"rule '{rule.name}' is left-recursive, and the left recursion can't be eliminated"
         raise source.error(what, error.hint, *_place(source, rule)) from None
-    readable = is_productive(whole, productive.__contains__)
+    readable = is_productive(whole, (prepared.keys() - productive).__contains__)
     if not readable and asking:
         raise asking[0].error(
             "what the lookaround asks for never stands beside its token",

@@ -49,6 +49,7 @@ _BY_FIRST = {
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "terminal"),
     **{sign: sign for sign in "|:(),~{}[]"},
     "*": "operator",
+    '"': "string",
 }
 """The kind of a token by its first character, an ASCII one; empty where the others matter, too."""
 
@@ -111,8 +112,6 @@ def blank_comments(text: str) -> str:
 def _kind(text: str) -> str:
     """The kind of a token, with the blanks after it, that its first character alone doesn't tell."""
     first = text[0]
-    if first == '"':
-        return "string" if text.find('"', 1) > 0 else "bad"  # one that is never closed
     if first in "\r\n" and "\n" in text[:2]:
         return "|" if text[text.rindex("\n") :].strip() == "|" else "newline"
     text = text.rstrip(" \t")
@@ -152,6 +151,8 @@ class Tokens:
         by_first = _BY_FIRST if source.text.isascii() else {t[0]: _BY_FIRST.get(t[0], "") for t in found}
         self.kinds: list[str] = [by_first[text[0]] or _kind(text) for text in found]
         self.kinds.append("end")
+        if '"' in self.texts:  # a string that is never closed
+            self.kinds = ["bad" if text == '"' else kind for kind, text in zip(self.kinds, self.texts)]
         kinds = set(self.kinds)
         if _UNDECIDED in kinds:
             self._decide()

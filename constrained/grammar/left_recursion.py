@@ -42,23 +42,20 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
     if size > limits.nodes:
         limits.check("nodes", size, f"a grammar of {size:,} nodes")
     out = dict(rules)
-    recursive = self_embedding_rules(rules)
-    if not recursive:
-        return out
-    if _may_be_left_recursive(rules, recursive) and _eliminate_groups(rules, recursive, out, limits):
+    if _may_be_left_recursive(rules) and _eliminate_groups(rules, out, limits):
         check_left_recursion(out)
-        recursive = self_embedding_rules(out)
-    for name in recursive:
-        rule = out[name]
-        body = _left_factor(rule.body)
-        if body is not rule.body:
-            out[name] = Rule(name, body, rule.params, rule.line)
+    alike = [name for name, rule in out.items() if any(map(_may_begin_alike, rule.find(Alt)))]
+    recursive = self_embedding_rules(out) if alike else ()
+    for name in alike:
+        if name in recursive:
+            rule = out[name]
+            out[name] = Rule(name, _left_factor(rule.body), rule.params, rule.line)
     return out
 
 
-def _may_be_left_recursive(rules: Mapping[str, Rule], recursive: set[str]) -> bool:
+def _may_be_left_recursive(rules: Mapping[str, Rule]) -> bool:
     """Whether some of the rules lead back to themselves before any text, if every rule may be empty."""
-    first: dict[str, set[str]] = {name: set() for name in recursive}
+    first: dict[str, set[str]] = {name: set() for name in rules}
     for name, found in first.items():
         _add_first_calls(rules[name].body, found)
     return bool(cyclic_components(first))
@@ -75,7 +72,10 @@ def _add_first_calls(node: Node, found: set[str]) -> bool:
         found.add(node.rule)
         return True
     if isinstance(node, Seq):
-        return all(_add_first_calls(item, found) for item in node.items)
+        for item in node.items:  # noqa: SIM110  # faster than `all`
+            if not _add_first_calls(item, found):
+                return False
+        return True
     if isinstance(node, Alt):
         return True in [_add_first_calls(item, found) for item in node.items]
     if isinstance(node, Repeat):
@@ -84,8 +84,11 @@ def _add_first_calls(node: Node, found: set[str]) -> bool:
     return True
 
 
-def _eliminate_groups(rules: dict[str, Rule], recursive: set[str], out: dict[str, Rule], limits: Limits) -> bool:
+def _eliminate_groups(rules: dict[str, Rule], out: dict[str, Rule], limits: Limits) -> bool:
     """Write rules without left recursion to `out`; return whether there are any."""
+    recursive = self_embedding_rules(rules)
+    if not recursive:
+        return False
     nullable = Nullable(rules)
     corners = LeftCorners(rules, nullable)
     groups = corners.groups(recursive)
@@ -104,42 +107,42 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
         raise LeftRecursion(name, "what stands before the recursion may be empty: put some text there")
 
 
+Calls = tuple[set[str], set[str]]
+"""The rules that a rule calls with something left to read after the call, and those of its tail calls."""
+
+
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """The rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
-    edges = {name: tail_calls(rule.body, rules, ends) for name, rule in rules.items()}
-    return set().union(*self_embedding_groups(edges))
+    return set().union(*self_embedding_groups({name: calls_in(rule.body, rules, ends) for name, rule in rules.items()}))
 
 
-def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[set[str]]:
-    """The groups of rules that call each other in a cycle, some call of which is no tail call; callees first.
-
-    `edges`: rule -> (rule called, whether it is a tail call).
-    """
-    if not any(not tail and edges.get(callee) for calls in edges.values() for callee, tail in calls):
+def self_embedding_groups(calls: Mapping[str, Calls]) -> list[set[str]]:
+    """The groups of rules that call each other in a cycle, some call of which is no tail call; callees first."""
+    calling = {name for name, found in calls.items() if any(found)}
+    if all(calling.isdisjoint(nested) for nested, _ in calls.values()):
         return []  # nothing is read after any call that may lead back
-    callees = {name: sorted({callee for callee, _ in calls}) for name, calls in edges.items()}
-    groups = map(set, cyclic_components(callees))
-    return [g for g in groups if any(c in g and not tail for name in g for c, tail in edges[name])]
+    groups = map(set, cyclic_components({name: sorted(nested | last) for name, (nested, last) in calls.items()}))
+    return [group for group in groups if not all(group.isdisjoint(calls[name][0]) for name in group)]
 
 
-def tail_calls(
+def calls_in(
     node: Node,
     rules: Mapping[str, Rule],
     ends: dict[str, set[int]],
-    below: Callable[[Node], Iterable[Node]] = nodes.children,
+    below: Callable[[Node], Sequence[Node]] = operator.attrgetter("parts"),
     entered: Callable[[str], Container[int]] | None = None,
-) -> set[tuple[str, bool]]:
-    """The calls in `node` as (rule, whether it is a tail call: nothing is read after it).
+) -> Calls:
+    """The calls in `node`.
 
     `ends` remembers the :func:`ending_parameters` of rules from call to call. `below` gives the parts of a node that
     are looked into, the first ones at least; `entered` the numbers of a rule's arguments that are, by default all.
     """
-    found: set[tuple[str, bool]] = set()
+    found: Calls = set(), set()
 
     def visit(node: Node, tail: bool) -> None:
         if isinstance(node, Call):
-            found.add((node.rule, tail))
+            found[tail].add(node.rule)
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
@@ -152,9 +155,10 @@ def tail_calls(
                     visit(item, tail and i == last)
         elif type(node) not in LEAVES:
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
+            to = found[tail]
             for item in below(node):
-                if isinstance(item, Call) and not item.args:  # most of what isn't a leaf
-                    found.add((item.rule, tail))
+                if type(item) is Call and not item.args:  # most of what isn't a leaf
+                    to.add(item.rule)
                 elif type(item) not in LEAVES:
                     visit(item, tail)
 
@@ -199,14 +203,14 @@ class LeftCorners:
         """
         return self_embedding_groups({name: self.of(self.rules[name].body, name) for name in among})
 
-    def of(self, node: Node, rule: str) -> set[tuple[str, bool]]:
-        """The calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
+    def of(self, node: Node, rule: str) -> Calls:
+        """The calls that `node`, in `rule`, can begin with."""
         below = partial(self.first_items, rule=rule)
-        return tail_calls(node, self.rules, self._ends, below, self.first_parameters)
+        return calls_in(node, self.rules, self._ends, below, self.first_parameters)
 
     def first_items(self, node: Node, rule: str) -> Sequence[Node]:
         """The nodes directly below `node` that it can begin with."""
-        below = nodes.children(node)
+        below = node.parts
         if isinstance(node, Seq):
             for i, item in enumerate(below):
                 if not self.nullable.sometimes(item, rule):
@@ -263,7 +267,7 @@ def _check_arguments(group: set[str], corners: LeftCorners) -> None:
             if call.rule in group and not all(same):
                 raise LeftRecursion(name, "hand the same parameters on in the same order, or put some text before")
             for i in corners.first_parameters(call.rule):
-                if group.intersection(c for c, _ in corners.of(call.args[i], name)):
+                if not all(map(group.isdisjoint, corners.of(call.args[i], name))):
                     raise LeftRecursion(name, "write the template's text out here, or put some text before")
 
 
@@ -354,6 +358,18 @@ def _left_factor(node: Node) -> Node:
         item = node.item if type(node.item) in LEAVES else _left_factor(node.item)
         return node if item is node.item else nodes.repeat(item, node.low, node.high)
     return _left_factor_alternatives(node) if isinstance(node, Alt) else node
+
+
+def _may_begin_alike(node: Alt) -> bool:
+    """Whether some alternatives may begin alike; if not, they surely don't."""
+    seen: set[object] = set()
+    for one in node.items:
+        first = one.items[0] if type(one) is Seq and one.items else one
+        key = first.rule if type(first) is Call else first.data if type(first) is Literal else nodes.shape(first)
+        if key in seen or type(first) is Alt:
+            return True
+        seen.add(key)
+    return False
 
 
 def _left_factor_alternatives(node: Alt) -> Node:

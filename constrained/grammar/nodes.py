@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from threading import RLock
 from typing import TypeVar
 
@@ -23,6 +23,9 @@ class Node:
 
     __slots__ = ()
 
+    parts: tuple[Node, ...] = ()
+    """The nodes directly below; those in a scope are not among them."""
+
 
 N = TypeVar("N", bound=Node)
 
@@ -31,9 +34,6 @@ class Inner(Node):
     """Base of node types that are defined elsewhere and have nodes below them."""
 
     __slots__ = ()
-
-    parts: tuple[Node, ...]
-    """The nodes directly below."""
 
     key: tuple
     """What is equal, beside the parts, for nodes that read the same."""
@@ -111,6 +111,10 @@ class Repeat(Node):
     low: int
     high: int | None
 
+    @property
+    def parts(self) -> tuple[Node, ...]:  # type: ignore[override]
+        return (self.item,)
+
 
 @dataclass(eq=False, slots=True)
 class Call(Node):
@@ -143,10 +147,17 @@ class Related(Node):
     to: Node | None = None  # the value that they are related to
 
     @property
+    def parts(self) -> tuple[Node, ...]:  # type: ignore[override]
+        return (self.values,) if self.to is None else (self.values, self.to)
+
+    @property
     def slot(self) -> Slot:
         """The slot whose values they are."""
         return self.values if isinstance(self.values, Slot) else self.values.slot
 
+
+# The same fields under another name, found without a call in Python.
+Seq.parts, Alt.parts, Call.parts = Seq.items, Alt.items, Call.args  # type: ignore[misc]
 
 ScopeValue = bytes | tuple[bytes, ...] | Node
 
@@ -300,31 +311,29 @@ def choices(values: Iterable[bytes], place: Place | None = None) -> Node:
 
 def seq(items: Iterable[Node]) -> Node:
     """Items in order: nested sequences are flattened and neighbouring literals joined."""
-    parts: list[Node] = []
-    for item in items:
-        if isinstance(item, Seq):
-            parts += item.items
-        else:
-            parts.append(item)
-    if len(parts) == 1:
-        return parts[0]
+    parts = list(items)
+    kinds = list(map(type, parts))
+    if Seq in kinds:
+        parts = [part for item in parts for part in (item.items if isinstance(item, Seq) else (item,))]
+        kinds = list(map(type, parts))
     if len(parts) >= _MANY_REPEATS:
         parts = _merge_repeats(parts)
-    flat: list[Node] = []
-    row: list[Literal] = []  # literals that stand side by side
-    for part in parts:
-        if type(part) is Literal:
-            row.append(part)
-            continue
-        if part is NEVER:
-            return NEVER
-        if row:
-            flat.append(row[0] if len(row) == 1 else _join(row))
-            row = []
-        flat.append(part)
-    if row:
-        flat.append(row[0] if len(row) == 1 else _join(row))
-    return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
+        kinds = list(map(type, parts))
+    if NEVER in parts:
+        return NEVER
+    if (Literal, Literal) in pairwise(kinds):
+        parts = _join_literals(parts)
+    return parts[0] if len(parts) == 1 else Seq(tuple(parts)) if parts else EMPTY
+
+
+def _join_literals(parts: list[Node]) -> list[Node]:
+    """Join each row of literals."""
+    out: list[Node] = []
+    for _, group in groupby(parts, type):
+        row = list(group)
+        literals = [one for one in row if isinstance(one, Literal)]
+        out += [_join(literals)] if len(literals) > 1 else row
+    return out
 
 
 def _join(literals: list[Literal]) -> Literal:
@@ -451,19 +460,6 @@ def place_of(node: Node, offset: int = 0) -> Place | None:
 # Looking at a tree; folds, rewriting and fixed points are in `traverse`
 
 
-def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below `node`; a scope's are not among them."""
-    if isinstance(node, Seq) or isinstance(node, Alt):  # noqa: SIM101  # twice as fast, and called for every node
-        return node.items
-    if isinstance(node, Repeat):
-        return (node.item,)
-    if isinstance(node, Call):
-        return node.args
-    if isinstance(node, Related):
-        return (node.values,) if node.to is None else (node.values, node.to)
-    return node.parts if isinstance(node, Inner) else ()
-
-
 LEAVES: frozenset[type[Node]] = frozenset({Literal, Chars, Choices, Except, Var, Slot})
 """Types of node with nothing below: asked first, as most nodes are such."""
 
@@ -472,18 +468,14 @@ def scoped_children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below `node`, those inside a scope and its values included."""
     if isinstance(node, Scoped):
         return (node.node, *(v for v in node.values.values() if isinstance(v, Node)))
-    return children(node)
+    return node.parts
 
 
 def walk(node: Node, scopes: bool = False) -> list[Node]:
     """`node` and all nodes below it, level by level; with `scopes`, those in scopes and their values, too."""
-    below = scoped_children if scopes else children
     found = [node]
     for top in found:  # which grows meanwhile
-        if type(top) is Call:  # after leaves, most nodes
-            found += top.args
-        elif type(top) not in LEAVES:
-            found += below(top)
+        found += scoped_children(top) if scopes else top.parts
     return found
 
 
@@ -510,7 +502,7 @@ def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
         return (Call, node.rule)
     # Identity stands for equality only where equal things are one object (character sets) or may not be merged.
     key = key or shape
-    below = tuple(map(key, children(node)))
+    below = tuple(map(key, node.parts))
     match node:
         case Choices():
             return (Choices, node.values)

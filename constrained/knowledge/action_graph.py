@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var, children
+from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var
 from constrained.grammar.traverse import Pieces, argument_sources
 from constrained.knowledge.follow_sets import END, ActionFollowSets, Actions, continuations, writes_text
 
@@ -140,7 +140,7 @@ def _calls(node: Node) -> Iterator[Call]:
     if isinstance(node, Call):
         yield node
     elif isinstance(node, (Alt, Seq, Repeat)):
-        for item in children(node):
+        for item in node.parts:
             yield from _calls(item)
 
 

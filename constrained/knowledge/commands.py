@@ -49,8 +49,8 @@ def _without_key(rules: Mapping[str, nodes.Rule]) -> frozenset[str]:
     found = set()
     for node in (node for rule in rules.values() for node in (nodes.Seq((rule.body,)), *nodes.walk(rule.body))):
         if not isinstance(node, nodes.Related) or node.relation != nodes.AT:
-            keys = nodes.children(node)[1:] if isinstance(node, nodes.Call) else ()
-            for part, key in zip_longest(nodes.children(node), keys):
+            keys = node.parts[1:] if isinstance(node, nodes.Call) else ()
+            for part, key in zip_longest(node.parts, keys):
                 if isinstance(part, nodes.Slot) and not isinstance(key, _TEXT):
                     found.add(part.name)
     return frozenset(found)

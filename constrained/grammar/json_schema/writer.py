@@ -150,7 +150,7 @@ class Writer:
     def _pruned(self, node: Node) -> Node:
         if not self._dead or not any(call.rule in self._dead for call in find(node, Call)):
             return node
-        return prune(node, lambda name: name not in self._dead)
+        return prune(node, self._dead.__contains__)
 
     def later(self, name: str, write: Callable[[], Node], inner: Callable[[], Contents | None] | None = None) -> Node:
         """A call of a rule that is written once; what is known of its `inner` parts may let it wait for a text."""

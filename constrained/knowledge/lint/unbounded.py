@@ -186,7 +186,7 @@ def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
             if is_step(item) or (isinstance(item, nodes.Call) and item.rule in ending):
                 return
     elif isinstance(node, (nodes.Alt, nodes.Repeat)):
-        for item in nodes.children(node):
+        for item in node.parts:
             yield from _before_step(item, ending)
     else:
         yield node
