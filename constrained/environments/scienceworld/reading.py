@@ -138,7 +138,7 @@ class Reading(WorldMemory):
         return f"step {len(self._blocks)}"
 
     def facts_now(self) -> None:
-        """The empty list: the simulator lists what is possible, because it can tell things with the same name apart."""
+        """None: the simulator lists what is possible, because it can tell things with the same name apart."""
 
     def _fresh(self, first_observation: str) -> Reading:
         return Reading(self.task, self._look)
