@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
 from constrained.automaton.closure import Closure
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
@@ -47,8 +48,7 @@ class Automaton:
     templates : Templates
     closure : Closure
     root : Frame
-        The bottom frame, which reads the whole text.
-    start : State
+        The frame that reads the whole text.
     """
 
     def __init__(self, grammar: ContextFreeGrammar):
@@ -73,7 +73,11 @@ class Automaton:
                 "with these bindings no text can be complete",
                 hint="every text needs a slot that has no value; bind more values",
             )
-        self.start = self.state(self.closure.enter(self.root))
+
+    @cached_property
+    def start(self) -> State:
+        """The state before any text. The kernel finds it by itself, from `root`."""
+        return self.state(self.closure.enter(self.root))
 
     @property
     def states(self) -> Collection[State]:

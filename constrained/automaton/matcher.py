@@ -10,7 +10,7 @@ import numpy as np
 
 from constrained.automaton import native, persist
 from constrained.automaton.automaton import MAX_FORCED, State, automaton_of
-from constrained.automaton.bridge import Bridge, describe
+from constrained.automaton.bridge import Bridge
 from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks
@@ -62,7 +62,7 @@ class CompiledGrammar:
             self.engine = self.masks.engine = kernel.Engine(
                 Bridge(self.automaton, self.masks.capped_frame, self.budget.bounds),
                 vocabulary.kernel_tokens,
-                [describe(q) for q in self.automaton.start.positions],
+                self.automaton.root,
                 grammar.limits.frames,
                 grammar.limits.state_positions,
                 grammar.limits.mask_steps,

@@ -22,7 +22,6 @@ from constrained.automaton.bridge import (
     SEQ,
     TEXT,
     Bridge,
-    describe,
 )
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
@@ -196,13 +195,12 @@ def test_the_bridges_successors_are_checked(answer):
             return answer
 
     bridge, root = Wrong(automaton, lambda frame: answer, lambda frame: answer), automaton.root
-    start = [(LITERAL, b"ab", root, 0, 0, 0, None)]
-    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 99, 99, 10**6, 10**6, 10**5, 10**6)
+    with pytest.raises(REFUSED):
+        KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, root, 99, 99, 10**6, 10**6, 10**5, 10**6)
+    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, None, 99, 99, 10**6, 10**6, 10**5, 10**6)
     for position in ((LITERAL, b"a", root, 0, 0, 0, None), (CHOICES, VALUES, root, 0, 3, 0, None)):
         with pytest.raises(REFUSED):
             engine.row([position])
-    with pytest.raises(REFUSED):
-        engine.precompute(10)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +211,10 @@ def test_what_the_bridge_says_of_frames_is_checked(asked):
     for answer in WRONG:
         bridge = Bridge(grammar.automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
         setattr(bridge, asked, lambda *_, answer=answer: answer)
-        start = [describe(q) for q in grammar.automaton.start.positions]
-        engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 9_999, 999, 10**6, 10**6, 10**5, 10**6)
-        core = KERNEL.Core()
         try:
+            root = grammar.automaton.root
+            engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, root, 9_999, 999, 10**6, 10**6, 10**5, 10**6)
+            core = KERNEL.Core()
             assert core._begin(None, engine, b"", (260 - 1,), False)
             core._left = 30
             for byte in b"abababababa":
@@ -247,9 +245,9 @@ def test_the_bridges_constructs_are_checked():
 
     for _ in range(300):
         bridge = Wrong(automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
-        start = [(LITERAL, b"a", automaton.root, 0, 0, 0, None)]
         try:
-            engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 999, 99, 10**6, 10**6, 10**5, 10**6)
+            root = automaton.root
+            engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, root, 999, 99, 10**6, 10**6, 10**5, 10**6)
             core = KERNEL.Core()
             core._begin(None, engine, b"", (259,), False)
             for byte in b"abxadddxyy":
@@ -279,7 +277,7 @@ def test_nodes_that_the_kernel_reads_by_itself_are_checked(node):
     automaton = Grammar.from_choices(["ab", "abc"]).automaton
     bridge = Bridge(automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
     bridge.after_choice = lambda *_: automaton.frames.frame(node, automaton.root.env, None)
-    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, [], 99, 99, 10**6, 10**6, 10**5, 10**6)
+    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, None, 99, 99, 10**6, 10**6, 10**5, 10**6)
     with pytest.raises((*REFUSED, KeyError)):
         engine.row([(CHOICES, VALUES, automaton.root, 0, 3, 0, "x")])
 
@@ -289,28 +287,28 @@ def test_the_bridges_types_of_nodes_are_checked(types):
     bridge = Bridge(Grammar.from_choices(["ab"]).automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
     bridge.types = types
     with pytest.raises(REFUSED):
-        KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, [], 99, 99, 10**6, 10**6, 10**5, 10**6)
+        KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, None, 99, 99, 10**6, 10**6, 10**5, 10**6)
 
 
 def test_an_engine_is_made_once_and_from_what_fits(engine):
     automaton = Grammar.from_choices(["ab"]).automaton
     bridge = Bridge(automaton, lambda frame: frame, lambda frame: (0, 0))
-    start = [describe(q) for q in automaton.start.positions]
+    root = automaton.root
     for arguments in (
-        (bridge, VOCABULARY.kernel_tokens, start, 0, 9, 9, 9, 9, 9),
-        (bridge, VOCABULARY.kernel_tokens, start, 9, -1, 9, 9, 9, 9),
-        (bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 2**70, 9, 9),
-        (bridge, VOCABULARY.kernel_tokens, [7], 9, 9, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, root, 0, 9, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, root, 9, -1, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, root, 9, 9, 9, 2**70, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, SimpleNamespace(number=0), 9, 9, 9, 9, 9, 9),
         (bridge, VOCABULARY.kernel_tokens, 7, 9, 9, 9, 9, 9, 9),
-        (bridge, VOCABULARY, start, 9, 9, 9, 9, 9, 9),
-        (object(), VOCABULARY.kernel_tokens, start, 9, 9, 9, 9, 9, 9),
-        (bridge, KERNEL.Tokens.__new__(KERNEL.Tokens), start, 9, 9, 9, 9, 9, 9),
+        (bridge, VOCABULARY, root, 9, 9, 9, 9, 9, 9),
+        (object(), VOCABULARY.kernel_tokens, root, 9, 9, 9, 9, 9, 9),
+        (bridge, KERNEL.Tokens.__new__(KERNEL.Tokens), root, 9, 9, 9, 9, 9, 9),
         (),
     ):
         with pytest.raises(REFUSED):
             KERNEL.Engine(*arguments)
     with pytest.raises(TypeError):
-        engine.__init__(bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 9, 9, 9)
+        engine.__init__(bridge, VOCABULARY.kernel_tokens, root, 9, 9, 9, 9, 9, 9)
     blank = KERNEL.Engine.__new__(KERNEL.Engine)
     for call in (
         lambda: blank.row([]),

@@ -34,11 +34,11 @@ static PyObject *dict_of(PyObject *object, const char *name) {
 }
 
 static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
-    PyObject *bridge, *tokens, *start;
+    PyObject *bridge, *tokens, *root;
     long long frames, positions, steps, bytes, closure, entered;
     if (kwargs || e->bridge ||
         !PyArg_ParseTuple(
-            args, "OO!OLLLLLL", &bridge, TokensType, &tokens, &start, &frames, &positions, &steps, &bytes, &closure, &entered
+            args, "OO!OLLLLLL", &bridge, TokensType, &tokens, &root, &frames, &positions, &steps, &bytes, &closure, &entered
         )) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an engine is made once, and without keywords");
         return -1;
@@ -75,10 +75,11 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     Py_XDECREF(bottom);
     if (!known && !PyErr_Occurred()) PyErr_NoMemory();
     if (!known) return -1;
-    PyObject *described = PySequence_Fast(start, "start is no sequence");
-    if (!described) return -1;
-    int failed = configs_of(e, described, &e->start) < 0 || read_ahead(e) < 0;
-    Py_DECREF(described);
+    int32_t frame = know_frame(e, root);
+    const Closure *begin = frame < 0 ? NULL : closure_of(e, frame);
+    int failed = !begin || vec_append(&e->start, begin->configs, begin->n) < 0;
+    if (!failed && e->start.n > e->max_positions) failed = refuse(e, "state_positions");
+    failed = failed || read_ahead(e) < 0;
     e->ready = !failed;
     return failed ? -1 : 0;
 }
@@ -196,7 +197,7 @@ static PyGetSetDef engine_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot engine_slots[] = {
-    {Py_tp_doc, "Engine(bridge, tokens, start, max_frames, max_positions, max_steps, max_row_bytes, max_closure, max_entered): a grammar's masks over a vocabulary."},
+    {Py_tp_doc, "Engine(bridge, tokens, root, max_frames, max_positions, max_steps, max_row_bytes, max_closure, max_entered): a grammar's masks over a vocabulary."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, engine_init_guarded},
     {Py_tp_dealloc, engine_dealloc},
