@@ -40,6 +40,7 @@ class Values(NamedTuple):
 def _may_have(value, pattern: str) -> bool:
     """Whether a value, by its identity, may be a text that has a pattern."""
     first, last = literal_ends(pattern)
+    # `identity` of a text is (False, text); a validator's `$` may also stand before a last line break
     text = value[1] if isinstance(value, tuple) and value[0] is False else None
     return isinstance(text, str) and text.startswith(first) and text.endswith((last, f"{last}\n"))
 
