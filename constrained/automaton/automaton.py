@@ -96,11 +96,11 @@ class Automaton:
         )
 
     def read(self, data: bytes) -> State | None:
-        """Return the state after `data` from the start; None if no text begins so."""
+        """The state after `data` from the start; None if no text begins so."""
         return self.start.read(data)
 
     def state(self, positions: Iterable[Position]) -> State:
-        """Return the state of these positions."""
+        """The state of these positions."""
         key = tuple(positions)
         if len(key) > 1:
             key = tuple(sorted(set(self.stacks.join_positions(tuple(set(key)))), key=_number))
@@ -138,7 +138,7 @@ class State:
         self._steps: dict[int, State | None] = {}
 
     def step(self, byte: int) -> State | None:
-        """Return the state after `byte`; None if no text of the language continues with it."""
+        """The state after `byte`; None if no text of the language continues with it."""
         try:
             return self._steps[byte]
         except KeyError:
@@ -152,7 +152,7 @@ class State:
         return state
 
     def read(self, data: bytes) -> State | None:
-        """Return the state after all of `data`; None if no text of the language continues with it."""
+        """The state after all of `data`; None if no text of the language continues with it."""
         state: State | None = self
         for byte in data:
             if state is None:
@@ -161,7 +161,7 @@ class State:
         return state
 
     def forced_text(self, limit: int = MAX_FORCED) -> bytes:
-        """Return the bytes that must come next; empty if there is a choice or the text is complete."""
+        """The bytes that must come next; empty if there is a choice or the text is complete."""
         out = bytearray()
         state: State | None = self
         while state is not None and not state.accepting and len(out) < limit:
@@ -174,7 +174,7 @@ class State:
         return bytes(out)
 
     def texts(self, limit: int) -> list[bytes] | None:
-        """Return every text that completes the state, sorted; None if there are more than `limit`."""
+        """Every text that completes the state, sorted; None if there are more than `limit`."""
         out: set[bytes] = set()
         work: list[tuple[State, bytes]] = [(self, b"")]
         steps = 0
@@ -208,11 +208,11 @@ class State:
                 yield bytes((byte,)), after
 
     def first(self) -> set[int]:
-        """Return the bytes that may come next."""
+        """The bytes that may come next."""
         return {byte for q in self.positions for byte in q.first()}
 
     def ends(self) -> list[Stack]:
-        """Return the frames that may follow the action that is complete here (see `StepEnd`); None is the end."""
+        """The frames that may follow the action that is complete here (see `StepEnd`); None is the end."""
         return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))
 
 
@@ -238,7 +238,7 @@ class Grammar(ContextFreeGrammar):
         return self.automaton.read(as_bytes(text)) is not None
 
     def texts(self, limit: int = MAX_TEXTS) -> list[str] | None:
-        """Return every text of the language, sorted; None if there are more than `limit`."""
+        """Every text of the language, sorted; None if there are more than `limit`."""
         texts = self.automaton.start.texts(limit)
         return None if texts is None else [text.decode() for text in texts]
 
@@ -269,7 +269,7 @@ class Grammar(ContextFreeGrammar):
 
 
 def automaton_of(grammar: ContextFreeGrammar) -> Automaton:
-    """Return the lazy byte automaton of `grammar`, created once."""
+    """The lazy byte automaton of `grammar`, created once."""
     return grammar.derived(Automaton)
 
 

@@ -72,7 +72,7 @@ class Bridge:
         self.tails, self.repeats = automaton.frames.tails, automaton.frames.repeats
 
     def construct(self, node: n.Node, env: Env) -> tuple:
-        """Return the parts of a construct that isn't of `types`.
+        """The parts of a construct that isn't of `types`.
 
         Returns
         -------
@@ -129,19 +129,19 @@ class Bridge:
         return self._positions.accept in self._closure.enter(self._frames.frame(item, env, None))
 
     def repeat(self, node: n.Repeat, low: int, high: int) -> n.Repeat:
-        """Return the repeat with other counts; `high` -1: no upper bound."""
+        """The repeat with other counts; `high` -1: no upper bound."""
         return self._frames.repeat(node.item, low, None if high < 0 else high)
 
     def enter(self, frame: Frame) -> list[Described]:
-        """Return the positions reached from `frame` without reading a byte, as plain values."""
+        """The positions reached from `frame` without reading a byte, as plain values."""
         return [describe(q) for q in self._closure.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
-        """Return the frame after a choice that what follows depends on (see `Closure.after_choice`)."""
+        """The frame after a choice that what follows depends on (see `Closure.after_choice`)."""
         return self._closure.after_choice(rest, parameter, value)
 
     def aside(self, loop: Loop, low: int, high: int, rest: Stack) -> Stack:
-        """Return the frame of what a loop reads in place of a character (see `Closure.aside`)."""
+        """The frame of what a loop reads in place of a character (see `Closure.aside`)."""
         return self._closure.aside(loop, low, None if high < 0 else high, rest)
 
     def join(self, frames: tuple[Stack, ...]) -> Frame | bool | None:
@@ -149,7 +149,7 @@ class Bridge:
         return False if any(map(is_open, frames)) else self._stacks.join(frames)
 
     def position(self, kind: int, what, rest: Stack, low: int, high: int, depth, bind) -> Position:
-        """Return the position that `describe` gives these values for."""
+        """The position that `describe` gives these values for."""
         if kind == LITERAL:
             return self._positions.literal(what, low, rest)
         if kind == TEXT:
@@ -171,7 +171,7 @@ class Bridge:
 
 
 def describe(q: Position) -> Described:
-    """Return a position as plain values for the kernel."""
+    """A position as plain values for the kernel."""
     rest = q.rest
     if type(q) is InLiteral:
         return LITERAL, q.data, rest, q.at, 0, 0, None
@@ -189,10 +189,10 @@ def describe(q: Position) -> Described:
 
 
 def _read(kind: int, env: Env, what, low: int = 0, high: int = 0, empty: bool = False) -> tuple:
-    """Return a construct that reads text."""
+    """A construct that reads text."""
     return kind, what, low, high, empty, bool(env.values), env, ()
 
 
 def _of(kind: int, env: Env, *nodes: n.Node, inner: Env | None = None, low: int = 0, high: int = 0) -> tuple:
-    """Return a construct that consists of other nodes, in environment `inner`."""
+    """A construct that consists of other nodes, in environment `inner`."""
     return kind, None, low, high, False, bool(env.values), inner or env, nodes

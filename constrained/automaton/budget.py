@@ -51,11 +51,11 @@ class Budget:
         return not vocabulary.spells_all and not _bytes_of(self._automaton.grammar) <= vocabulary.single_bytes
 
     def horizon(self, state: State) -> float:
-        """Return a number of tokens; a larger budget rules nothing out at `state`."""
+        """A number of tokens; a larger budget rules nothing out at `state`."""
         return self._distance.farthest(state) + self._deeper
 
     def bounds(self, frame: Stack) -> tuple[float, float]:
-        """Return the bounds of a frame that the kernel computes :meth:`horizon` from (`Distance.of_rest`)."""
+        """The bounds of a frame that the kernel computes :meth:`horizon` from (`Distance.of_rest`)."""
         short, far = self._distance.of_rest(frame)
         return short, far + self._deeper
 
@@ -81,14 +81,14 @@ class Budget:
         return any(need is not None and (left is None or need <= left) for need in needs)
 
     def fewest(self, state: State) -> int | None:
-        """Return the fewest tokens that complete `state`, or an upper bound; None if it can't be completed."""
+        """The fewest tokens that complete `state`, or an upper bound; None if it can't be completed."""
         if state.accepting:
             return 0
         found = [d for d in map(self._from_position, state.positions) if d is not None]
         return min(found, default=None)
 
     def filter(self, state: State, ids: np.ndarray, left: int | None) -> np.ndarray:
-        """Return those of `ids` (allowed at `state`) after which the text can be finished in time."""
+        """Those of `ids` (allowed at `state`) after which the text can be finished in time."""
         after = None if left is None else left - 1
         if after is not None and after < 0:
             return ids[:0]
@@ -105,7 +105,7 @@ class Budget:
         return np.sort(np.concatenate((sure, kept)))
 
     def _split_free(self, state: State, ids: np.ndarray, left: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return (ids that are fine, ids that must be checked). Tokens of free text are decided by their length."""
+        """(ids that are fine, ids that must be checked). Tokens of free text are decided by their length."""
         text = [q for q in state.positions if isinstance(q, InText) and q.inside is None]
         if self.needed or len(text) != 1 or len(ids) < SMALL_VOCABULARY:
             return ids[:0], ids
@@ -216,12 +216,12 @@ class Budget:
 
 
 def _bytes_of(grammar: ContextFreeGrammar) -> set[int]:
-    """Return every byte that may occur in a text of `grammar`."""
+    """Every byte that may occur in a text of `grammar`."""
     return set().union(*map(_bytes_of_rules, grammar.nested()))
 
 
 def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
-    """Return the bytes of its own rules, and of the texts that its slots are bound to."""
+    """The bytes of its own rules, and of the texts that its slots are bound to."""
     out: set[int] = set()
     for top in (grammar.start, *(r.body for r in grammar.rules.values())):
         for node in n.walk(top, scopes=True):

@@ -79,7 +79,7 @@ class Closure:
         self.entered = 0
 
     def enter(self, frame: Stack) -> Reached:
-        """Return the positions reached from `frame` without reading a byte."""
+        """The positions reached from `frame` without reading a byte."""
         if frame is None:
             return (self.positions.accept,)
         if frame.closure is None:
@@ -89,7 +89,7 @@ class Closure:
     def into_choices(
         self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
     ) -> Reached:
-        """Return the positions `depth` bytes into `values[low:high]`, and those after the value that ends there."""
+        """The positions `depth` bytes into `values[low:high]`, and those after the value that ends there."""
         out: Reached = ()
         if len(values[low]) == depth:
             out = self.enter(self.after_choice(rest, bind, values[low]))
@@ -99,7 +99,7 @@ class Closure:
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
     def after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
-        """Return the frame after a choice, with its parameter set, or (in `Members`) with what follows the name."""
+        """The frame after a choice, with its parameter set, or (in `Members`) with what follows the name."""
         if bind is None or rest is None:
             return rest
         if isinstance(rest.node, Members):
@@ -107,7 +107,7 @@ class Closure:
         return self._templates.rebind(rest, rest.env, bind, value)
 
     def entered_by(self, start: Frame) -> dict[Position, Stack]:
-        """Return the positions of :meth:`enter` before joining, each with the frame whose node is read there."""
+        """The positions of :meth:`enter` before joining, each with the frame whose node is read there."""
         frames, positions = self._frames, self.positions
         out: dict[Position, Stack] = {}
         seen: set[int] = set()
@@ -183,17 +183,17 @@ class Closure:
         return out
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
-        """Return a frame for `node`; it isn't interned if `node` reads text directly."""
+        """A frame for `node`; it isn't interned if `node` reads text directly."""
         if self._liveness is None and type(node) in (n.Literal, n.Chars, n.Choices):
             return Frame(node, env, rest, _PASSING)
         return self._frames.frame(node, env, rest)
 
     def _living(self, frames: Sequence[Stack]) -> Sequence[Stack]:
-        """Return those of `frames` from which the text can be finished."""
+        """Those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
     def _bodies(self, node: n.Call, env: Env, rest: Stack) -> Sequence[Stack]:
-        """Return a frame of the rule's body for each combination of its parameters' values."""
+        """A frame of the rule's body for each combination of its parameters' values."""
         frames, templates = self._frames, self._templates
         if not node.args and not env.values:  # the common case, handled fast
             return (frames.frame(env.grammar.rules[node.rule].body, frames.env(env.grammar, {}, 0), rest),)
@@ -234,7 +234,7 @@ class Closure:
         return (), [item] if low else self._living([item, rest])
 
     def looped(self, item: n.Node, env: Env) -> tuple[n.Chars, Loop] | None:
-        """Return `item` as the item of a `Loop`: one character set, or alternatives that begin with other bytes."""
+        """`item` as the item of a `Loop`: one character set, or alternatives that begin with other bytes."""
         key = id(item), id(env)
         if isinstance(item, n.Alt) and key not in self._loops:
             self._loops[key] = None
@@ -249,7 +249,7 @@ class Closure:
         return self._loops.get(key)
 
     def aside(self, loop: Loop, low: int, high: int | None, rest: Stack) -> Stack:
-        """Return the frame that reads the loop's other alternatives once, followed by the rest of the loop."""
+        """The frame that reads the loop's other alternatives once, followed by the rest of the loop."""
         left = None if high is None else high - 1
         if left != 0:
             rest = self._frames.frame(self._frames.repeat(loop.item, max(low - 1, 0), left), loop.env, rest)
@@ -266,7 +266,7 @@ class Closure:
         return self._choose(self._living_values(value.values, env, rest, name), name, rest)
 
     def _living_values(self, values: tuple[bytes, ...], env: Env, rest: Frame, name: str) -> tuple[bytes, ...]:
-        """Return those of `values` with which the rest of the call can be finished."""
+        """Those of `values` with which the rest of the call can be finished."""
         if self._liveness is None or name not in open_names(env, own_frames(rest, env)[0]):
             return values  # not passed on: any value works
         rebind, can_finish = self._templates.rebind, self._liveness.can_finish
@@ -296,5 +296,5 @@ class Closure:
 
 
 def _level(rest: Stack) -> int:
-    """Return the level of a call above `rest` (see `Env`)."""
+    """The level of a call above `rest` (see `Env`)."""
     return 0 if rest is None else 1 - rest.env.level

@@ -63,7 +63,7 @@ class Distance:
         return min((self.of_position(q) for q in state.positions), default=0)
 
     def nesting(self, grammar: ContextFreeGrammar) -> tuple[float, frozenset[int]]:
-        """Return the bytes that one more level of nesting can add, and the bytes that begin one (`nesting_calls`)."""
+        """The bytes that one more level of nesting can add, and the bytes that begin one (`nesting_calls`)."""
         deepest: float = 0
         begins: frozenset[int] = frozenset()
         for inner in grammar.nested():
@@ -165,7 +165,7 @@ class _Bounds:
         self._parameters: dict[str, Bound] = {}
 
     def settled(self, node: n.Node) -> Bound:
-        """Return the bounds of `node`, after those of all rules that it can reach."""
+        """The bounds of `node`, after those of all rules that it can reach."""
         self.settle([node])
         return self._of(node)
 
@@ -185,7 +185,7 @@ class _Bounds:
         self._parameters.clear()
 
     def _reached(self, nodes: Iterable[n.Node]) -> set[str]:
-        """Return the rules without bounds that `nodes` call within this action, directly or indirectly."""
+        """The rules without bounds that `nodes` call within this action, directly or indirectly."""
         found: set[str] = set()
         seen: set[str] = set()  # parameters
         work = list(nodes)
@@ -309,20 +309,20 @@ class _Bounds:
         return _extent(found, self._pick_value)
 
     def _in_action(self, node: n.Seq) -> tuple[n.Node, ...]:
-        """Return the items of `node` before the end of the action, which is also the end of the text."""
+        """The items of `node` before the end of the action, which is also the end of the text."""
         for i, item in enumerate(node.items):
             if _ends_action(item, self.grammar):
                 return node.items[:i]
         return node.items
 
     def _of_values(self, value: SlotValue) -> list[Bound]:
-        """Return the bounds of each text, and of each grammar, that a slot is bound to."""
+        """The bounds of each text, and of each grammar, that a slot is bound to."""
         inner = [self.of_grammar(grammar).settled(grammar.start) for grammar in grammars_in(value)]
         return [*((len(text), len(text)) for text in texts_in(value)), *inner]
 
 
 def _beyond(values: tuple[bytes, ...]) -> int:
-    """Return a length at which no run of characters can be one of `values`."""
+    """A length at which no run of characters can be one of `values`."""
     return max(map(len, values)) + 4
 
 
@@ -415,7 +415,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     order = sorted({byte for _, _, _, before, _ in sites for byte in before}, key=_preference)
 
     def cut(chosen: Iterable[int]) -> set[int]:
-        """Return the calls that each follow one of the `chosen` bytes."""
+        """The calls that each follow one of the `chosen` bytes."""
         left = {id(call) for _, call, _, before, _ in sites if call is not None and before.isdisjoint(chosen)}
         return calls - left - uncut
 
@@ -460,7 +460,7 @@ def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n
 
 
 def _mandatory(node: n.Node) -> frozenset[int]:
-    """Return bytes that every text of `node` has; perhaps not all of them."""
+    """Bytes that every text of `node` has; perhaps not all of them."""
     match node:
         case n.Literal(data):
             return frozenset(data)

@@ -61,7 +61,7 @@ def _quoted(data: bytes) -> str:
 
 
 def _times(q: InText) -> str:
-    """Return the repeat operator for the characters left, without one that has been begun."""
+    """The repeat operator for the characters left, without one that has been begun."""
     low, high = q.low, q.high
     if q.inside is not None:
         low, high = max(low - 1, 0), None if high is None else high - 1
@@ -117,7 +117,7 @@ class Trace:
         return self._entered[frame.number]
 
     def _next(self, q: Position, byte: int) -> Stack:
-        """Return the frame after the text of `q`, if `byte` is the last one of that text."""
+        """The frame after the text of `q`, if `byte` is the last one of that text."""
         if isinstance(q, InChoices) and q.bind is not None and q.rest is not None:
             value = q.values[q.low][: q.depth] + bytes((byte,))
             return self.automaton.closure.after_choice(q.rest, q.bind, value)

@@ -55,7 +55,7 @@ def to_llguidance(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 
 def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
-    """Return a regular expression for whole texts, in the notation that Python and Rust share.
+    """A regular expression for whole texts, in the notation that Python and Rust share.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 
 def _without_empty_rounds(rules: Rules) -> Rules:
-    """Return equivalent rules without repeats of the empty text, which GBNF can't express."""
+    """Equivalent rules without repeats of the empty text, which GBNF can't express."""
     # of repeats in repeats, the inner ones call `rule$text` already, which is not empty
     nullable = Nullable(rules | {text: n.Rule(text, n.NEVER) for text in map(nonempty_name, rules)})
 
@@ -92,7 +92,7 @@ def _without_empty_rounds(rules: Rules) -> Rules:
 
 
 def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
-    """Return the grammar's language as rules from `START`, of Literal, Chars, Choices, Seq, Alt, Repeat and Call alone.
+    """The grammar's language as rules from `START`, of Literal, Chars, Choices, Seq, Alt, Repeat and Call alone.
 
     Raises
     ------
@@ -139,7 +139,7 @@ class _WriteOut:
         return n.Call(named), n.Call(_ended(named))
 
     def _fixed(self, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
-        """Return the body for each choice of its open parameters' values; one that is used only once stays open."""
+        """The body for each choice of its open parameters' values; one that is used only once stays open."""
         open_values = {name for name, value in env.values.items() if isinstance(value, Unbound)}
         waiting = sorted(open_values & _tied(body)) if open_values else []
         ways = [self._body(body, chosen) for chosen, _ in self._templates.ways(waiting, env, None)]
@@ -197,7 +197,7 @@ class _WriteOut:
 
 
 def _tied(body: n.Node) -> set[str]:
-    """Return the parameters that a body mentions more than once, repeats, or hands on."""
+    """The parameters that a body mentions more than once, repeats, or hands on."""
     once: set[str] = set()
     tied: set[str] = set()
     for node in n.walk(body):
@@ -335,7 +335,7 @@ _TOO_LONG = "the regular expression becomes too long"
 
 
 def _regex(rules: Rules, limits: Limits) -> str:
-    """Return the expression of rules whose recursion, if any, is at the end of their bodies."""
+    """The expression of rules whose recursion, if any, is at the end of their bodies."""
     calls = {name: [call.rule for call in rule.find(n.Call)] for name, rule in rules.items()}
     solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
@@ -374,7 +374,7 @@ def _check_length(found: Iterable[n.Node], limits: Limits) -> None:
 
 
 def _ways(node: n.Node, group: set[str]) -> Iterator[tuple[n.Node, str]]:
-    """Return (the part that is read, the rule of the group that is called after it, or "")."""
+    """(the part that is read, the rule of the group that is called after it, or "")."""
     match node:
         case n.Alt(items=items):
             for item in items:

@@ -56,7 +56,7 @@ class GraphStack:
         self._numbers: dict[int, tuple[n.Node, int]] = {}
 
     def join(self, frames: Iterable[Stack]) -> Stack:
-        """Return one frame that stands for all of `frames`.
+        """One frame that stands for all of `frames`.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class GraphStack:
         return root[0] if len(root) == 1 else self._joined[root]
 
     def _fork(self, ways: Ways, below: dict[tuple, Ways]) -> Stack:
-        """Return a fork of `ways`, after merging those with the same head (a key of `below`)."""
+        """A fork of `ways`, after merging those with the same head (a key of `below`)."""
         made: list[Stack] = []
         for head, same in self._by_head(ways).items():
             if head in below:
@@ -113,7 +113,7 @@ class GraphStack:
         return self._frames.fork(again)
 
     def _join_counts(self, ways: Ways) -> Ways:
-        """Return `ways` after merging repeats that differ only in their counts."""
+        """`ways` after merging repeats that differ only in their counts."""
         if sum(way is not None and isinstance(way.node, n.Repeat) for way in ways) < 2:
             return ways
         repeats: dict[tuple, list[tuple[Frame, n.Repeat]]] = {}
@@ -145,7 +145,7 @@ class GraphStack:
         return heads
 
     def _like(self, node: n.Node) -> n.Node:
-        """Return one node for all nodes that read the same, except after the end of an action (see `ActionGraph`)."""
+        """One node for all nodes that read the same, except after the end of an action (see `ActionGraph`)."""
         found = self._alike.get(id(node))
         if found is None:
             like = node if self._has_steps and n.has_step(node) else self._first_alike(node)
@@ -156,7 +156,7 @@ class GraphStack:
         return self._shapes.setdefault(n.shape(node, self._shape), node)
 
     def _shape(self, node: n.Node) -> int:
-        """Return a number that is the same for all nodes of one shape."""
+        """A number that is the same for all nodes of one shape."""
         found = self._numbers.get(id(node))
         if found is None:
             found = self._numbers[id(node)] = node, id(self._first_alike(node))
@@ -197,7 +197,7 @@ def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | Non
 
 
 def alternatives(frames: Iterable[Stack]) -> Ways:
-    """Return the frames, with forks replaced by their branches, without duplicates and in order of their numbers."""
+    """The frames, with forks replaced by their branches, without duplicates and in order of their numbers."""
     found: dict[int, Stack] = {}
     for frame in frames:
         for way in frame.ways if isinstance(frame, Fork) else (frame,):
@@ -206,7 +206,7 @@ def alternatives(frames: Iterable[Stack]) -> Ways:
 
 
 def forks_below(frame: Stack, known) -> list[Fork]:
-    """Return the forks below `frame`, lower ones first, down to frames that are in `known`."""
+    """The forks below `frame`, lower ones first, down to frames that are in `known`."""
     found: dict[int, Fork] = {}
     work = [frame]
     while work:
@@ -231,7 +231,7 @@ def is_open(frame: Stack) -> bool:
 
 
 def open_levels(state, known: dict[Stack, dict]) -> int:
-    """Return the nesting depth of the stacks of `state`: how often one construct is open in one of them, at most.
+    """The nesting depth of the stacks of `state`: how often one construct is open in one of them, at most.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def open_levels(state, known: dict[Stack, dict]) -> int:
 
 
 def _open_constructs(frame: Stack, known: dict[Stack, dict]) -> dict:
-    """Return how often each construct is open from `frame` down."""
+    """How often each construct is open from `frame` down."""
     chain = []
     below = frame
     while below is not None and below not in known:

@@ -18,7 +18,7 @@ Decoder = Callable[[list, Any], Any]
 
 
 def decoder(kind: Any) -> Decoder:
-    """Return the decoder of fields of a type."""
+    """The decoder of fields of a type."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return _union(args)
@@ -36,7 +36,7 @@ def decoder(kind: Any) -> Decoder:
 
 
 def _union(kinds: Iterable[Any]) -> Decoder:
-    """Return the decoder of fields of one of several types, each of which JSON writes in another way."""
+    """The decoder of fields of one of several types, each of which JSON writes in another way."""
     decoders = {_json_type(kind): decoder(kind) for kind in kinds}
     if None in decoders:
         decoders[int] = reference(*(kind for kind in kinds if _json_type(kind) is None))
@@ -49,7 +49,7 @@ def _union(kinds: Iterable[Any]) -> Decoder:
 
 
 def _json_type(kind: Any) -> type | None:
-    """Return the type of the JSON values that fields of a type become; None for objects, which become an index."""
+    """The type of the JSON values that fields of a type become; None for objects, which become an index."""
     if kind in (int, str, bool, NoneType):
         return kind
     if kind is bytes:
@@ -58,7 +58,7 @@ def _json_type(kind: Any) -> type | None:
 
 
 def reference(*kinds: Any) -> Decoder:
-    """Return the decoder of references to objects of some types."""
+    """The decoder of references to objects of some types."""
     types = tuple(tuple if kind == Texts else kind for kind in kinds)
 
     def decode(objects: list, index: Any) -> Any:
@@ -81,5 +81,5 @@ def check(fine: Any, complaint: str) -> None:
 
 
 def to_bytes(text: str) -> bytes:
-    """Return the bytes that a string of JSON holds: each character is one below 256."""
+    """The bytes that a string of JSON holds: each character is one below 256."""
     return text.encode("latin-1")

@@ -62,11 +62,11 @@ class Liveness:
         return live
 
     def _rest_of_call(self, own: list[n.Node], env: Env) -> int:
-        """Return the outcomes of the rest of one call."""
+        """The outcomes of the rest of one call."""
         return self._in_order(own, env, self._outcome)
 
     def _outcome(self, node: n.Node, env: Env) -> int:
-        """Return the outcomes of `node`, computing first those that it depends on."""
+        """The outcomes of `node`, computing first those that it depends on."""
         root = id(node), id(env)
         if root in self._outcomes:
             return self._outcomes[root]
@@ -106,7 +106,7 @@ class Liveness:
     def _evaluate(
         self, node: n.Node, env: Env, found: dict[tuple[int, int], int], needs: dict[tuple[int, int], Body]
     ) -> int:
-        """Return the outcomes of `node`, given those in `found`; bodies that it looks up are added to `needs`."""
+        """The outcomes of `node`, given those in `found`; bodies that it looks up are added to `needs`."""
 
         def look_up(body: n.Node, inner: Env) -> int:
             key = id(body), id(inner)
@@ -160,7 +160,7 @@ class Liveness:
         return plain
 
     def _plain(self, node: n.Node, env: Env) -> int | None:
-        """Return the outcomes of text, values, the end of an action, and sequences of these; None for other nodes."""
+        """The outcomes of text, values, the end of an action, and sequences of these; None for other nodes."""
         if isinstance(node, n.Seq):
             for item in node.items:
                 outcome = self._plain(item, env)
@@ -188,7 +188,7 @@ class Liveness:
         return union
 
     def _in_order(self, items: Iterable[n.Node], env: Env, outcome: Callable[[n.Node, Env], int]) -> int:
-        """Return the outcomes of `items` in sequence, for any values of the open parameters that they use."""
+        """The outcomes of `items` in sequence, for any values of the open parameters that they use."""
 
         def with_values(chosen: Env) -> int:
             ends = 0

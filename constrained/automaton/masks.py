@@ -57,7 +57,7 @@ class Masks:
         return len(seen)
 
     def token_ids(self, state: State) -> np.ndarray:
-        """Return the ids of the tokens that may come next at `state`, ascending int32."""
+        """The ids of the tokens that may come next at `state`, ascending int32."""
         if self.engine is not None:
             return allowed_ids(self.row(state)).astype(np.int32)
         parts = [self.position_ids(q) for q in state.positions]
@@ -67,7 +67,7 @@ class Masks:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
 
     def row(self, state: State) -> np.ndarray:
-        """Return the same as a packed row, int32 ``[words]``. Don't write to it: it may be a cache entry."""
+        """The same as a packed row, int32 ``[words]``. Don't write to it: it may be a cache entry."""
         if self.engine is not None:
             return np.frombuffer(self.engine.row([describe(q) for q in state.positions]), np.int32)
         rows = [self._position_row(q) for q in state.positions]
@@ -77,7 +77,7 @@ class Masks:
         return out
 
     def position_ids(self, position: Position) -> np.ndarray:
-        """Return the ids that one position allows, ascending."""
+        """The ids that one position allows, ascending."""
         key = self._capped(position)
         found = self._ids.get(key)
         if found is None:
@@ -115,7 +115,7 @@ class Masks:
         return low, high if high is None or high >= low else low
 
     def capped_frame(self, frame: Stack) -> Stack:
-        """Return `frame` with capped counts."""
+        """`frame` with capped counts."""
         chain = []
         while frame is not None and frame not in self._frames:
             if isinstance(frame, Fork):
@@ -139,7 +139,7 @@ class Masks:
     # walking
 
     def _walk(self, position: Position) -> np.ndarray:
-        """Return the indices (into the sorted tokens) of the tokens that `position` can read."""
+        """The indices (into the sorted tokens) of the tokens that `position` can read."""
         if isinstance(position, (Accept, StepEnd)):
             return np.empty(0, np.int64)
         out: list[np.ndarray] = []
@@ -173,7 +173,7 @@ class Masks:
 
     @staticmethod
     def _skip(state: State, tokens, head: bytes, depth: int, low: int, high: int) -> int:
-        """Return the index of the first token from `low` on whose next byte `state` can read."""
+        """The index of the first token from `low` on whose next byte `state` can read."""
         least = tokens[low][depth]
         later = [b for b in state.first() if b >= least]
         return bisect_left(tokens, head + bytes((min(later),)), low, high) if later else high
@@ -191,7 +191,7 @@ class Masks:
         return out
 
     def states_after(self, state: State, ids: np.ndarray) -> tuple[list[State], np.ndarray]:
-        """Return (states, index of the state after each of `ids`); all ids must be allowed at `state`."""
+        """(states, index of the state after each of `ids`); all ids must be allowed at `state`."""
         vocabulary = self.vocabulary
         rank = vocabulary.ranks[ids]
         counts = self._counts(state, rank)
@@ -292,12 +292,12 @@ class Masks:
 
 
 def allowed_count(row: np.ndarray) -> int:
-    """Return the number of tokens that a row allows."""
+    """The number of tokens that a row allows."""
     return int(np.bitwise_count(row.view(np.uint32)).sum())
 
 
 def allowed_ids(row: np.ndarray) -> np.ndarray:
-    """Return the ids that a row allows, ascending int64. The cost depends on the nonzero words, not the vocabulary."""
+    """The ids that a row allows, ascending int64. The cost depends on the nonzero words, not the vocabulary."""
     words = np.flatnonzero(row)
     bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(-1, 32)
     word, bit = np.nonzero(bits)

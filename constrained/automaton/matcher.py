@@ -81,7 +81,7 @@ class CompiledGrammar:
         return f"CompiledGrammar({self.grammar!r}, {self.vocabulary!r}, on {kernel})"
 
     def matcher(self, begun: str | bytes = b"") -> Matcher:
-        """Return a matcher at the beginning of a text, or after its first part `begun`.
+        """A matcher at the beginning of a text, or after its first part `begun`.
 
         Its `compiled` is this object, or the same grammar compiled anew once half of a limit is used up.
 
@@ -95,7 +95,7 @@ class CompiledGrammar:
         return kind(compiled, begun.encode() if isinstance(begun, str) else begun)
 
     def _with_room(self) -> CompiledGrammar:
-        """Return this object; or, once earlier texts have used half of a limit, the same grammar compiled anew.
+        """This object; or, once earlier texts have used half of a limit, the same grammar compiled anew.
 
         A new text therefore doesn't fail because of earlier ones. Texts in progress keep their compiled grammar.
         """
@@ -190,7 +190,7 @@ class Matcher:
         self._history: list[tuple[State, bool, int | None]] = []
 
     def copy(self) -> Matcher:
-        """Return an independent matcher in the same state."""
+        """An independent matcher in the same state."""
         other = Matcher.__new__(Matcher)
         other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
         other._start, other._left, other._history = self._start, self._left, list(self._history)
@@ -266,7 +266,7 @@ class Matcher:
         self._left = tokens
 
     def allowed_token_ids(self) -> np.ndarray:
-        """Return the ids that may come next, int32, ascending; the EOS ids are among them if the text is complete."""
+        """The ids that may come next, int32, ascending; the EOS ids are among them if the text is complete."""
         eos = np.array(self.compiled.vocabulary.eos_token_ids, np.int32)
         if self.is_terminated:
             return eos
@@ -318,7 +318,7 @@ class Matcher:
         return budget.needed or (self._left is not None and self._left <= budget.horizon(state))
 
     def accepts(self, token_ids: Iterable[int]) -> int:
-        """Return how many tokens of a draft are allowed, in order; nothing changes."""
+        """How many tokens of a draft are allowed, in order; nothing changes."""
         count = 0
         for token in token_ids:
             if not self.advance(token):
@@ -328,12 +328,12 @@ class Matcher:
         return count
 
     def forced_text(self) -> bytes:
-        """Return the bytes that must come next; empty where the model has a choice."""
+        """The bytes that must come next; empty where the model has a choice."""
         return self._forced(MAX_FORCED)
 
 
 def not_a_grammar(given: object) -> GrammarError:
-    """Return the error for an object that is not a grammar; for action knowledge it names its two grammars."""
+    """The error for an object that is not a grammar; for action knowledge it names its two grammars."""
     of_knowledge = hasattr(given, "next_action")
     return GrammarError(
         f"a grammar is wanted here, not {type(given).__name__}",
@@ -369,7 +369,7 @@ if native.kernel is not None:
 
 
 def not_compiled(given: object) -> GrammarError:
-    """Return the error for an object that is not a compiled grammar."""
+    """The error for an object that is not a compiled grammar."""
     grammar = "knowledge.next_action()" if hasattr(given, "next_action") else "grammar"
     hint = f"pass compile_grammar({grammar}, vocabulary)"
     return GrammarError(f"a compiled grammar is wanted here, not {type(given).__name__}", hint=hint)

@@ -39,7 +39,7 @@ Values: TypeAlias = Mapping[str, Value]
 
 
 def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
-    """Return what each rule and slot of `grammar` wrote in `text`; its first part, if it wrote several.
+    """What each rule and slot of `grammar` wrote in `text`; its first part, if it wrote several.
 
     Raises ActionError: `grammar` doesn't admit the text.
     """
@@ -152,7 +152,7 @@ class _Parser:
         return found
 
     def _chosen(self, node: nodes.Slot | nodes.Related, values: Values, after: Value | None = None) -> Chosen:
-        """Return the choice of one value of a slot; `after` is the value of the next argument."""
+        """The choice of one value of a slot; `after` is the value of the next argument."""
         while isinstance(node, nodes.Related):
             if node.relation == nodes.AT and isinstance(node.to, (nodes.Var, nodes.Literal)):
                 after = values[node.to.name] if isinstance(node.to, nodes.Var) else node.to.data
@@ -187,7 +187,7 @@ class _Parser:
 
 
 def text_of(value: Value | None, parts: Parts, text: str) -> str | None:
-    """Return the text of a parameter's value, if it is known or is among the parts of `text`."""
+    """The text of a parameter's value, if it is known or is among the parts of `text`."""
     if isinstance(value, bytes):
         return value.decode()
     return next((text[part.start : part.end] for part in parts if part.chosen and part.chosen is value), None)

@@ -117,7 +117,7 @@ class InOrder:
 
 
 def grammar_entries(grammar: ContextFreeGrammar) -> list[list]:
-    """Return a grammar as a table of JSON values, equal for grammars that are written and bound alike."""
+    """A grammar as a table of JSON values, equal for grammars that are written and bound alike."""
     entries: list[list] = []
     indices: dict[Any, int] = {}
     alive = []  # identities are keys
@@ -138,7 +138,7 @@ def grammar_entries(grammar: ContextFreeGrammar) -> list[list]:
 
 
 def _describe(found: Any) -> tuple:
-    """Return the name of an object's type, and its fields."""
+    """The name of an object's type, and its fields."""
     if type(found) is tuple:
         return "texts", tuple(map(_text, found))
     if isinstance(found, ContextFreeGrammar):
@@ -152,7 +152,7 @@ def _describe(found: Any) -> tuple:
 
 
 def _with_order(value: Any, order: Any) -> Any:
-    """Return what a slot is bound to; `order`: its texts in order, None where that plays no part."""
+    """What a slot is bound to; `order`: its texts in order, None where that plays no part."""
     if isinstance(value, dict):
         return {key: _with_order(inner, order and order[key]) for key, inner in value.items()}
     if isinstance(value, ContextFreeGrammar) or order is None or order == value:
@@ -161,7 +161,7 @@ def _with_order(value: Any, order: Any) -> Any:
 
 
 def _encode(value: Any, indices: Mapping[Any, int]) -> Any:
-    """Return a field as a JSON value."""
+    """A field as a JSON value."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, bytes):
@@ -181,7 +181,7 @@ def _references(fields: Iterable[Any]) -> Iterator[Any]:
 
 
 def _key(found: Any) -> Any:
-    """Return what two objects with the same entry have in common."""
+    """What two objects with the same entry have in common."""
     return found if type(found) in (tuple, InOrder) else id(found)
 
 
@@ -191,7 +191,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _text(data: bytes) -> str:
-    """Return bytes as JSON holds them: each is a character below 256."""
+    """Bytes as JSON holds them: each is a character below 256."""
     return data.decode("latin-1")
 
 
@@ -207,7 +207,7 @@ class _Reader:
         self._depths: dict[n.Node, int] = {}
 
     def read(self, entries: list[list]) -> Grammar:
-        """Return the last object."""
+        """The last object."""
         for name, *values in entries:
             decoders = _FIELDS[name].values()
             check(len(values) == len(decoders), f"{len(values)} fields of {name}")
@@ -283,7 +283,7 @@ class _Reader:
         return Grammar(by_name, start, slots, values, self._limits, orders)
 
     def _split(self, bound: Texts | InOrder | Grammar) -> tuple[Texts | Grammar, Texts]:
-        """Return what a slot is bound to, and its texts in order."""
+        """What a slot is bound to, and its texts in order."""
         if isinstance(bound, InOrder):
             order = tuple(map(to_bytes, bound.texts))
             return self._sorted_texts(sorted(order)), order

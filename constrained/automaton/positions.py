@@ -169,7 +169,7 @@ class Frames:
         return found
 
     def fork(self, ways: tuple[Stack, ...]) -> Frame:
-        """Return the fork of `ways`."""
+        """The fork of `ways`."""
         found = self._frames.get(ways)
         if found is None:
             found = self._frames[ways] = Fork(ways, self._next_number())
@@ -195,7 +195,7 @@ class Frames:
         return len(self._envs)
 
     def repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
-        """Return the node that reads `item` `low` to `high` times."""
+        """The node that reads `item` `low` to `high` times."""
         key = (id(item), low, high)
         found = self.repeats.get(key)
         if found is None:
@@ -207,7 +207,7 @@ class Frames:
         self.repeats.setdefault((id(node.item), node.low, node.high), node)
 
     def tail(self, node: n.Seq) -> n.Node:
-        """Return `node` without its first item."""
+        """`node` without its first item."""
         found = self.tails.get(id(node))
         if found is None:
             rest = node.items[1:]
@@ -257,15 +257,15 @@ class Position:
     _steps: dict[int, Reached] = field(default_factory=dict, init=False, repr=False)
 
     def reads(self) -> tuple:
-        """Return a key that is equal for positions that differ only in their stacks."""
+        """A key that is equal for positions that differ only in their stacks."""
         return (type(self),)
 
     def first(self) -> Iterable[int]:
-        """Return the bytes that can be read here."""
+        """The bytes that can be read here."""
         return ()
 
     def step(self, closure: Successors, byte: int) -> Reached:
-        """Return the positions after `byte`."""
+        """The positions after `byte`."""
         found = self._steps.get(byte)
         if found is None:
             found = self._steps[byte] = self._step(closure, byte)
@@ -345,7 +345,7 @@ class InChoices(Position):
             yield self.values[i][self.depth :], closure.into_choices(self.values, i, i + 1, end, self.bind, self.rest)
 
     def _after(self, byte: int, low: int) -> int:
-        """Return the index of the first value from `low` on whose next byte is above `byte`."""
+        """The index of the first value from `low` on whose next byte is above `byte`."""
         if byte == 255:
             return self.high
         head = self.values[low][: self.depth] + bytes((byte + 1,))
@@ -523,7 +523,7 @@ class Positions:
         return position
 
     def accept_over(self, rest: Frame) -> Position:
-        """Return a position that marks that `rest` was reached."""
+        """A position that marks that `rest` was reached."""
         key = Accept, rest.number
         return self._known.get(key) or self._add(key, Accept(len(self._known) + 1, rest))
 
@@ -542,7 +542,7 @@ class Positions:
     def text_like(
         self, q: InText, inside: tuple | None, low: int, high: int | None, rest: Stack | bool = False
     ) -> Position:
-        """Return the position of `q` with other counts, and with another stack if one is given."""
+        """The position of `q` with other counts, and with another stack if one is given."""
         after = q.rest if isinstance(rest, bool) else rest
         if isinstance(q, InLoop):
             return self.loop(q.chars, inside, low, high, after, q.loop)
@@ -581,7 +581,7 @@ class Positions:
         )
 
     def with_rest(self, q: Position, rest: Stack) -> Position:
-        """Return the position that reads the same as `q`, with the stack `rest`."""
+        """The position that reads the same as `q`, with the stack `rest`."""
         if isinstance(q, InLiteral):
             return self.literal(q.data, q.at, rest)
         if isinstance(q, InText):

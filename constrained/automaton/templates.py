@@ -28,11 +28,11 @@ class Templates:
         self._keyed: dict[tuple[int, bytes], n.Related] = {}
 
     def env(self, grammar: ContextFreeGrammar) -> Env:
-        """Return the environment without parameters."""
+        """The environment without parameters."""
         return self._frames.env(grammar, {}, 0)
 
     def scope(self, node: n.Scoped, grammar: ContextFreeGrammar, level: int) -> Env:
-        """Return the environment with the parameter values of `node`."""
+        """The environment with the parameter values of `node`."""
         values: dict[str, Value] = {}
         for name, value in node.values.items():
             if isinstance(value, tuple):
@@ -60,7 +60,7 @@ class Templates:
             yield rule.body, self._frames.env(env.grammar, values, level)
 
     def _argument(self, node: n.Call, i: int, env: Env, done: dict[str, Value], params) -> Iterable[Value]:
-        """Return the values that argument `i` may take, given the values of the arguments after it in `done`."""
+        """The values that argument `i` may take, given the values of the arguments after it in `done`."""
         arg = node.args[i]
         if isinstance(arg, n.Var):
             return (env.values[arg.name],)
@@ -104,7 +104,7 @@ class Templates:
         return self._frames.env(env.grammar, {**env.values, name: value}, env.level)
 
     def rebind(self, frame: Stack, env: Env, name: str, value: bytes) -> Stack:
-        """Return `frame`, with the parameter's value set in the remaining frames of the call that `env` belongs to."""
+        """`frame`, with the parameter's value set in the remaining frames of the call that `env` belongs to."""
         own, rest = own_frames(frame, env)
         if own:
             env = self._with_value(env, name, value)
@@ -113,7 +113,7 @@ class Templates:
         return rest
 
     def related(self, node: n.Related, env: Env) -> Selected:
-        """Return the values that `node` stands for; the parameters in it must have values.
+        """The values that `node` stands for; the parameters in it must have values.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Templates:
         return values.pick(node.relation, to) if to is None or isinstance(to, bytes) else values
 
     def _at(self, slot: n.Slot, key: bytes) -> n.Related:
-        """Return the node for a slot's values at a key."""
+        """The node for a slot's values at a key."""
         found = self._keyed.get((id(slot), key))
         if found is None:
             found = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
@@ -219,7 +219,7 @@ class Selection(Unbound):
         return self._given
 
     def pick(self, relation: str, text: bytes | None) -> Selection:
-        """Return the texts in `relation` to `text`. Nothing is next to or before a text that isn't listed."""
+        """The texts in `relation` to `text`. Nothing is next to or before a text that isn't listed."""
         if relation == FIRST:
             return self._part(0, min(self.count, 1))
         if self._indices is None:
@@ -243,7 +243,7 @@ Selected = Selection | ContextFreeGrammar
 
 
 def own_frames(frame: Stack, env: Env) -> tuple[list[n.Node], Stack]:
-    """Return the remaining nodes of the call that `env` belongs to, and the frame after it."""
+    """The remaining nodes of the call that `env` belongs to, and the frame after it."""
     own = []
     while frame is not None and frame.env is env:
         own.append(frame.node)
@@ -252,7 +252,7 @@ def own_frames(frame: Stack, env: Env) -> tuple[list[n.Node], Stack]:
 
 
 def open_names(env: Env, nodes: Iterable[n.Node]) -> list[str]:
-    """Return the open parameters that calls in the sequence `nodes` pass on before the action ends."""
+    """The open parameters that calls in the sequence `nodes` pass on before the action ends."""
     unbound = [name for name, value in env.values.items() if isinstance(value, Unbound)]
     if not unbound:
         return unbound
@@ -279,7 +279,7 @@ def _passed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
 
 
 def _key(name: str, done: dict[str, Value], params, i: int) -> bytes:
-    """Return the value of the argument after argument `i`, which is the key of slot `name`."""
+    """The value of the argument after argument `i`, which is the key of slot `name`."""
     key = done.get(params[i + 1]) if i + 1 < len(params) else None
     if not isinstance(key, bytes):
         raise GrammarError(
@@ -290,7 +290,7 @@ def _key(name: str, done: dict[str, Value], params, i: int) -> bytes:
 
 
 def _related_to(node: n.Related, env: Env) -> tuple:
-    """Return the texts that `node` and the relations in it refer to; NEVER for no text, EMPTY for any."""
+    """The texts that `node` and the relations in it refer to; NEVER for no text, EMPTY for any."""
     inner = _related_to(node.values, env) if isinstance(node.values, n.Related) else ()
     if not isinstance(node.to, n.Var):
         return (node.to.data if isinstance(node.to, n.Literal) else None, *inner)

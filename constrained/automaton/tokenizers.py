@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"<\|[^|]*\|>|</?s>|<unk>|<pad>|\[(?:PAD|UNK|CLS|SEP|MASK)
 
 
 def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
-    """Return the bytes of every token, EOS ids, and special ids.
+    """The bytes of every token, EOS ids, and special ids.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
 
 
 def backend(tokenizer) -> tuple[str, Any]:
-    """Return a tokenizer's kind ("tekken" or "fast") and the object with its tokens; VocabularyError if it has none."""
+    """A tokenizer's kind ("tekken" or "fast") and the object with its tokens; VocabularyError if it has none."""
     if hasattr(tokenizer, "id_to_byte_piece"):
         return "tekken", tokenizer
     inner = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", None)
@@ -73,7 +73,7 @@ def _read_fast(tokenizer, fast) -> tuple[list[bytes], list[int], set[int]]:
 
 
 def _speller(fast, vocabulary: dict):
-    """Return the function from a piece to its bytes, by what the tokenizer's decoder does."""
+    """The function from a piece to its bytes, by what the tokenizer's decoder does."""
     kinds = {kind for part in (fast.decoder, fast.pre_tokenizer) for kind in _kinds(_description(part))}
     if "ByteLevel" in kinds:
         table = _byte_level_table()
@@ -99,7 +99,7 @@ def _speller(fast, vocabulary: dict):
 
 
 def _description(part):
-    """Return one part of a tokenizer as JSON, without its tokens and merges."""
+    """One part of a tokenizer as JSON, without its tokens and merges."""
     return None if part is None else json.loads(part.__getstate__())
 
 
@@ -153,7 +153,7 @@ def open_tokenizer(name: str):
 
 
 def end_ids(tokenizer, name: str) -> list[int]:
-    """Return the end-of-text token that tokenizer_config.json beside a tokenizer.json names."""
+    """The end-of-text token that tokenizer_config.json beside a tokenizer.json names."""
     path = _FOLDER if name == EMBEDDED else Path(name).expanduser()
     file = (path if path.is_dir() else path.parent) / "tokenizer_config.json"
     try:

@@ -94,7 +94,7 @@ class Vocabulary:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Vocabulary:
-        """Return the vocabulary that :meth:`arrays` described; it is trusted to be sorted."""
+        """The vocabulary that :meth:`arrays` described; it is trusted to be sorted."""
         self = cls.__new__(cls)
         self.all_lengths, self.all_flat = arrays["all_lengths"], arrays["all_flat"]
         self.sorted_ids, self.lengths, self.flat = arrays["sorted_ids"], arrays["lengths"], arrays["flat"]
@@ -123,7 +123,7 @@ class Vocabulary:
         size: int | None = None,
         cache: bool | str | os.PathLike | None = None,
     ) -> Vocabulary:
-        """Return the vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
+        """The vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Vocabulary:
         return digest.hexdigest()
 
     def pack(self, ids: np.ndarray) -> np.ndarray:
-        """Return a mask row, int32 ``[words]``, with the bits of `ids` set."""
+        """A mask row, int32 ``[words]``, with the bits of `ids` set."""
         bits = np.zeros(self.words * 32, np.uint8)
         bits[ids] = 1
         return np.packbits(bits, bitorder="little").view(np.int32)
@@ -247,7 +247,7 @@ class Vocabulary:
         return frozenset(self.sorted_tokens)
 
     def fewest_tokens(self, data: bytes) -> list[int]:
-        """Return where the tokens end when `data` is cut into as few as can be; raises if it can't.
+        """Where the tokens end when `data` is cut into as few as can be; raises if it can't.
 
         Raises
         ------
@@ -287,7 +287,7 @@ def _bytes(token, index: int) -> bytes:
 
 
 def open_vocabulary(name: str) -> Vocabulary:
-    """Return the tokens of :func:`open_tokenizer`; where no token is known to end a text, one more id stands for it."""
+    """The tokens of :func:`open_tokenizer`; where no token is known to end a text, one more id stands for it."""
     tokenizer = open_tokenizer(name)
     tokens, eos, special = read_tokenizer(tokenizer)
     eos = eos or end_ids(tokenizer, name)

@@ -34,7 +34,7 @@ Arrays = dict[str, np.ndarray]
 def locate(
     tokenizer, cache: bool | str | os.PathLike[str], eos_token_ids: list[int] | None, size: int | None
 ) -> tuple[str, Path] | None:
-    """Return the key and folder of a tokenizer's vocabulary; None, with a warning, where it can't be cached.
+    """The key and folder of a tokenizer's vocabulary; None, with a warning, where it can't be cached.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def locate(
 
 
 def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | None = None) -> str:
-    """Return what the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
+    """What the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
 
     The tokenizer's own file stands for its tokens where it names one; what may have been
     changed since it was read (added tokens, special ones, and a sample of all) goes in, too.
@@ -87,7 +87,7 @@ def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | No
 
 
 def load(key: str, folder: str | os.PathLike[str]) -> Arrays | None:
-    """Return the arrays of the vocabulary with that key; None if there are none, or (with a warning) damaged ones."""
+    """The arrays of the vocabulary with that key; None if there are none, or (with a warning) damaged ones."""
     from safetensors import SafetensorError, safe_open  # only where a cache is used: start-up time
 
     path = _path(key, folder)
@@ -118,7 +118,7 @@ def store(arrays: Arrays, key: str, folder: str | os.PathLike[str]) -> bool:
 
 
 def _facts(key: str, arrays: Arrays) -> dict[str, str]:
-    """Return what a file says of itself."""
+    """What a file says of itself."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
@@ -133,7 +133,7 @@ def _path(key: str, folder) -> Path:
 
 
 def _read(path, ending: str = "") -> bytes | None:
-    """Return a file's bytes; None if there is none."""
+    """A file's bytes; None if there is none."""
     try:
         return Path(path).read_bytes() if path and str(path).endswith(ending) else None
     except (OSError, ValueError, TypeError):
