@@ -217,13 +217,14 @@ class Budget:
 
 def _bytes_of(grammar: ContextFreeGrammar) -> set[int]:
     """Every byte that may occur in a text of `grammar`."""
-    return set().union(*map(_bytes_of_rules, grammar.nested()))
+    bodies = ((one, (one.start, *(rule.body for rule in one.rules.values()))) for one in grammar.nested())
+    return set().union(*(text_bytes(nodes, one) for one, nodes in bodies))
 
 
-def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
-    """The bytes of its own rules, and of the texts that its slots are bound to."""
+def text_bytes(nodes: Iterable[n.Node], grammar: ContextFreeGrammar) -> set[int]:
+    """The bytes of `nodes`, not of the rules that they call, and of the texts that `grammar`'s slots are bound to."""
     out: set[int] = set()
-    for top in (grammar.start, *(r.body for r in grammar.rules.values())):
+    for top in nodes:
         for node in n.walk(top, scopes=True):
             if isinstance(node, n.Literal):
                 out.update(node.data)

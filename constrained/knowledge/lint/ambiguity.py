@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Any
 
 from constrained.automaton import positions
-from constrained.automaton.automaton import State
+from constrained.automaton.automaton import Grammar, State
+from constrained.automaton.budget import text_bytes
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet
 from constrained.grammar.lark_outline import Outline
-from constrained.grammar.nodes import Rule, shape
+from constrained.grammar.nodes import Literal, Rule, Seq, has_step, is_step, seq, shape
+from constrained.grammar.traverse import reachable
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.follow_sets import continuations, ends_step
@@ -180,6 +182,8 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
     """Actions with a text that begins with another of their texts, as `desk 10` begins with `desk 1`."""
     unordered = UnorderedActions(state.grammar, state.graph)
     for name in state.graph.actions:
+        if _has_closing_byte(state.grammar, name):
+            continue
         opening = unordered.opening(name)
         texts = _walk(opening, work) if opening is not None else ()
         whole = next(((text, end) for text, end in texts if text and end.accepting and end.first()), None)
@@ -193,6 +197,19 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
                 f'end \'{name}\' with a character that can\'t occur in it, as in `"[" ... "]"`',
                 outline.span_of(name),
             )
+
+
+def _has_closing_byte(grammar: Grammar, action: str) -> bool:
+    """Whether every text of an action ends with a byte that it has nowhere else, so that none begins with another."""
+    rule = grammar.rules[action]
+    items = list(
+        takewhile(lambda item: not is_step(item), rule.body.items if isinstance(rule.body, Seq) else [rule.body])
+    )
+    if rule.params or not items or not isinstance(end := items.pop(), Literal) or len(grammar.nested()) > 1:
+        return False
+    items.append(Literal(end.data[:-1]))
+    bodies = [grammar.rules[name].body for name in reachable(grammar.rules, seq(items))]
+    return not any(map(has_step, [*items, *bodies])) and end.data[-1] not in text_bytes([*items, *bodies], grammar)
 
 
 def _shortest_end(state: State, work: _Work) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,6 +129,19 @@ def test_actions_that_can_be_confused(found):
     assert told <= begins and set(begins - told) <= same | {(b, a) for a, b in same}
     open_ended = {re.search(r"'(act\d)'", f.message)[1] for f in findings if f.code == "open-ended-action"}
     assert open_ended == {name for name in names if longer(name, name)}
+
+
+@pytest.mark.parametrize(
+    ("character", "expected"),
+    [
+        ("[a-z+]", ["endless-list"]),  # "]" stands at the end alone, however deeply expressions nest
+        ("[a-z+\\]]", ["endless-list", "open-ended-action"]),
+    ],
+)
+def test_an_action_that_nests_without_bound_and_its_last_character(character, expected):
+    rules = f'go: "go [" sum "]" _STEP [start]\nsum: NAME | "(" sum ")"\nNAME: /{character}{{1,3}}/\n'
+    findings = check_file(f"%declare _STEP\nstart: go\n{rules}").findings
+    assert sorted({f.code for f in findings} - {"no-definition-comment"}) == expected
 
 
 # endless repeats
