@@ -21,6 +21,7 @@ from torch import nn
 from constrained.automaton.masks import allowed_ids
 from constrained.decoding import bitmask
 from constrained.decoding.int8_prefilter import MAX_TEXTS, Int8Prefilter, int8_prefilter
+from constrained.decoding.llama_forward import last_hidden_state
 from constrained.decoding.sampling import NARROW
 
 TRIED = 4
@@ -105,21 +106,24 @@ class Forward:
         inputs.setdefault("use_cache", True)
         if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time
             inputs.pop("past_key_values", None)
-        if columns is None and rows is None:  # the model's own head, over all rows and columns
+        below = last_hidden_state(self.model, **inputs)
+        if below is None and columns is None and rows is None:  # the model's own head, over all rows and columns
             out = self.model(**inputs, **self._options)
-            logits = out.logits[:, -1]
+            logits, past = out.logits[:, -1], getattr(out, "past_key_values", None)
         else:
             # The layers below the head; then the head's product, of the wanted rows and columns alone.
-            out = self.model.base_model(**inputs)
-            hidden, head = out.last_hidden_state[:, -1], self.model.get_output_embeddings()
-            hidden = hidden if rows is None else hidden[rows.to(hidden.device)]
+            if below is None:
+                out = self.model.base_model(**inputs)
+                below = out.last_hidden_state, getattr(out, "past_key_values", None)
+            (states, past), head = below, self.model.get_output_embeddings()
+            hidden = states[:, -1] if rows is None else states[rows.to(states.device), -1]
             ids = None if columns is None else columns(hidden)
             weight, bias = head.weight, head.bias
             if ids is not None:
                 weight, bias = weight[ids], None if bias is None else bias[ids]
             logits = nn.functional.linear(hidden, weight, bias)
         self.passes += 1
-        return logits if self.own_dtype else logits.float(), getattr(out, "past_key_values", None)
+        return logits if self.own_dtype else logits.float(), past
 
     @property
     def asynchronous(self) -> bool:
