@@ -3,11 +3,32 @@
  * Most are read here; of the others Python tells once (bridge.py).
  */
 #include "kernel.h"
+#include <structmember.h>
 
 #define MOST_AHEAD 512
 
 /* Bridge.types, in their order. */
 enum { LITERAL_NODE, CHARS_NODE, SEQ_NODE, ALT_NODE, CALL_NODE, REPEAT_NODE, CHOICES_NODE };
+
+/* Where objects of a type keep an attribute, if it is one of their `__slots__`. */
+static void find_field(PyTypeObject *type, PyObject *name, Field *field) {
+    PyObject *found = PyObject_GetAttr((PyObject *)type, name);
+    if (!found) PyErr_Clear();
+    Py_XSETREF(field->type, (PyTypeObject *)Py_NewRef(type)); /* held: another may not come to lie at its address */
+    field->offset = 0;
+    if (found && Py_IS_TYPE(found, &PyMemberDescr_Type) && type->tp_getattro == PyObject_GenericGetAttr) {
+        const PyMemberDef *member = ((PyMemberDescrObject *)found)->d_member;
+        if (member->type == T_OBJECT_EX && PyType_IsSubtype(type, PyDescr_TYPE(found))) field->offset = member->offset;
+    }
+    Py_XDECREF(found);
+}
+
+/* As PyObject_GetAttr: `field` tells where it lies in an object of the type that was asked last. */
+PyObject *field_of(PyObject *object, PyObject *name, Field *field) {
+    if (Py_TYPE(object) != field->type) find_field(Py_TYPE(object), name, field);
+    PyObject *value = field->offset ? *(PyObject **)((char *)object + field->offset) : NULL;
+    return value ? Py_NewRef(value) : PyObject_GetAttr(object, name);
+}
 
 /* The number of a node in an environment, both kept; -1 on error. */
 int32_t construct_of(Engine *e, PyObject *node, PyObject *env) {
@@ -125,12 +146,16 @@ static PyObject *repeat_of(Engine *e, PyObject *item, int32_t low, int32_t high,
     return found;
 }
 
-/* The body of the rule that a call without arguments names. */
-static PyObject *body_of(PyObject *call, PyObject *env) {
-    PyObject *name = PyObject_GetAttr(call, name_rule), *grammar = PyObject_GetAttr(env, name_grammar);
-    PyObject *rules = name && grammar ? PyObject_GetAttr(grammar, name_rules) : NULL;
-    PyObject *rule = rules ? PyObject_GetItem(rules, name) : NULL, *body = rule ? PyObject_GetAttr(rule, name_body) : NULL;
-    Py_XDECREF(name), Py_XDECREF(grammar), Py_XDECREF(rules), Py_XDECREF(rule);
+/* The body of the rule that a call without arguments names; NULL, and no error, where it waits to be written until a text
+ * reaches it, and none does, as that is only read ahead. */
+static PyObject *body_of(PyObject *call, PyObject *env, int ahead) {
+    static Field of_call, of_env, of_grammar, of_rule;
+    PyObject *grammar = field_of(env, name_grammar, &of_env), *rules = grammar ? field_of(grammar, name_rules, &of_grammar) : NULL;
+    PyObject *name = rules ? field_of(call, name_rule, &of_call) : NULL;
+    PyObject *rule = name && PyDict_Check(rules) ? Py_XNewRef(PyDict_GetItemWithError(rules, name)) : NULL;
+    if (name && !rule && !PyErr_Occurred() && !(ahead && PyDict_Check(rules))) rule = PyObject_GetItem(rules, name);
+    PyObject *body = rule ? field_of(rule, name_body, &of_rule) : NULL;
+    Py_XDECREF(grammar), Py_XDECREF(rules), Py_XDECREF(name), Py_XDECREF(rule);
     return body;
 }
 
@@ -142,25 +167,26 @@ static int type_of(const Engine *e, PyObject *node) {
 }
 
 /* A number that is a field of a node; `none` where it is None, -2 on error. */
-static int32_t bound_of(PyObject *node, PyObject *name, int32_t none) {
-    PyObject *field = PyObject_GetAttr(node, name);
-    int32_t bound = !field ? -2 : field == Py_None ? none : int_between(field, 0, INT32_MAX, "a bound of a repeat");
-    Py_XDECREF(field);
+static int32_t bound_of(PyObject *node, PyObject *name, Field *field, int32_t none) {
+    PyObject *value = field_of(node, name, field);
+    int32_t bound = !value ? -2 : value == Py_None ? none : int_between(value, 0, INT32_MAX, "a bound of a repeat");
+    Py_XDECREF(value);
     return PyErr_Occurred() ? -2 : bound;
 }
 
 /* As read_plain, of a repeat. Bounded ones of alternatives may be loops, which Python tells. */
 static int read_repeat(Engine *e, Construct *found, PyObject *item, PyObject *env) {
+    static Field low, high, of_chars;
     PyObject *node = found->node;
     int of = type_of(e, item);
-    found->low = bound_of(node, name_low, -2), found->high = bound_of(node, name_high, -1);
+    found->low = bound_of(node, name_low, &low, -2), found->high = bound_of(node, name_high, &high, -1);
     if (found->low == -2 || found->high == -2) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a repeat's least count is None");
         return -1;
     }
     if (!found->high || (found->high > 0 && found->high < found->low)) return 0;
     if (of == CHARS_NODE) {
-        PyObject *chars = PyObject_GetAttr(item, name_chars);
+        PyObject *chars = field_of(item, name_chars, &of_chars);
         found->kind = TEXT;
         found->empty = !found->low;
         found->object = chars ? text_set(e->tokens, chars) : -1;
@@ -194,13 +220,15 @@ static PyObject **const name_inside[NODE_TYPES] = {
     &name_data, &name_chars, &name_items, &name_items, &name_args, &name_item, &name_values,
 };
 
-/* Read a node of Bridge.types as Bridge.construct would: 1. 0: that has to, -1: an error. */
-static int read_plain(Engine *e, int32_t number) {
+/* Read a node of Bridge.types as Bridge.construct would: 1. 0: that has to, or it waits where it is only read ahead; -1: an error. */
+static int read_plain(Engine *e, int32_t number, int ahead) {
+    static Field of_env, of_type[NODE_TYPES];
     Construct found = e->constructs[number];
     PyObject *node = found.node, *env = found.env; /* the construct holds them */
     int type = type_of(e, node);
     if (type == NODE_TYPES) return 0;
-    PyObject *values = PyObject_GetAttr(env, name_values), *inside = values ? PyObject_GetAttr(node, *name_inside[type]) : NULL;
+    PyObject *values = field_of(env, name_values, &of_env);
+    PyObject *inside = values ? field_of(node, *name_inside[type], &of_type[type]) : NULL;
     int tied = inside ? PyObject_IsTrue(values) : -1, result = tied < 0 ? -1 : 1;
     Py_XDECREF(values);
     if (result > 0 && type >= SEQ_NODE && type <= CALL_NODE && !PyTuple_Check(inside)) {
@@ -227,9 +255,10 @@ static int read_plain(Engine *e, int32_t number) {
     } else if (type == CALL_NODE && (count || tied)) { /* parameters are Python's */
         result = 0;
     } else if (type == CALL_NODE || (type == SEQ_NODE && count > 1)) {
-        PyObject *made = type == CALL_NODE ? body_of(node, env) : tail_of(e, node, inside);
+        PyObject *made = type == CALL_NODE ? body_of(node, env, ahead) : tail_of(e, node, inside);
         PyObject *nodes[] = {type == CALL_NODE ? made : PyTuple_GET_ITEM(inside, 0), made};
-        if (!made || add_children(e, &found, nodes, type == CALL_NODE ? 1 : 2, env) < 0) result = -1;
+        if (!made) result = PyErr_Occurred() ? -1 : 0;
+        else if (add_children(e, &found, nodes, type == CALL_NODE ? 1 : 2, env) < 0) result = -1;
         Py_XDECREF(made);
     } else if (add_children(e, &found, PySequence_Fast_ITEMS(inside), count, env) < 0) {
         result = -1;
@@ -242,7 +271,7 @@ static int read_plain(Engine *e, int32_t number) {
 /* A construct, described; NULL on error. It stays where it is until another is added. */
 const Construct *construct_at(Engine *e, int32_t number) {
     if (e->constructs[number].kind != UNREAD) return &e->constructs[number];
-    int known = e->asks ? 0 : read_plain(e, number);
+    int known = e->asks ? 0 : read_plain(e, number, 0);
     if (!known) {
         PyObject *arguments[] = {e->bridge, e->constructs[number].node, e->constructs[number].env};
         PyObject *described = PyObject_VectorcallMethod(name_construct, arguments, 3, NULL);
@@ -252,24 +281,12 @@ const Construct *construct_at(Engine *e, int32_t number) {
     return known < 0 ? NULL : &e->constructs[number];
 }
 
-/* Whether a node calls a rule that waits to be written until a text reaches it; -1 on error. */
-static int waits(const Engine *e, PyObject *node, PyObject *env) {
-    if (type_of(e, node) != CALL_NODE) return 0;
-    PyObject *name = PyObject_GetAttr(node, name_rule), *grammar = PyObject_GetAttr(env, name_grammar);
-    PyObject *rules = name && grammar ? PyObject_GetAttr(grammar, name_rules) : NULL;
-    int written = !rules ? -1 : PyDict_Check(rules) ? PyDict_Contains(rules, name) : 1;
-    Py_XDECREF(name), Py_XDECREF(grammar), Py_XDECREF(rules);
-    return written < 0 ? -1 : !written;
-}
-
 /* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all, but rules that wait to
  * be written. A grammar was just made when it is compiled, so its nodes are in the processor's cache; the mask that needs
  * them first would wait for them. */
 int read_ahead(Engine *e) {
     for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++) {
-        if (e->constructs[i].kind != UNREAD) continue;
-        int later = waits(e, e->constructs[i].node, e->constructs[i].env);
-        if (later < 0 || (!later && read_plain(e, i) < 0)) return -1;
+        if (e->constructs[i].kind == UNREAD && read_plain(e, i, 1) < 0) return -1;
     }
     return 0;
 }

@@ -3,11 +3,22 @@
 
 #define APART -1 /* the construct of frames without a construct: the end, forks, and the bottom */
 
-static size_t hash(const void *key, size_t length) {
-    const uint32_t *word = key;
+static inline uint64_t word_at(const void *key, size_t i) {
+    uint64_t word;
+    memcpy(&word, (const char *)key + i, sizeof word);
+    return word;
+}
+
+static inline size_t hash(const void *key, size_t length) {
     uint64_t h = 0x9E3779B97F4A7C15ull;
-    for (size_t i = 0; i < length / 4; i++) h = (h ^ word[i]) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
+    for (size_t i = 0; i < length; i += 8) h = (h ^ word_at(key, i)) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
     return (size_t)h;
+}
+
+static inline int same(const void *a, const void *b, size_t length) {
+    uint64_t differ = 0;
+    for (size_t i = 0; i < length; i += 8) differ |= word_at(a, i) ^ word_at(b, i);
+    return !differ;
 }
 
 /* Room for `count` items of `size` bytes at `*array`, new ones all 0. */
@@ -25,10 +36,11 @@ int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
     return 0;
 }
 
-/* The number of the item of `size` bytes that begins with `key`; a new one comes last. -1: no memory; -2: more than `most`. */
+/* The number of the item of `size` bytes that begins with `key`, of 8 bytes or a multiple; a new one comes last.
+ * -1: no memory; -2: more than `most`. */
 int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
     if (2 * index->count >= index->slot_room) {
-        int32_t room = index->slot_room ? 2 * index->slot_room : 16;
+        int32_t room = index->slot_room ? 2 * index->slot_room : 64;
         int32_t *slots = malloc(room * sizeof *slots);
         if (!slots) {
             PyErr_NoMemory();
@@ -46,7 +58,7 @@ int32_t index_number(Index *index, void **items, size_t size, const void *key, s
     }
     size_t at = hash(key, length) & (index->slot_room - 1);
     for (; index->slots[at] >= 0; at = (at + 1) & (index->slot_room - 1))
-        if (!memcmp((char *)*items + index->slots[at] * size, key, length)) return index->slots[at];
+        if (same((char *)*items + index->slots[at] * size, key, length)) return index->slots[at];
     assert(!read_only);
     if (index->count >= most) return -2;
     if (grow_items(items, &index->room, index->count + 1, size) < 0) return -1;
@@ -93,7 +105,8 @@ int32_t frame_next(const Engine *e, int32_t frame) {
 
 /* The number in Python of a frame; -1 on error. */
 static long frame_number(Engine *e, PyObject *frame) {
-    PyObject *attribute = PyObject_GetAttr(frame, name_number);
+    static Field field;
+    PyObject *attribute = field_of(frame, name_number, &field);
     if (!attribute) return -1;
     long number = PyLong_AsLong(attribute);
     Py_DECREF(attribute);
@@ -113,6 +126,7 @@ static int tie_frame(Engine *e, int32_t known, PyObject *frame, long number) {
 
 /* The frame of Python's `frame`, and of those below it; -1 on error. */
 int32_t know_frame(Engine *e, PyObject *frame) {
+    static Field of_node, of_env, of_next;
     PyObject *above = NULL; /* list of frames that aren't known yet, from the top down */
     int32_t known = 0;
     long last = LONG_MAX;
@@ -133,20 +147,20 @@ int32_t know_frame(Engine *e, PyObject *frame) {
             goto error;
         }
         Py_XDECREF(env);
-        if (!(env = PyObject_GetAttr(frame, name_env))) goto error;
+        if (!(env = field_of(frame, name_env, &of_env))) goto error;
         if (env == e->no_call) {
             known = new_frame(e, APART, (int32_t)number, 1);
             if (known < 0 || tie_frame(e, known, frame, number) < 0) goto error;
             break;
         }
         if ((!above && !(above = PyList_New(0))) || PyList_Append(above, frame) < 0) goto error;
-        Py_SETREF(frame, PyObject_GetAttr(frame, name_next));
+        Py_SETREF(frame, field_of(frame, name_next, &of_next));
         if (!frame) goto error;
     }
     for (Py_ssize_t i = above ? PyList_GET_SIZE(above) - 1 : -1; i >= 0; i--) {
         PyObject *each = PyList_GET_ITEM(above, i);
         Py_XDECREF(node), Py_XDECREF(env);
-        node = PyObject_GetAttr(each, name_node), env = PyObject_GetAttr(each, name_env);
+        node = field_of(each, name_node, &of_node), env = field_of(each, name_env, &of_env);
         int32_t construct = node && env ? construct_of(e, node, env) : -1;
         if (construct < 0 || (known = frame_of(e, construct, known)) < 0) goto error;
         long number = frame_number(e, each);

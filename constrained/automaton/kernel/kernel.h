@@ -247,6 +247,12 @@ static inline const Leaf *leaf_at(const Tokens *tokens, uint32_t child) {
 
 /* grammar --------------------------------------------------------------------------------------- */
 
+/* Where the objects of one type keep an attribute; offset 0: as Python says. */
+typedef struct {
+    PyTypeObject *type;
+    Py_ssize_t offset;
+} Field;
+
 /* Numbers of items, by the key that each begins with. */
 typedef struct {
     int32_t *slots;
@@ -389,6 +395,7 @@ void map_clear(Map *map, int free_values);
 
 int grow_items(void **array, int32_t *room, int32_t count, size_t size);
 int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most);
+PyObject *field_of(PyObject *object, PyObject *name, Field *field);
 int32_t construct_of(Engine *engine, PyObject *node, PyObject *env);
 const Construct *construct_at(Engine *engine, int32_t number);
 int read_ahead(Engine *engine);
