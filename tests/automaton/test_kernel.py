@@ -158,6 +158,38 @@ def test_what_is_computed_ahead_is_what_is_computed_on_the_way(name):
     assert ahead.engine.rows == rows, "no row is left to be made"
 
 
+@pytest.mark.parametrize(
+    "count, calls, looked_up",
+    [(40, 1, 1), (256, 1, 1), (257, 1, 0), (12, 1, 0), (150, 1, 1), (40, 7, 1), (40, 8, 0)],
+    ids=["some", "as many as may be", "too many", "too few", "one list of two", "in rules", "too deep in rules"],
+)
+def test_values_after_a_literal_are_looked_up_when_a_grammar_is_compiled(count, calls, looked_up):
+    """Their tokens are the same after all such literals. Together they may be 256 values, in 8 rules or sequences."""
+    values = " | ".join(f'"box {number}"' for number in range(100, 100 + count))
+    others = " | ".join(f'"cup {number}"' for number in range(100, 100 + count if count == 150 else 101))
+    start = 'start: "go to " r1 "." | "open " r1 "!" | "get " cup "?"'
+    rules = [f"r{number}: r{number + 1}" for number in range(1, calls)]
+    grammar = Grammar.from_lark("\n".join([start, *rules, f"r{calls}: {values}", f"cup: {others}"]))
+    words = [f"{lead}{name} {end}" for lead in ("", " ") for name in ("box", "cup") for end in range(100, 140)]
+    heads = ["go", " to", "open", "get", " ", " b", " bo", " box", " c", " cu", " cup", "0.", *map(chr, range(1, 128))]
+    tokens = sorted({*words, *heads})
+    compiled, plain = both(grammar, Vocabulary([*map(str.encode, tokens), b"<eos>"], eos_token_ids=[len(tokens)]))
+    assert compiled.engine.rows == looked_up
+    for text in (
+        "",
+        "go to",
+        "go to ",
+        "open",
+        "open b",
+        "get",
+        "get cup 10",
+        "go to box 10",
+        "go to box 110",
+        "open box 110!",
+    ):
+        assert_same(compiled.matcher(text), plain.matcher(text))
+
+
 def test_values_are_read_alike_whatever_follows_them():
     """What lies inside the values is found once; what reaches past them is found for each text that may follow."""
     values = [f"{name} {number}" for name in ("ant", "antler", "bee", "beetle") for number in range(1, 13)]

@@ -5,7 +5,9 @@
 #include "kernel.h"
 #include <structmember.h>
 
-#define MOST_AHEAD 512
+#define MOST_AHEAD 1024  /* constructs read when a grammar is compiled */
+#define MOST_VALUES 256  /* values of choices that are looked up then */
+#define MOST_DEPTH 8     /* calls and sequences that such choices may be inside of */
 
 /* Bridge.types, in their order. */
 enum { LITERAL_NODE, CHARS_NODE, SEQ_NODE, ALT_NODE, CALL_NODE, REPEAT_NODE, CHOICES_NODE };
@@ -281,6 +283,36 @@ const Construct *construct_at(Engine *e, int32_t number) {
     return known < 0 ? NULL : &e->constructs[number];
 }
 
+/* The plain choices that a construct begins with, as far as it is read; NULL: none. */
+static const Construct *choices_first(const Engine *e, int32_t construct) {
+    for (int i = 0; i <= MOST_DEPTH; i++) {
+        const Construct *c = &e->constructs[construct];
+        if (c->kind == CHOICES) return c;
+        if (!c->count || !(c->kind == SEQ || (c->kind == ALT && c->count == 1))) return NULL;
+        construct = e->children[c->first];
+    }
+    return NULL;
+}
+
+/* Where a literal comes before choices, such as "go to " before objects, look up the tokens that begin with its last byte and
+ * go on with a value. They are the same after all such literals, and the first mask that needs them would take longest of all. */
+static int look_up_values(Engine *e) {
+    int32_t left = MOST_VALUES;
+    for (int32_t i = 0; i < e->construct_index.count; i++) {
+        const Construct *c = &e->constructs[i], *before = c->kind == SEQ && c->count == 2 ? &e->constructs[e->children[c->first]] : NULL;
+        const Construct *values = before && before->kind == LITERAL ? choices_first(e, e->children[c->first + 1]) : NULL;
+        if (!values || values->high - values->low > left) continue;
+        const Literal *literal = &e->literals[before->object];
+        uint32_t child;
+        if (!find_child(node_at(e->tokens, 0), literal->at[literal->length - 1], &child) || CHILD_IS_TOKEN(child)) continue;
+        Config from = {CHOICES, values->object, 0, values->low, values->high, 0};
+        int made = keep_values(e, node_at(e->tokens, CHILD_AT(child)), &from);
+        if (made < 0) return -1;
+        if (made) left -= values->high - values->low;
+    }
+    return 0;
+}
+
 /* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all, but rules that wait to
  * be written. A grammar was just made when it is compiled, so its nodes are in the processor's cache; the mask that needs
  * them first would wait for them. */
@@ -288,5 +320,5 @@ int read_ahead(Engine *e) {
     for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++) {
         if (e->constructs[i].kind == UNREAD && read_plain(e, i, 1) < 0) return -1;
     }
-    return 0;
+    return look_up_values(e);
 }

@@ -40,7 +40,7 @@ int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
  * -1: no memory; -2: more than `most`. */
 int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
     if (2 * index->count >= index->slot_room) {
-        int32_t room = index->slot_room ? 2 * index->slot_room : 64;
+        int32_t room = index->slot_room ? 2 * index->slot_room : 16;
         int32_t *slots = malloc(room * sizeof *slots);
         if (!slots) {
             PyErr_NoMemory();

@@ -502,6 +502,7 @@ int list_id(Target *target, int32_t id);
 int descend_from(Walk *walk, const Node *node, int32_t state, uint32_t child);
 int try_from(Walk *walk, int32_t id, const uint8_t *data, int32_t length, int32_t state);
 int try_sorted(Walk *walk, int32_t token, int32_t depth, int32_t state);
+int keep_values(Engine *engine, const Node *node, const Config *choices);
 int visit(Walk *walk, int32_t node);
 int visit_from(Walk *walk, const Node *node, int32_t state);
 

@@ -339,6 +339,18 @@ static int recall_values(Walk *w, const Node *node, const Config *c) {
     return failed;
 }
 
+/* Keep what the values of choices allow below a node, before a mask asks for it: 1. 0: that is known, or quickly found. */
+int keep_values(Engine *e, const Node *node, const Config *c) {
+    Config key = {INSIDE, c->object, node_number(e->tokens, node), c->low, c->high, c->depth};
+    if (c->high - c->low <= FEW || node->high - node->low <= WIDE || map_get(&e->rows, &key)) return 0;
+    Target found = {.touched_count = -1};
+    Walk *w = walk_take(e, &found);
+    int failed = w ? recall_values(w, node, c) : -1;
+    if (w) w->branch_count = 0, walk_leave(w);
+    free(found.list);
+    return failed < 0 ? -1 : 1;
+}
+
 /* Emit the tokens below a node that the values of choices can go on with, and what follows those that end. */
 static int visit_choices(Walk *w, const Node *node, const Config *c) {
     int many = c->rest && c->high - c->low > FEW && node->high - node->low > WIDE;
