@@ -8,8 +8,9 @@
 3. `constraints` reads a conjunction as one: its types, bounds, and what holds for the parts of the value.
 4. `writer` writes each conjunction, type by type: `containers` objects and arrays, `numbers`, and `strings` with
    `patterns`, `pattern_trees` and `finite_automata`; `whitespace` is what stands between the pieces.
-5. `plain_walk`, and `plain` for less common forms, tell which schemas may wait: they are written when a text reaches
-   them. `validity` decides whether one value fits a schema, which enum, const and listed names ask for.
+5. `plain_walk` tells which schemas may wait: they are written when a text reaches them. `plain` has what it asks of
+   objects, arrays, numbers and patterns, also where several schemas hold together. `validity` decides whether one
+   value fits a schema, which enum, const and listed names ask for.
 """
 
 from constrained.grammar.json_schema.document import read_schema

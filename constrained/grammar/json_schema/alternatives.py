@@ -28,6 +28,9 @@ FOLLOWED = frozenset(
 
 _UNCONDITIONAL = frozenset({*_REFERENCES, "allOf", "then", "else"})
 """Keywords that are followed, and leave no choice."""
+JOINING = FOLLOWED - {"then", "else"}
+CONDITIONAL = FOLLOWED - _UNCONDITIONAL
+"""Keywords that may be conditions on the names of an object."""
 
 _ABOUT = {
     keyword: frozenset(types.split())
@@ -62,7 +65,6 @@ class Alternatives:
         self.negation = Negation(options, document.refer)
         self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
         self.listed: dict[str, frozenset | None] = {}  # values by pointer, for `settled.Known`
-        self.apart: set[int] = set()  # oneOf whose branches plainly share no value: the ids of their schemas
         self._steps = 0
         self._checked: set[str] = set()
         self._places: dict[str, int] = {}

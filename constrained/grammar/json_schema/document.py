@@ -59,7 +59,7 @@ NOTING = frozenset("title description default example examples deprecated readOn
 """Keywords of every draft that say nothing of values."""
 
 
-_NO_JSON = (TypeError, AttributeError, RecursionError, pickle.PicklingError)
+UNPICKLED = (TypeError, AttributeError, RecursionError, pickle.PicklingError)
 """What is raised where a Python value can't be pickled."""
 
 _NOTED = 10
@@ -157,7 +157,7 @@ class Document:
         """Whether one of these words may stand somewhere in the document."""
         try:
             written = pickle.dumps(self.root.schema, 4)
-        except _NO_JSON:
+        except UNPICKLED:
             return True
         return any(word.encode() in written for word in words)
 
@@ -220,9 +220,9 @@ class Document:
         try:
             if b"" in alike:
                 one = alike.pop(b"")
-                alike[_digest(one.schema)] = one
-            first = alike.setdefault(_digest(part.schema), part)
-        except _NO_JSON:
+                alike[digest(one.schema)] = one
+            first = alike.setdefault(digest(part.schema), part)
+        except UNPICKLED:
             return part
         if first is not part:
             self.note_repeat(first, part)
@@ -314,7 +314,7 @@ class Document:
         return len({p.pointer for p in several}) > 1
 
 
-def _digest(schema: dict) -> bytes:
+def digest(schema: dict) -> bytes:
     """A key that is equal for schemas that say the same with values of equal types."""
     return blake2b(pickle.dumps(schema, 4), digest_size=16).digest()
 

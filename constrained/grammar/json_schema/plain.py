@@ -1,9 +1,4 @@
-"""Plain schemas: what they admit can be told without writing it, so that it is written when a text reaches it.
-
-A mask must not lead to where nothing can follow, and a refusal belongs to loading, not to the middle of a text. So a
-schema may wait if it has only keywords that are always honoured, and if it is certain that some value fits it. All
-other schemas are written while the document is loaded.
-"""
+"""What shows of schemas, without writing them, whether some value fits them, and that writing them passes no limit."""
 
 from __future__ import annotations
 
@@ -12,99 +7,25 @@ from math import prod
 from typing import NamedTuple
 
 from constrained.grammar import nodes
-from constrained.grammar.analysis import components
 from constrained.grammar.assertions import looks
-from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.containers import PATTERNS
 from constrained.grammar.json_schema.document import Document, Subschema
-from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing, types_of
+from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing
 from constrained.grammar.json_schema.numbers import integer, whole
 from constrained.grammar.json_schema.patterns import EXAMPLES, FORMAT_STATES, end_differently, is_simple
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.strings import has_large_sets
-from constrained.grammar.json_schema.validity import type_of
 
 _RESTRICTING = frozenset(FORMS)
-_SIMPLE = frozenset(
-    "type minLength maxLength minimum maximum properties required additionalProperties patternProperties items "
-    "minItems maxItems exclusiveMinimum exclusiveMaximum".split()
-)
 _COUNTING = frozenset(("propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", SOME_PROPERTY))
-JOINING = FOLLOWED - {"then", "else"}
-BRANCHES = 100
-"""Alternatives of a plain schema: so few never pass a limit."""
 BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
 _UNTOLD = frozenset(("uniqueItems", "unevaluatedItems"))
 _COUNTED = 100
 """Rules of an array whose items are counted: so few never pass a limit."""
 _COUNTED_TEXT = frozenset(("type", "minLength", "maxLength"))
-_SCALAR = BOUNDS | {"type"}
 MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
-
-
-class Plain(NamedTuple):
-    """What is known of a plain schema.
-
-    Attributes
-    ----------
-    parts : list of Subschema
-        The schemas that it is made of.
-    same : bool
-        They are about the same value: alternatives, or what `$ref` refers to.
-    needs : list of list of str
-        Some value fits it if, in one of these lists, all schemas (by their pointers) have a value.
-    """
-
-    parts: list[Subschema]
-    needs: list[list[str]]
-    same: bool = False
-
-
-_CERTAIN: list[list[str]] = [[]]
-
-
-def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
-    """What is known of a schema that has been checked; None if it is not plain."""
-    options = alternatives.options
-    said = _RESTRICTING.intersection(part.keywords)
-    if options.enforces(part["format"]):
-        return Plain([], _CERTAIN) if has_format(Constraints((part,), options)) else None
-    if not said or said == {"type"}:
-        return Plain([], _CERTAIN) if part.schema is not False else None
-    if len(joined := said - {"type"}) == 1 and joined <= {"$ref", "allOf", "anyOf", "oneOf"}:
-        return _branches(part, next(iter(joined)), alternatives)
-    if said == {"enum"} or said == {"const"} or said == {"enum", "type"} or said == {"const", "type"}:
-        values = part["enum"] if "enum" in said else [part["const"]]
-        types = types_of(part)
-        return Plain([], _CERTAIN) if any(type_of(value) in types for value in values) else None
-    if said == {"pattern"} or said == {"pattern", "type"} and part["type"] == "string":
-        return Plain([], _CERTAIN) if is_certain(part, "pattern", part["pattern"], options) else None
-    if said <= _SCALAR:
-        return Plain([], _CERTAIN) if are_in_order(Constraints((part,), options)) else None
-    return _simple(part, said - _SIMPLE, alternatives)
-
-
-def _branches(part: Subschema, keyword: str, alternatives: Alternatives) -> Plain | None:
-    """What is known of a schema that only joins others by `keyword`, and perhaps names their types."""
-    document = alternatives.document
-    if keyword == "$ref":
-        branches = [document.refer(part)]
-    else:
-        branches = [document.meant(part.beside(keyword, i)) for i in range(len(part[keyword]))]
-    if len(branches) > (1 if keyword == "allOf" else BRANCHES):
-        return None
-    if keyword == "oneOf" and id(part.schema) not in alternatives.apart and not alternatives.are_disjoint(part):
-        return None
-    if "type" not in part:
-        return Plain(branches, [[branch.pointer] for branch in branches], same=True)
-    # each branch and the types are an alternative of their own, of which some value is certain only if the types change
-    # nothing, and the branch is one alternative
-    targets = (document.refer(one) if "$ref" in one else one for one in branches)
-    if any(types_of(one) - types_of(part) or not JOINING.isdisjoint(one.keywords) for one in targets):
-        return None
-    return Plain(branches, [[branch.pointer for branch in branches]], same=True)
 
 
 class Contents(NamedTuple):
@@ -202,22 +123,6 @@ def _saying(parts: list[Subschema], document: Document) -> list[Subschema]:
     return [] if len(parts) == 1 and is_type(parts[0].schema) else [document.meant(part) for part in parts]
 
 
-def tangled(known: dict[str, Plain], walked: dict[str, int]) -> set[str]:
-    """The schemas that refer to themselves for the same value, or have too many alternatives.
-
-    `walked`: of how many alternatives other schemas are.
-    """
-    same = {pointer: [part.pointer for part in found.parts] for pointer, found in known.items() if found.same}
-    ways = dict(walked)
-    out: set[str] = set()
-    for group in components(same):
-        pointer = group[0]
-        ways[pointer] = sum(ways.get(other, 1) for other in same[pointer])
-        if len(group) > 1 or pointer in same[pointer] or ways[pointer] > BRANCHES:
-            out.update(group)
-    return out
-
-
 def is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:
     """Whether some text has the pattern, as far as the pattern or its tree shows it."""
     if is_simple(pattern, options.limits):
@@ -237,25 +142,6 @@ def has_format(own: Constraints) -> bool:
     small = max(low, high or 0) <= own.limits.repeat and own.limits.schema >= FORMAT_STATES
     counted = said <= _COUNTED_TEXT and part["type"] == "string"
     return counted and small and low <= length and (high is None or length <= high)
-
-
-def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) -> Plain | None:
-    """What is known of a schema of the simple keywords, and of `conditions` on which names there are."""
-    present = [alternatives.present(part, keyword) if keyword in FOLLOWED else None for keyword in conditions]
-    own = Constraints((part, *filter(None, present)), alternatives.options)
-    if not all(present) or not BOUNDS.isdisjoint(part.keywords) and not are_in_order(own):
-        return None
-    if not isinstance(part.keywords.get("items", {}), dict):
-        return None
-    items = _saying([part.below("items")], alternatives.document) if "items" in part else []
-    found = members(own, alternatives.document)
-    if found is None or any(len(one) > 1 for one in found.parts):
-        return None
-    parts = items + [one for (one,) in found.parts if one.schema is not False]
-    if own.types - {"object", "array"}:
-        return Plain(parts, _CERTAIN)
-    needs = {"array": items if own.counts("Items")[0] else [], "object": [one for (one,) in found.needed]}
-    return Plain(parts, [[one.pointer for one in needs[kind]] for kind in sorted(own.types)])
 
 
 def are_in_order(own: Constraints) -> bool:

@@ -1,7 +1,8 @@
 """Plain schemas, told from a walk over the document as it is written.
 
-Most schemas of most documents have only common keywords in their common forms. The walk tells these without what a
-closer look takes (`plain.plain`), and goes on to what they lead to.
+A mask must not lead to where nothing can follow, and a refusal belongs to loading, not to the middle of a text. So a
+schema may wait until a text reaches it if it has only keywords that are always honoured, and if it is certain that some
+value fits it. All other schemas are written while the document is loaded.
 """
 
 from __future__ import annotations
@@ -12,118 +13,183 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError
+from constrained.grammar.json_schema.alternatives import CONDITIONAL, JOINING, Alternatives
 from constrained.grammar.json_schema.constraints import Constraints, identity
 from constrained.grammar.json_schema.disjoint import Values, differ, tells_all_apart
 from constrained.grammar.json_schema.document import (
     DIFFERENT,
-    NOTING,
-    Document,
+    UNPICKLED,
     Subschema,
     base_of,
+    digest,
     draft_of,
     pointer_keys,
 )
-from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, TYPES, Options, are_texts, types_of
-from constrained.grammar.json_schema.plain import (
-    BOUNDS,
-    BRANCHES,
-    JOINING,
-    MODEST,
-    are_apart,
-    are_in_order,
-    has_format,
-    is_certain,
-)
+from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, PRESENT, TYPES, are_texts, is_type, types_of
+from constrained.grammar.json_schema.plain import BOUNDS, MODEST, are_apart, are_in_order, has_format, is_certain
+from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
 
-_SEVERAL = BOUNDS | {"type", "properties", "required", "additionalProperties", "patternProperties", "items"}
+_OF_OBJECTS = frozenset(("properties", "required", "additionalProperties", "patternProperties"))
+_SEVERAL = BOUNDS | _OF_OBJECTS | {"type", "items"}
 _JOINING = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
 _PATTERN, _LISTED = frozenset(("pattern",)), (frozenset(("enum",)), frozenset(("const",)))
-_TYPING = NOTING | {"type"}
 _CONTAINERS = frozenset(("array", "object"))
 _DEPTH = 64
-"""Schemas in one another that the walk follows; a closer look takes no deeper Python stack for more."""
+"""Schemas joined in one another that the walk follows."""
 _PAIRS = 16
 """Branches of a oneOf that are compared two by two."""
-_OPEN, _NO = -1, 0
+_PASSES = 8
+"""Times that all schemas are asked whether those that they need have a value, before equations are solved."""
+BRANCHES = 100
+"""Alternatives of a plain schema: so few never pass a limit."""
+_NO, _UNTOLD = 0, -1
+"""In place of a number of alternatives: the schema isn't plain; nor is what joins it."""
 _REFERENCE = frozenset(("$ref",))
+_TOO_MANY = "a JSON Schema of too many schemas"
 
 Place = tuple
 """Where a schema stands: (place above, keys from there), (None, schema) or (None, reference)."""
 
+Context = tuple[str, int]
+"""The URI that references are relative to, and the draft."""
+
+
+class Full(Exception):
+    """There are more schemas than the limit."""
+
 
 class PlainWalk:
-    """Tells which schemas of one document are plain, with a value that is certain.
+    """Tells which schemas of one document are plain: never refused, with a value that is certain, or so if others have.
 
-    Attributes
+    Parameters
     ----------
-    full : bool
-        Whether there are more schemas than the limit. Some may be repeats of others, so none counts as told then.
+    once : bool
+        Whether schemas that say the same count once.
+
+    Raises
+    ------
+    Full
+        There are more schemas than the limit, counted where they stand.
     """
 
-    def __init__(self, document: Document, options: Options, apart: set[int]):
-        self._document, self._options, self._told_apart = document, options, apart
-        self._different = DIFFERENT[document.root.draft] - DESCRIBING
-        self._alone = document.root.draft in (4, 6, 7)  # drafts in which a reference stands alone
-        self._ways: dict[int, int] = {}  # by the id of a schema as it is written
-        self._places: dict[int, Place] = {}
-        self._asked: set[int] = set()  # schemas that a plain one leads to, while they are looked at
-        self._targets: dict[str, dict | None] = {}
-        self._left: list[tuple[int, Place]] = []  # and how deep they are
-        self._deepest = 0
-        self.full = False
-
-    def __call__(self, part: Subschema) -> int:
-        """Of how many alternatives a schema is; 0 if it needs a closer look."""
+    def __init__(self, alternatives: Alternatives, once: bool = False):
+        self._alternatives, self._document = alternatives, alternatives.document
+        self._options, self._limits = alternatives.options, alternatives.limits
         root = self._document.root
-        here = (part.base, part.draft) == (root.base, root.draft) and "\0" not in part.pointer
-        if not here or self._options.closed or not isinstance(part.schema, dict):
-            return _NO
-        depth = part.pointer.count("/") // 2
-        self._deepest = min(depth + _DEPTH, self._options.limits.depth)
-        return self._known(part.schema, (None, part), depth)
+        self._root = self._context = root.base, root.draft
+        self._contexts: dict[int, Context] = {}  # where it is not the root's
+        # all by the id of a schema as it is written
+        self._ways: dict[int, int] = {}  # of how many alternatives a schema is
+        self._needs: dict[int, list[list[int]]] = {}  # in one of these lists, all must have a value
+        self._places: dict[int, Place] = {}
+        self._work: list[tuple[dict, Place, int, Context]] = []  # schemas to be told, and how deep they are
+        self._left: dict[int, tuple[int, Place]] = {}  # plain schemas lead there, and they aren't plain
+        self._targets: dict[tuple[str, str], tuple[dict, Place, Context] | None] = {}
+        self._alike: dict[tuple[Context, bytes], dict] | None = {} if once else None
+        self._firsts: dict[int, int] = {}  # of schemas that say the same
+
+    def __call__(self, part: Subschema) -> bool:
+        """Whether a schema is plain; what it leads to is told, too."""
+        if not isinstance(part.schema, dict):
+            return part.schema is True
+        self._context = part.base, part.draft
+        ways = self._known(part.schema, (None, part), part.pointer.count("/") // 2, 0)
+        for schema, place, depth, context in self._work:  # which grows meanwhile
+            self._context = context
+            if self._known(schema, place, depth, 0) <= _NO:
+                self._leave(schema, place, depth)
+        self._work = []
+        return ways > _NO
 
     def left(self) -> list[Subschema]:
-        """The schemas that plain ones lead to, and that need a closer look, each once; those outside first."""
-        found, self._left = sorted(self._left, key=itemgetter(0)), []
+        """The schemas that plain ones lead to, and that aren't plain, each once; those outside first."""
+        found, self._left = sorted(self._left.values(), key=itemgetter(0)), {}
         return [self._document.meant(self._at(place)) for _, place in found]
+
+    def needs(self) -> dict[int, list[list[int | Subschema]]]:
+        """Plain schemas of which no value is certain yet, and in which lists of others all must have one.
+
+        The others are such schemas, or are to be written.
+        """
+        unsure = {key: [[*map(self._key, others)] for others in needs] for key, needs in self._needs.items()}
+        for _ in range(_PASSES):
+            before = len(unsure)
+            for key, needs in reversed(list(unsure.items())):  # what a schema leads to mostly comes after it
+                if any(all(self._ways.get(o, _NO) > _NO and o not in unsure for o in others) for others in needs):
+                    del unsure[key]
+            if len(unsure) == before:
+                break
+        return {
+            key: [[other if other in unsure else self._meant(other) for other in others] for others in needs]
+            for key, needs in unsure.items()
+        }
+
+    def give_up(self, key: int) -> Subschema:
+        """Count a schema as one that isn't plain."""
+        self._ways[key] = _NO
+        del self._needs[key]
+        return self._meant(key)
+
+    def _key(self, key: int) -> int:
+        return self._firsts.get(key, key)
+
+    def _meant(self, key: int) -> Subschema:
+        return self._document.meant(self._at(self._places[key]))
 
     def _at(self, place: Place) -> Subschema:
         above, *keys = place
         if above is not None:
             return self._at(above).below(*keys)
-        return self._referred(keys[0]) if isinstance(keys[0], str) else keys[0]
+        return self._referred(keys[0], self._root) if isinstance(keys[0], str) else keys[0]
 
-    def _known(self, schema: dict, place: Place, depth: int) -> int:
+    def _known(self, schema: dict, place: Place, depth: int, joined: int) -> int:
+        """Of how many alternatives a plain schema is, in the context that is its own.
+
+        `_UNTOLD` where it leads back to what joins it, is too deep, or also stands in another context. `joined`: how
+        many schemas that join others it is in.
+        """
+        if self._alike is not None:
+            schema = self._first(schema, place)
         key = id(schema)
         found = self._ways.get(key)
         if found is None:
-            self.full = self.full or len(self._ways) >= self._options.limits.schema
-            if self.full or depth > self._deepest:
-                return _NO
-            self._ways[key], self._places[key] = _OPEN, place
-            found = self._ways[key] = self._look(schema, _sorted_out(tuple(schema)), place, depth + 1)
-            if found == _NO and key in self._asked:
-                self._left.append((depth, place))
+            if joined > _DEPTH or depth > self._limits.depth:
+                return _UNTOLD
+            self._stand(key, place)
+            if len(self._ways) >= self._limits.schema:
+                if self._alike is None:
+                    raise Full
+                self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
+            self._ways[key] = _UNTOLD  # as long as it is open
+            self._ways[key] = found = self._look(schema, _sorted_out(tuple(schema)), place, depth, joined + 1)
+        elif self._stands_elsewhere(key):
+            return _UNTOLD
         return found
 
-    def _leads_to(self, inner, place: Place, depth: int, needed: bool) -> bool:
-        """Whether a plain schema may have another one for a part of its value; `needed`: the part must be there."""
-        if not isinstance(inner, dict):
-            return inner is True or inner is False and not needed
-        if inner.keys() <= _TYPING and inner.get("type", "null") in TYPES:  # no more than a type
-            return True
-        if id(inner) in self._ways:
-            self._repeated(inner, place)
-        ways = self._known(inner, place, depth)
-        if ways > _NO:
-            return True
-        if not needed:
-            if ways == _OPEN:
-                self._asked.add(id(inner))
-            else:
-                self._left.append((depth, place))
-        return not needed
+    def _stand(self, key: int, place: Place) -> None:
+        self._places.setdefault(key, place)
+        if self._context != self._root:
+            self._contexts.setdefault(key, self._context)
+
+    def _stands_elsewhere(self, key: int) -> bool:
+        """Whether a Python value also stands where references are relative to another URI, or of another draft."""
+        return key in self._places and self._contexts.get(key, self._root) != self._context
+
+    def _first(self, schema: dict, place: Place) -> dict:
+        """The first schema that says the same as another one."""
+        assert self._alike is not None
+        try:
+            first = self._alike.setdefault((self._context, digest(schema)), schema)
+        except UNPICKLED:
+            return schema
+        if first is not schema:
+            self._firsts[id(schema)] = id(first)
+            self._repeated(first, place)
+        return first
+
+    def _leave(self, schema: dict, place: Place, depth: int) -> None:
+        self._left.setdefault(self._key(id(schema)), (depth, place))
 
     def _repeated(self, schema: dict, place: Place) -> None:
         """Note where a Python value stands a second time."""
@@ -131,28 +197,55 @@ class PlainWalk:
         if before.pointer != now.pointer:
             self._document.note_repeat(before, now)
 
-    def _look(self, schema: dict, sorted_out: _Sorted, place: Place, depth: int) -> int:
+    def _inside(self, schema: dict) -> Context:
+        """The context of a schema that stands in one of the present context."""
+        if "$id" in schema or "id" in schema:
+            base, draft = self._context
+            return base_of(schema, base, draft), draft_of(schema, draft)
+        return self._context
+
+    def _leads_to(self, parts: list[tuple[Any, Place]], depth: int) -> bool:
+        """Whether a plain schema may have others for parts of its value; they are told later."""
+        work = []
+        outside = self._context
+        for inner, place in parts:
+            if is_type(inner) or inner is False:
+                continue
+            if not isinstance(inner, dict):
+                return False
+            self._context = self._inside(inner)
+            if self._stands_elsewhere(id(inner)):
+                self._context = outside
+                return False
+            if id(inner) in self._places:
+                self._repeated(inner, place)
+            else:
+                self._stand(id(inner), place)
+                work.append((inner, place, depth, self._context))
+        self._context = outside
+        self._work += work
+        return True
+
+    def _look(self, schema: dict, sorted_out: _Sorted, place: Place, depth: int, joined: int) -> int:
         said, kind, forms = sorted_out.said, sorted_out.kind, sorted_out.forms
-        if self._alone and "$ref" in said:  # nothing beside it holds
+        draft = self._context[1]
+        if draft in (4, 6, 7) and "$ref" in said:  # nothing beside it holds
             said, kind, forms = _REFERENCE, "joined", ()
             if not isinstance(schema["$ref"], str):
                 return _NO
-        if kind is None or not self._different.isdisjoint(said):
+        if kind is None or not _different(draft).isdisjoint(said):
             return _NO
-        if sorted_out.named:
-            if place[0] is not None and not self._stays_here(schema):
-                return _NO
-            if "$schema" in schema and "json-schema.org/" not in str(schema["$schema"]):
-                return _NO
+        if sorted_out.named and "$schema" in schema and "json-schema.org/" not in str(schema["$schema"]):
+            return _NO
         for good, keyword in forms:
             if not good(schema[keyword]):
                 return _NO
         if sorted_out.formatted and said is not _REFERENCE and self._options.enforces(schema["format"]):
-            ways = int(has_format(Constraints((Subschema(schema, "", "", self._document.root.draft),), self._options)))
+            ways = int(has_format(self._constraints(schema)))
         elif kind == "several":
-            ways = int(self._several(schema, said, place, depth))
+            ways = int(self._several(schema, said, place, depth + 1))
         elif kind == "joined":
-            ways = self._joined(schema, next(iter(said - {"type"})), place, depth)
+            ways = self._joined(schema, next(iter(said - {"type"})), place, depth, joined)
         elif kind == "listed":
             values = schema["enum"] if "enum" in said else [schema["const"]]
             types = types_of(Subschema(schema, "")) if "type" in said else None
@@ -166,10 +259,8 @@ class PlainWalk:
                 self._options.note(self._at(place), keyword)
         return ways
 
-    def _stays_here(self, schema: dict) -> bool:
-        """Whether a schema that may have a name is of the same draft, and its references relative to the same URI."""
-        root = self._document.root
-        return draft_of(schema, root.draft) == root.draft and base_of(schema, root.base, root.draft) == root.base
+    def _constraints(self, schema: dict, *others: Subschema) -> Constraints:
+        return Constraints((Subschema(schema, "", *self._context), *others), self._options)
 
     def _has_texts(self, schema: dict) -> bool:
         """Whether it is certain that some text has the pattern of a schema."""
@@ -177,76 +268,108 @@ class PlainWalk:
             return False
         try:
             return is_certain(Subschema({}, ""), "pattern", schema["pattern"], self._options)
-        except GrammarError:  # raised again by the closer look
+        except GrammarError:  # raised again where it is written
             return False
 
-    def _joined(self, schema: dict, keyword: str, place: Place, depth: int) -> int:
+    def _joined(self, schema: dict, keyword: str, place: Place, depth: int, joined: int) -> int:
         """The number of alternatives of what only joins other schemas."""
         if keyword == "$ref":
             target = self._target(schema["$ref"])
-            return _NO if target is None else max(self._known(target, (None, schema["$ref"]), depth), _NO)
-        branches = schema[keyword]
-        if len(branches) > (1 if keyword == "allOf" else BRANCHES):
-            return _NO
-        if keyword == "oneOf":
-            if not self._apart(branches):
+            if target is None:
                 return _NO
-            self._told_apart.add(id(schema))
+            return self._branches(schema, [target], schema["$ref"].count("/") // 2, joined)
+        branches = schema[keyword]
+        if len(branches) > (1 if keyword == "allOf" else BRANCHES) or not all(isinstance(b, dict) for b in branches):
+            return _NO
+        if keyword == "oneOf" and not self._apart(branches) and not self._are_disjoint(place):
+            return _NO
+        # each branch and the types are an alternative of their own: some value is certain only if they change nothing
         if "type" in schema and not all(
             self._is_within(branch, types_of(Subschema(schema, ""))) for branch in branches
         ):
             return _NO
-        ways = 0
+        inside = []
         for i, branch in enumerate(branches):
-            if not isinstance(branch, dict):
-                return _NO
-            if id(branch) in self._ways:
-                self._repeated(branch, (place, keyword, i))
-            own = self._known(branch, (place, keyword, i), depth)
-            if own <= _NO:
-                return _NO
-            ways += own
-        return ways if ways <= BRANCHES else _NO
+            inside.append((branch, (place, keyword, i), self._inside(branch)))
+            if id(branch) in self._places:
+                self._repeated(branch, inside[-1][1])
+        return self._branches(schema, inside, depth + 1, joined)
 
-    def _is_within(self, branch, types: frozenset[str]) -> bool:
+    def _are_disjoint(self, place: Place) -> bool:
+        return self._alternatives.are_disjoint(self._document.meant(self._at(place)))
+
+    def _branches(self, schema: dict, branches: list[tuple[dict, Place, Context]], depth: int, joined: int) -> int:
+        ways, certain = 0, False
+        keys, others = [], []
+        before = self._context
+        for inner, place, self._context in branches:
+            own = self._known(inner, place, depth, joined)
+            if own == _UNTOLD:
+                self._context = before
+                return _UNTOLD
+            key = self._key(id(inner))
+            keys.append(key)
+            if own == _NO:
+                others.append((inner, place))
+            certain = certain or own > _NO and key not in self._needs
+            ways += max(own, 1)
+        self._context = before
+        if ways > BRANCHES:
+            return _NO
+        for inner, place in others:
+            self._leave(inner, place, depth)
+        if not certain:
+            self._needs[id(schema)] = [[key] for key in keys]
+        return ways
+
+    def _is_within(self, branch: dict, types: frozenset[str]) -> bool:
         """Whether `types` beside a branch plainly change nothing."""
-        target = self._target(branch["$ref"]) if isinstance(branch, dict) and "$ref" in branch else branch
+        target = self._meaning(branch["$ref"]) if "$ref" in branch else branch
         if not isinstance(target, dict) or not JOINING.isdisjoint(target):
             return False
         return FORMS["type"][0](target.get("type")) and types_of(Subschema(target, "")) <= types
 
-    def _target(self, reference: str) -> dict | None:
-        """What a reference means, as it is written; None if that takes a closer look."""
-        if reference not in self._targets:
-            self._targets[reference] = self._find(reference)
-        return self._targets[reference]
+    def _target(self, reference: str) -> tuple[dict, Place, Context] | None:
+        """What a reference means, as it is written; None if it means no schema, or true or false."""
+        key = self._context[0], reference
+        if key not in self._targets:
+            found = self._find(reference) if self._context == self._root else None
+            if found is not None:
+                self._targets[key] = found, (None, reference), self._root
+            else:
+                self._targets[key] = self._find_by_name(reference)
+        return self._targets[key]
 
     def _find(self, reference: str) -> dict | None:
-        root = self._document.root
-        found: Any = root.schema
-        if not reference.startswith("#/") or any(name in found for name in ("$anchor", "$dynamicAnchor", "id", "$id")):
-            return self._find_by_name(reference)
+        """What stands at a pointer, if nothing on the way has a name."""
+        found: Any = self._document.root.schema
+        if not reference.startswith("#/") or "$anchor" in found or "$dynamicAnchor" in found:
+            return None
+        if any("#/" in str(found.get(name)) for name in ("id", "$id")):
+            return None
         try:
             for key in pointer_keys(reference[1:]):
                 found = found[int(key) if isinstance(found, list) else key]
                 if isinstance(found, dict) and ("$id" in found or "id" in found):
-                    return self._find_by_name(reference)
-        except (KeyError, IndexError, ValueError, TypeError):  # told by the closer look
+                    return None
+        except (KeyError, IndexError, ValueError, TypeError):
             return None
         return found if isinstance(found, dict) else None
 
-    def _find_by_name(self, reference: str) -> dict | None:
-        root = self._document.root
+    def _find_by_name(self, reference: str) -> tuple[dict, Place, Context] | None:
         try:
-            found = self._referred(reference)
-        except GrammarError:  # raised again by the closer look
+            found = self._referred(reference, self._context)
+        except GrammarError:  # raised again where it is written
             return None
-        here = (found.base, found.draft) == (root.base, root.draft)
-        return found.schema if here and isinstance(found.schema, dict) else None
+        return (found.schema, (None, found), (found.base, found.draft)) if isinstance(found.schema, dict) else None
 
-    def _referred(self, reference: str) -> Subschema:
-        root = self._document.root
-        return self._document.target(Subschema({"$ref": reference}, "", root.base, root.draft))
+    def _referred(self, reference: str, context: Context) -> Subschema:
+        return self._document.target(Subschema({"$ref": reference}, "", *context))
+
+    def _meaning(self, reference) -> dict | None:
+        """What a reference means, if it is of the same context."""
+        target = self._target(reference) if isinstance(reference, str) else None
+        return target[0] if target is not None and target[2] == self._context else None
 
     def _apart(self, branches: list) -> bool:
         """Whether it is plain that no value fits two branches of a oneOf."""
@@ -267,7 +390,7 @@ class PlainWalk:
         for _ in range(4):
             if not isinstance(schema, dict) or schema.keys() & FORMS.keys() != {"$ref"}:
                 break
-            schema = self._target(schema["$ref"]) if isinstance(schema["$ref"], str) else None
+            schema = self._meaning(schema["$ref"])
         if not isinstance(schema, dict) or "$ref" in schema or not FORMS["type"][0](schema.get("type", "null")):
             return _EVERY, {}
         types = types_of(Subschema(schema, "")) - {"integer"} if "type" in schema else _EVERY
@@ -286,7 +409,7 @@ class PlainWalk:
     def _texts(self, schema: dict) -> Values | None:
         """The values of a schema that lists texts, or the pattern of texts; None where it has neither."""
         values = schema.get("enum")
-        if values is None and "const" in schema and "const" not in self._different:
+        if values is None and "const" in schema and "const" not in _different(self._context[1]):
             values = [schema["const"]]
         if "$ref" in schema:
             return None
@@ -297,42 +420,75 @@ class PlainWalk:
         return Values(frozenset(map(identity, values)))
 
     def _several(self, schema: dict, said: frozenset[str], place: Place, depth: int) -> bool:
-        """Whether a schema of types, bounds, properties and items is plain, with a value that is certain."""
+        """Whether a schema of types, bounds, properties, items, and conditions on names is plain."""
         if not said.isdisjoint(BOUNDS) and not self._in_order(schema, said):
+            return False
+        if self._options.closed and not said.isdisjoint(_OF_OBJECTS):
             return False
         kinds = schema.get("type", "null")
         kinds = {kinds} if isinstance(kinds, str) else set(kinds)
-        bound = kinds <= _CONTAINERS
         properties, free = schema.get("properties", {}), schema.get("additionalProperties", True)
-        required = set(schema.get("required", ())) if bound and "object" in kinds else ()
-        if "patternProperties" in said and not self._matched(schema, place, depth):
-            return False
-        for name, inner in properties.items():
-            if not self._leads_to(inner, (place, "properties", name), depth, name in required):
+        names = schema.get("required", ())
+        if not said.isdisjoint(CONDITIONAL):
+            names = self._names(schema, said, place)
+            if names is None:
                 return False
-        beyond = bool(required) and not properties.keys() >= required
-        if not self._leads_to(free, (place, "additionalProperties"), depth, beyond):
-            return False
-        if "items" not in said:
-            return True
-        needed = bound and "array" in kinds and bool(schema.get("minItems", 0))
-        return isinstance(schema["items"], dict) and self._leads_to(schema["items"], (place, "items"), depth, needed)
+        parts: list[tuple[Any, Place]] = [
+            (inner, (place, "properties", name)) for name, inner in properties.items() if not is_type(inner)
+        ]
+        if "patternProperties" in said:
+            told = self._matched(schema, names, place)
+            if told is None:
+                return False
+            parts += [*told[0], *told[1].values()]
+            properties = properties | {name: inner for name, (inner, _) in told[1].items()}
+        parts.append((free, (place, "additionalProperties")))
+        items = schema.get("items", True)
+        if "items" in said:
+            if not isinstance(items, dict):
+                return False
+            parts.append((items, (place, "items")))
+        # some value is certain, or so is an object if all that is required has one, or an array if its items have
+        if kinds <= _CONTAINERS:
+            needed = {"object": [properties.get(name, free) for name in names]}
+            needed["array"] = [items] if schema.get("minItems", 0) else []
+            needs = [[id(inner) for inner in needed[kind] if not is_type(inner)] for kind in kinds]
+            if all(needs):
+                if any(inner is False for kind in kinds for inner in needed[kind]):
+                    return False
+                self._needs[id(schema)] = needs
+        return self._leads_to(parts, depth)
 
-    def _matched(self, schema: dict, place: Place, depth: int) -> bool:
-        """Whether the patterns of names in a schema tell names apart, and match none that it lists."""
-        own = Constraints((Subschema(schema, "", "", self._document.root.draft),), self._options)
+    def _names(self, schema: dict, said: frozenset[str], place: Place) -> list[str] | None:
+        """The names that are required, or asked for by conditions; None if no names surely meet these."""
+        part = self._at(place)
+        present = [self._alternatives.present(part, keyword) for keyword in said & CONDITIONAL]
+        conditions = [one[PRESENT] for one in present if one is not None]
+        required = schema.get("required", ())
+        if len(conditions) < len(present) or not satisfiable(("and", *conditions, *required), self._limits):
+            return None
+        return list(dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))]))
+
+    def _matched(self, schema: dict, names, place: Place) -> tuple[list, dict[str, tuple[Any, Place]]] | None:
+        """The schemas of patterns of names, and of the names that match one; None if one schema isn't enough."""
+        own = self._constraints(schema)
         try:
             patterns = own.key_patterns
             own.check_patterns()
-        except GrammarError:  # raised again by the closer look
-            return False
+        except GrammarError:  # raised again where it is written
+            return None
         if not are_apart(patterns):
-            return False
-        names = [*schema.get("properties", ()), *schema.get("required", ())]
-        if any(any(own.matches(pattern, name)) for pattern in patterns for name in names):
-            return False
-        inner = schema["patternProperties"]
-        return all(self._leads_to(inner[p], (place, "patternProperties", p), depth, False) for p in patterns)
+            return None
+        inside = [(schema["patternProperties"][pattern], (place, "patternProperties", pattern)) for pattern in patterns]
+        properties, out = schema.get("properties", {}), {}
+        for name in dict.fromkeys([*properties, *names]):
+            if any(any(own.matches(pattern, name)) for pattern in patterns):
+                found = own.property(name)
+                if len(found) > 1:  # what the pattern says is something else
+                    return None
+                if not found or name not in properties or found[0].schema is not properties[name]:
+                    out[name] = next((one for one in inside if found and one[0] is found[0].schema), (True, place))
+        return inside, out
 
     def _in_order(self, schema: dict, said: frozenset[str]) -> bool:
         """Whether there are lengths and numbers between the bounds."""
@@ -344,10 +500,15 @@ class PlainWalk:
                 low not in bounds or high not in bounds or bounds[low] < bounds[high] for low, high in pairs
             ):
                 return True
-        return are_in_order(Constraints((Subschema(schema, "", "", self._document.root.draft),), self._options))
+        return are_in_order(self._constraints(schema))
 
 
 _EVERY = types_of(Subschema({}, "")) - {"integer"}
+
+
+@lru_cache
+def _different(draft: int) -> frozenset[str]:
+    return DIFFERENT[draft] - DESCRIBING
 
 
 class _Sorted(NamedTuple):
@@ -384,8 +545,8 @@ def _sorted_out(keywords: tuple) -> _Sorted:
     besides = said - {"type"}
     kinds = {
         "any": not besides,
-        "several": besides <= _SEVERAL,
         "joined": len(besides) == 1 and besides <= _JOINING and ("$ref" not in said or len(said) == 1),
+        "several": besides <= _SEVERAL | CONDITIONAL,
         "listed": besides in _LISTED,
         "pattern": besides == _PATTERN,
     }

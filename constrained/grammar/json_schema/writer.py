@@ -19,8 +19,8 @@ from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.patterns import few_texts
-from constrained.grammar.json_schema.plain import Contents, Plain, elements, members, plain, tangled
-from constrained.grammar.json_schema.plain_walk import PlainWalk
+from constrained.grammar.json_schema.plain import Contents, elements, members
+from constrained.grammar.json_schema.plain_walk import Full, PlainWalk
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import (
@@ -79,57 +79,38 @@ class Writer:
 
         Plain schemas are written when a text reaches them; `rules` must be a `Rules`.
         """
-        # Schemas are in one of three places: told by the walk (`walked`), told by a closer look (`known`), or written
-        # (`bodies`). The list of parts grows while they are looked at, and where a schema must be written after all.
-        known: dict[str, Plain] = {}
-        walk = PlainWalk(self.document, self.options, self.alternatives.apart)
-        walked: dict[str, int] = {}
+        # Schemas are told by the walk, or written. The list of parts grows meanwhile.
+        walk = PlainWalk(self.alternatives)
         bodies: dict[str, Node] = {}
         at = 0
         while True:
-            for part in self._parts[at:]:
-                at += 1
-                if part.pointer in known or self._value(part.pointer) in bodies:
-                    continue
-                ways = 0 if walk.full else walk(part)
-                if walk.full and walked:
-                    walked, at = {}, 0
-                    break
-                self._note(walk.left())
-                if ways:
-                    walked[part.pointer] = ways
-                    continue
-                self.alternatives.check(part)
-                found = plain(part, self.alternatives)
-                if found is not None:
-                    known[part.pointer] = found
-                    self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
-                    self._note(found.parts)
-                else:
-                    bodies[self._value(part.pointer)] = self._together([part])
-                    self._write_containers()
+            try:
+                for part in self._parts[at:]:
+                    at += 1
+                    told = self._value(part.pointer) in bodies or walk(part)
+                    self._note(walk.left())
+                    if not told:
+                        self._write(part, bodies)
+            except Full:
+                walk, at = PlainWalk(self.alternatives, once=True), 0
             if at < len(self._parts):
                 continue
-            # All parts are known. A schema that waits must have a value: those that lead in a circle, or that the
-            # equations of what each needs leave without any, are written, which may add parts; then it is asked again.
-            dead = tangled(known, walked)
-            late: list[str] = []
-            if not dead:
-                unsure = {self._value(p): self._needs(found) for p, found in known.items() if [] not in found.needs}
-                written = {name: rule.body for name, rule in dict.items(self.rules)}
-                empty = unproductive(unsure | self._unsure | bodies | written)
-                dead = {p for p in known if self._value(p) in empty}
-                late = [name for name in self._unsure if name in empty]
+            # All are told. Those that the equations of what each needs leave without a value are written, which may add
+            # parts; then it is asked again.
+            needs = {str(key): (key, self._any_of(others)) for key, others in walk.needs().items()}
+            unsure = {name: node for name, (_, node) in needs.items()}
+            written = {name: rule.body for name, rule in dict.items(self.rules)}
+            empty = unproductive(unsure | self._unsure | bodies | written)
+            dead = [key for name, (key, _) in needs.items() if name in empty]
+            late = [name for name in self._unsure if name in empty]
             if not dead and not late:
                 break
             for name in late:
                 del self._unsure[name]
                 self.add(Rule(name, self._waiting.pop(name)()))
                 self._write_containers()
-            for part in [part for part in self._parts if part.pointer in dead]:
-                del known[part.pointer]
-                bodies[self._value(part.pointer)] = self._together([part])
-                self._write_containers()
+            for key in dead:
+                self._write(walk.give_up(key), bodies)
         self._dead = empty  # not before: until all is known, schemas count as empty that may not be
         for name, rule in list(dict.items(self.rules)) if empty else ():
             if name not in empty:
@@ -144,8 +125,17 @@ class Writer:
     def _value(self, pointer: str) -> str:
         return f"{self.prefix}{pointer} value"
 
-    def _needs(self, found: Plain) -> Node:
-        return alt(Seq(tuple(Call(self._value(pointer)) for pointer in needs)) for needs in found.needs)
+    def _write(self, part: Subschema, bodies: dict[str, Node]) -> None:
+        """Write a schema that isn't plain, once."""
+        name = self._value(part.pointer)
+        if name not in bodies:
+            self.alternatives.check(part)
+            bodies[name] = self._together([part])
+            self._write_containers()
+
+    def _any_of(self, needs: list[list[int | Subschema]]) -> Node:
+        names = ([str(p) if isinstance(p, int) else self._value(p.pointer) for p in parts] for parts in needs)
+        return alt(Seq(tuple(map(Call, parts))) for parts in names)
 
     def _pruned(self, node: Node) -> Node:
         if not self._dead or not any(call.rule in self._dead for call in find(node, Call)):

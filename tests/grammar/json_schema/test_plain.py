@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from constrained import Grammar, GrammarError, LimitError, Vocabulary, compile_grammar
+from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.grammar.nodes import Rules
 
 TEXT = {"type": "string"}
@@ -297,3 +297,53 @@ def test_a_format_of_bounded_length_waits():
     assert grammar.matches('{"x": "http://a.org"}') and not grammar.matches(f'{{"x": "http://{"a" * 40}.org"}}')
     impossible = Grammar.from_json_schema({"properties": {"x": {"type": "string", "format": "date", "maxLength": 9}}})
     assert not impossible.is_prefix('{"x"')
+
+
+def test_schemas_that_need_one_another_wait():
+    link = {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#/$defs/any"}, "also": DEEP}}
+    defs = {
+        "any": {"anyOf": [{"$ref": "#/$defs/link"}, {"$ref": "#/$defs/end"}]},
+        "link": link,
+        "end": {"type": "null"},
+    }
+    grammar = Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/any"}}, "$defs": defs})
+    assert not any("link" in name for name in written(grammar))
+    assert grammar.matches('{"x": {"next": {"next": null}}}') and not grammar.matches('{"x": {"next": {}}}')
+
+
+def test_schemas_that_need_one_another_without_end_have_no_value():
+    link = {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#/$defs/any"}}}
+    ends = {"anyOf": [{"$ref": "#/$defs/link"}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/any"}}]}
+    grammar = Grammar.from_json_schema(
+        {"properties": {"x": {"$ref": "#/$defs/any"}}, "$defs": {"any": ends, "link": link}}
+    )
+    assert not grammar.is_prefix('{"x"') and grammar.matches('{"y": 1}')
+
+
+def test_schemas_with_a_uri_of_their_own_wait():
+    inner = {"$id": "https://a.org/inner", "type": "object", "properties": {"b": {"$ref": "#/$defs/b"}, "c": DEEP}}
+    inner["$defs"] = {"b": {"enum": ["inner"]}}
+    schema = {"properties": {"x": inner, "b": {"$ref": "#/$defs/b"}, "y": {"$ref": "https://a.org/inner"}}}
+    grammar = Grammar.from_json_schema({**schema, "$defs": {"b": {"enum": ["outer"]}}})
+    assert not any("properties/x" in name for name in written(grammar))
+    assert grammar.matches('{"x": {"b": "inner"}, "b": "outer", "y": {"b": "inner"}}')
+    assert not grammar.is_prefix('{"x": {"b": "o') and not grammar.is_prefix('{"b": "i')
+    assert not grammar.is_prefix('{"y": {"b": "o')
+
+
+def test_a_python_value_that_stands_where_its_references_mean_something_else():
+    shared = {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}, "required": ["b"]}
+    inner = {"$id": "https://a.org/inner", "properties": {"s": shared}, "$defs": {"b": {"enum": ["inner"]}}}
+    schema = {"properties": {"s": shared, "x": inner}, "$defs": {"b": {"enum": ["outer"]}}}
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches('{"s": {"b": "outer"}, "x": {"s": {"b": "inner"}}}')
+    assert not grammar.is_prefix('{"s": {"b": "i') and not grammar.is_prefix('{"x": {"s": {"b": "o')
+
+
+def test_schemas_are_counted_once_wherever_they_stand():
+    def schema(count, distinct):
+        return {"properties": {f"p{i}": {"enum": [i % distinct]} for i in range(count)}}
+
+    assert Grammar.from_json_schema(schema(200, 40), limits=Limits(schema=60)).matches('{"p41": 1}')
+    with pytest.raises(LimitError, match="too many schemas"):
+        Grammar.from_json_schema(schema(200, 80), limits=Limits(schema=60))
