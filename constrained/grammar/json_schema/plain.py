@@ -7,7 +7,6 @@ from math import prod
 from typing import NamedTuple
 
 from constrained.grammar import nodes
-from constrained.grammar.assertions import looks
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.containers import PATTERNS
 from constrained.grammar.json_schema.document import Document, Subschema
@@ -15,7 +14,7 @@ from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Optio
 from constrained.grammar.json_schema.numbers import integer, whole
 from constrained.grammar.json_schema.patterns import EXAMPLES, FORMAT_STATES, end_differently, is_simple
 from constrained.grammar.json_schema.presence import names_in, satisfiable
-from constrained.grammar.json_schema.strings import has_large_sets
+from constrained.grammar.json_schema.strings import is_written
 
 _RESTRICTING = frozenset(FORMS)
 _COUNTING = frozenset(("propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", SOME_PROPERTY))
@@ -127,9 +126,7 @@ def is_certain(part: Subschema, keyword: str, pattern: str, options: Options) ->
     """Whether some text has the pattern, as far as the pattern or its tree shows it."""
     if is_simple(pattern, options.limits):
         return True
-    tree = pattern_of(part, keyword, pattern, options.limits)
-    written = not looks(tree) and not has_large_sets(tree)  # without a search for an end, which may pass a limit
-    return written and all(node is not nodes.NEVER for node in nodes.walk(tree))
+    return is_written(pattern_of(part, keyword, pattern, options.limits))
 
 
 def has_format(own: Constraints) -> bool:

@@ -281,7 +281,7 @@ class PlainWalk:
         branches = schema[keyword]
         if len(branches) > (1 if keyword == "allOf" else BRANCHES) or not all(isinstance(b, dict) for b in branches):
             return _NO
-        if keyword == "oneOf" and not self._apart(branches) and not self._are_disjoint(place):
+        if keyword == "oneOf" and not self._apart(branches, place):
             return _NO
         # each branch and the types are an alternative of their own: some value is certain only if they change nothing
         if "type" in schema and not all(
@@ -294,9 +294,6 @@ class PlainWalk:
             if id(branch) in self._places:
                 self._repeated(branch, inside[-1][1])
         return self._branches(schema, inside, depth + 1, joined)
-
-    def _are_disjoint(self, place: Place) -> bool:
-        return self._alternatives.are_disjoint(self._document.meant(self._at(place)))
 
     def _branches(self, schema: dict, branches: list[tuple[dict, Place, Context]], depth: int, joined: int) -> int:
         ways, certain = 0, False
@@ -371,53 +368,19 @@ class PlainWalk:
         target = self._target(reference) if isinstance(reference, str) else None
         return target[0] if target is not None and target[2] == self._context else None
 
-    def _apart(self, branches: list) -> bool:
-        """Whether it is plain that no value fits two branches of a oneOf."""
-        shown = [self._shown(branch) for branch in branches]
-        kinds = [kind for types, _ in shown for kind in types]
+    def _apart(self, branches: list, place: Place) -> bool:
+        """Whether no value fits two branches of a oneOf, which plainly is so if their types differ."""
+        kinds = [kind for branch in branches for kind in self._kinds(branch)]
         if len(kinds) == len(set(kinds)):
             return True
-        if tells_all_apart([values for _, values in shown]):
-            return True
-        return len(shown) <= _PAIRS and all(
-            types.isdisjoint(others) or differ(mine, theirs)
-            for (types, mine), (others, theirs) in combinations(shown, 2)
-        )
+        return self._alternatives.are_disjoint(self._document.meant(self._at(place)))
 
-    def _shown(self, branch) -> tuple[frozenset[str], dict[str | None, Values]]:
-        """The types of a branch, and what texts it admits for itself (None) and for required properties."""
-        schema: Any = branch
-        for _ in range(4):
-            if not isinstance(schema, dict) or schema.keys() & FORMS.keys() != {"$ref"}:
-                break
-            schema = self._meaning(schema["$ref"])
-        if not isinstance(schema, dict) or "$ref" in schema or not FORMS["type"][0](schema.get("type", "null")):
-            return _EVERY, {}
-        types = types_of(Subschema(schema, "")) - {"integer"} if "type" in schema else _EVERY
-        types = frozenset("number" if kind == "integer" else kind for kind in types)
-        values: dict[str | None, Values] = {}
-        if (own := self._texts(schema)) is not None:
-            values[None] = own
-        named, required = schema.get("properties"), schema.get("required")
-        if types == {"object"} and isinstance(named, dict) and isinstance(required, list):
-            for name in required:
-                inner = named.get(name) if isinstance(name, str) else None
-                if isinstance(inner, dict) and (own := self._texts(inner)) is not None:
-                    values[name] = own
-        return types, values
-
-    def _texts(self, schema: dict) -> Values | None:
-        """The values of a schema that lists texts, or the pattern of texts; None where it has neither."""
-        values = schema.get("enum")
-        if values is None and "const" in schema and "const" not in _different(self._context[1]):
-            values = [schema["const"]]
-        if "$ref" in schema:
-            return None
-        if values is None and schema.get("type") == "string" and isinstance(schema.get("pattern"), str):
-            return Values(frozenset(), (schema["pattern"],))
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            return None
-        return Values(frozenset(map(identity, values)))
+    def _kinds(self, branch: dict) -> frozenset[str]:
+        """The types of a branch as it is written, whole numbers being numbers."""
+        schema = self._meaning(branch["$ref"]) if "$ref" in branch else branch
+        if schema is None or "$ref" in schema or not FORMS["type"][0](schema.get("type", "null")):
+            return _EVERY
+        return frozenset("number" if kind == "integer" else kind for kind in types_of(Subschema(schema, "")))
 
     def _several(self, schema: dict, said: frozenset[str], place: Place, depth: int) -> bool:
         """Whether a schema of types, bounds, properties, items, and conditions on names is plain."""

@@ -8,9 +8,9 @@ also as ``\uXXXX`` (two of these above U+FFFF).
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache, partial
 from itertools import pairwise
+from json.encoder import encode_basestring, encode_basestring_ascii
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
@@ -93,7 +93,7 @@ def quoted(content: Node) -> Node:
 
 def texts(value: str) -> set[bytes]:
     """The spellings of one JSON string, quotes included."""
-    return {json.dumps(value, ensure_ascii=ascii).encode() for ascii in (False, True)}
+    return {encode_basestring(value).encode(), encode_basestring_ascii(value).encode()}  # as json.dumps writes it
 
 
 def spelled(node: Node) -> Node:
@@ -284,6 +284,19 @@ def language(
     most = MOST_STEPS if high is None else MOST_COUNTED_STEPS
     node = JsonText(_States(texts, name, wait).node(texts.start), partial(endless.table, most), high)
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
+
+
+def is_one_tree(constraints: Constraints) -> bool:
+    """Whether it is plain that there are strings, which are those of one tree that can be written as it is."""
+    if constraints.counts("Length") != (0, None) or unmatched(constraints):
+        return False
+    fitting = trees(constraints)
+    return len(fitting) == 1 and is_written(fitting[0])
+
+
+def is_written(tree: Node) -> bool:
+    """Whether a tree of characters has texts and can be written as it is, without a table or a search for an end."""
+    return not looks(tree) and not has_large_sets(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
 
 
 def has_large_sets(tree: Node) -> bool:

@@ -19,7 +19,7 @@ from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.patterns import few_texts
-from constrained.grammar.json_schema.plain import Contents, elements, members
+from constrained.grammar.json_schema.plain import Contents, are_in_order, elements, members
 from constrained.grammar.json_schema.plain_walk import Full, PlainWalk
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
@@ -64,7 +64,7 @@ class Writer:
         self._dead: set[str] = set()
         self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
-        pieces = (self._once((kind,), f"{prefix}{kind}", lambda _, n: n, n) for kind, n in spaces.items())
+        pieces = (self._once((kind,), f"{prefix}{kind}", False, lambda _, n: n, n) for kind, n in spaces.items())
         edge, comma, colon = pieces
         self.layout = Layout(edge, comma, colon, layout.separators)
 
@@ -250,17 +250,24 @@ class Writer:
             elif kind in ("number", "integer"):
                 wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
                 bounds = (kind, wanted, *constraints.intervals())
-                out.append(self._once(bounds, f"{name} {kind}", self._number, kind, wanted, constraints))
+                certain = len(bounds) == 3 and wanted == Multiples(None) and are_in_order(constraints)
+                out.append(self._once(bounds, f"{name} {kind}", certain, self._number, kind, wanted, constraints))
             elif kind == "string":
                 said = ("string", *strings.what_is_said(constraints))
-                out.append(self._once(said, f"{name} string", self._string, constraints))
+                certain = said not in self._scalars and strings.is_one_tree(constraints)
+                out.append(self._once(said, f"{name} string", certain, self._string, constraints))
             else:
                 out.append(self._listed([v for v in _FEW_VALUES[kind] if self.fits(v, constraints)]))
         return alt(out)
 
-    def _once(self, key: tuple, name: str, write: Callable[..., Node], *arguments) -> Node:
-        """The node that `write` returns, as a call of a rule that is written once for each `key`."""
-        if key not in self._scalars:
+    def _once(self, key: tuple, name: str, certain: bool, write: Callable[..., Node], *arguments) -> Node:
+        """The node that `write` returns, as a call of a rule that is written once for each `key`.
+
+        Where it is `certain` that it has a text, it is written when a text reaches it.
+        """
+        if key not in self._scalars and certain and isinstance(self.rules, Rules):
+            self._scalars[key] = self.wait(name, partial(write, name, *arguments))
+        elif key not in self._scalars:
             node = write(name, *arguments)
             self._scalars[key] = node
             if node is not NEVER and node is not EMPTY and not isinstance(node, (Call, Literal, Choices)):
