@@ -54,7 +54,7 @@ class Disjoint:
 
     def __call__(self, one: list[Subschema], other: list[Subschema], depth: int = DEPTH) -> bool:
         """Whether it is certain that no value fits both."""
-        if not depth:
+        if not depth or [part.pointer for part in one] == [part.pointer for part in other]:
             return False
         with self._roughly():
             return all(self._pair(a, b, depth) for a in self.alternatives.of(one) for b in self.alternatives.of(other))

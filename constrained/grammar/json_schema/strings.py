@@ -19,7 +19,7 @@ from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.pattern_trees import example, prefix, within
-from constrained.grammar.json_schema.patterns import end_differently, format_node
+from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
 from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
@@ -288,10 +288,11 @@ def language(
 
 def is_one_tree(constraints: Constraints) -> bool:
     """Whether it is plain that there are strings, which are those of one tree that can be written as it is."""
-    if constraints.counts("Length") != (0, None) or unmatched(constraints):
+    patterns, *others, low, high = what_is_said(constraints)
+    formats = {name for name in others[0] if constraints.options.enforces(name)}
+    if any(others[1:]) or low or high is not None or len(patterns) + len(formats) != 1:
         return False
-    fitting = trees(constraints)
-    return len(fitting) == 1 and is_written(fitting[0])
+    return bool(formats) or is_simple(patterns[0], constraints.limits) or is_written(trees(constraints)[0])
 
 
 def is_written(tree: Node) -> bool:
