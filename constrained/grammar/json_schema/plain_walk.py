@@ -153,27 +153,29 @@ class PlainWalk:
             schema = self._first(schema, place)
         key = id(schema)
         found = self._ways.get(key)
-        if found is None:
-            if joined > _DEPTH or depth > self._limits.depth:
-                return _UNTOLD
-            self._stand(key, place)
-            if len(self._ways) >= self._limits.schema:
-                if self._alike is None:
-                    raise Full
-                self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
-            self._ways[key] = _UNTOLD  # as long as it is open
-            self._ways[key] = found = self._look(schema, _sorted_out(tuple(schema)), place, depth, joined + 1)
-        elif self._stands_elsewhere(key):
+        if found is not None:
+            return _UNTOLD if self._stands_elsewhere(key) else found
+        if joined > _DEPTH or depth > self._limits.depth:
             return _UNTOLD
+        if len(self._ways) >= self._limits.schema:
+            if self._alike is None:
+                raise Full
+            self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
+        self._stand(key, place)
+        self._ways[key] = _UNTOLD  # as long as it is open
+        self._ways[key] = found = self._look(schema, _sorted_out(tuple(schema)), place, depth, joined + 1)
         return found
 
     def _stand(self, key: int, place: Place) -> None:
-        self._places.setdefault(key, place)
-        if self._context != self._root:
-            self._contexts.setdefault(key, self._context)
+        if key not in self._places:
+            self._places[key] = place
+            if self._context != self._root:
+                self._contexts[key] = self._context
 
     def _stands_elsewhere(self, key: int) -> bool:
         """Whether a Python value also stands where references are relative to another URI, or of another draft."""
+        if not self._contexts and self._context == self._root:  # most documents
+            return False
         return key in self._places and self._contexts.get(key, self._root) != self._context
 
     def _first(self, schema: dict, place: Place) -> dict:
@@ -209,7 +211,7 @@ class PlainWalk:
         work = []
         outside = self._context
         for inner, place in parts:
-            if is_type(inner) or inner is False:
+            if inner is False:
                 continue
             if not isinstance(inner, dict):
                 return False
@@ -403,14 +405,16 @@ class PlainWalk:
             told = self._matched(schema, names, place)
             if told is None:
                 return False
-            parts += [*told[0], *told[1].values()]
+            parts += [one for one in (*told[0], *told[1].values()) if not is_type(one[0])]
             properties = properties | {name: inner for name, (inner, _) in told[1].items()}
-        parts.append((free, (place, "additionalProperties")))
+        if not is_type(free):
+            parts.append((free, (place, "additionalProperties")))
         items = schema.get("items", True)
         if "items" in said:
             if not isinstance(items, dict):
                 return False
-            parts.append((items, (place, "items")))
+            if not is_type(items):
+                parts.append((items, (place, "items")))
         # some value is certain, or so is an object if all that is required has one, or an array if its items have
         if kinds <= _CONTAINERS:
             needed = {"object": [properties.get(name, free) for name in names]}
