@@ -45,23 +45,23 @@ _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 _ANY_IPV4 = rf"0{{0,2}}{_OCTET}(?:\.0{{0,2}}{_OCTET}){{3}}"
 _GROUP = "[0-9A-Fa-f]{1,4}"
 _LAST = rf"(?:{_GROUP}:{_GROUP}|{_IPV4})"
-_IPV6 = "|".join(
+_BEFORE_LAST = "|".join(
     [
-        rf"(?:{_GROUP}:){{6}}{_LAST}",
-        rf"::(?:{_GROUP}:){{5}}{_LAST}",
-        *(rf"(?:{_GROUP}(?::{_GROUP}){{0,{before}}})?::(?:{_GROUP}:){{{4 - before}}}{_LAST}" for before in range(5)),
-        rf"(?:{_GROUP}(?::{_GROUP}){{0,5}})?::{_GROUP}",
-        rf"(?:{_GROUP}(?::{_GROUP}){{0,6}})?::",
+        rf"(?:{_GROUP}:){{6}}",
+        rf"::(?:{_GROUP}:){{5}}",
+        *(rf"(?:{_GROUP}(?::{_GROUP}){{0,{before}}})?::(?:{_GROUP}:){{{4 - before}}}" for before in range(5)),
     ]
 )
+_IPV6 = rf"(?:{_BEFORE_LAST}){_LAST}|(?:{_GROUP}(?::{_GROUP}){{0,5}})?::{_GROUP}|(?:{_GROUP}(?::{_GROUP}){{0,6}})?::"
 _PERCENT = "%[0-9A-Fa-f]{2}"
 _UNRESERVED = r"A-Za-z0-9._~!$&'()*+,;=\-"
 _PATH = rf"(?:[{_UNRESERVED}:@/]|{_PERCENT})"
 _PCHAR = rf"(?:[{_UNRESERVED}:@]|{_PERCENT})"
 _AUTHORITY = rf"(?:(?:[{_UNRESERVED}:]|{_PERCENT})*@)?(?:\[(?:{_IPV6})\]|(?:[{_UNRESERVED}]|{_PERCENT})*)(?::[0-9]*)?"
 _AFTER = rf"(?:\?(?:[{_UNRESERVED}:@/?]|{_PERCENT})*)?(?:#(?:[{_UNRESERVED}:@/?]|{_PERCENT})*)?"
-_HIERARCHY = rf"(?://{_AUTHORITY}(?:/{_PATH}*)?|/(?:{_PCHAR}{_PATH}*)?|{_PCHAR}{_PATH}*|)"
-_URI = rf"[A-Za-z][A-Za-z0-9+.-]*:{_HIERARCHY}{_AFTER}"
+_SCHEME = "[A-Za-z][A-Za-z0-9+.-]*:"
+_ABSOLUTE = rf"(?://{_AUTHORITY}(?:/{_PATH}*)?|/(?:{_PCHAR}{_PATH}*)?)"
+_URI = rf"{_SCHEME}(?:{_ABSOLUTE}|{_PCHAR}{_PATH}*|){_AFTER}"
 _HALF = "[0-9A-Fa-f]{4}"
 _DIGITS = "[0-9]+"
 _DURATION_TIME = rf"T(?:{_DIGITS}H(?:{_DIGITS}M(?:{_DIGITS}S)?)?|{_DIGITS}M(?:{_DIGITS}S)?|{_DIGITS}S)"
@@ -80,8 +80,8 @@ PATTERNS = {
     "ipv4": _IPV4,  # RFC 2673, dotted-quad
     "ipv6": _IPV6,  # RFC 4291, section 2.2
     "uri": _URI,  # RFC 3986
-    "uri-reference": rf"(?:{_URI}|(?://{_AUTHORITY}(?:/{_PATH}*)?|/(?:{_PCHAR}{_PATH}*)?"
-    rf"|(?:[{_UNRESERVED}@]|{_PERCENT})+(?:/{_PATH}*)?|){_AFTER})",  # RFC 3986
+    "uri-reference": rf"(?:(?:{_SCHEME})?{_ABSOLUTE}|{_SCHEME}(?:{_PCHAR}{_PATH}*)?"
+    rf"|(?:[{_UNRESERVED}@]|{_PERCENT})+(?:/{_PATH}*)?|){_AFTER}",  # RFC 3986
     "json-pointer": r"(?:/(?:[^/~]|~[01])*)*",  # RFC 6901
 }
 
@@ -113,7 +113,7 @@ EXAMPLES = {
     "ipv4": "250.250.250.250",
     "ipv6": "a:a:a:a:a:a:a:a",
     "uri": "a://[a:a:a:a:a:a:a:a]",
-    "uri-reference": "a://[a:a:a:a:a:a:a:a]",
+    "uri-reference": "//[a:a:a:a:a:a:a:a]",
     "json-pointer": "",
 }
 """Of each format, what `pattern_trees.example` gives for it, without reading its pattern."""
