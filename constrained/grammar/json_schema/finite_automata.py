@@ -7,7 +7,9 @@ problems", 1959). Its states are made when a text reaches them, and only those t
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cached_property, lru_cache
+from heapq import heappop, heappush
 
 from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
@@ -69,6 +71,24 @@ class Nfa:
     @cached_property
     def _goes_round(self) -> bool:
         return any(self.end in self._closure({to}) for chars, to in self.edges[self.end] if chars is ANY)
+
+    @cached_property
+    def distances(self) -> list[int]:
+        """The fewest characters from each state to the end."""
+        before: list[list[tuple[int, int]]] = [[] for _ in self.edges]
+        for state, (edges, empty) in enumerate(zip(self.edges, self.empty)):
+            for to, step in [*((to, 1) for chars, to in edges if chars), *((to, 0) for to in empty)]:
+                before[to].append((state, step))
+        found = [len(self.edges)] * len(self.edges)
+        found[self.end] = 0
+        work = deque([self.end])
+        while work:
+            at = work.popleft()
+            for state, step in before[at]:
+                if found[at] + step < found[state]:
+                    found[state] = found[at] + step
+                    work.append(state) if step else work.appendleft(state)
+        return found
 
     def listed(self, states: frozenset[int]) -> list[str] | None:
         """The texts that may follow, if the tree is a list of texts."""
@@ -248,11 +268,16 @@ class Texts:
         LimitError
             It takes more than `limits.schema` states to tell.
         """
-        # Breadth first; a search that finds an end marks its whole way.
+        # First those that are nearest to an end by one tree alone: the search goes straight there, however many states
+        # there are. It marks its whole way.
         if state in self._lives:
             return self._lives[state]
         before: dict[State, State | None] = {state: None}
-        for seen, at in enumerate(work := [state]):
+        work = [(0, 0, state)]
+        seen = 0
+        while work:
+            *_, at = heappop(work)
+            seen += 1
             self.limits.check("schema", seen, "patterns and lengths that take too many states together")
             if self._lives.get(at) or self.may_end(at):
                 way: State | None = at
@@ -262,11 +287,20 @@ class Texts:
             sets, count = at
             for then in self._ways(sets) if count != self.high else ():
                 to = then, min(count + 1, self._top)
-                if to not in before and self._lives.get(to, True):
+                if to in before or not self._lives.get(to, True):
+                    continue
+                least = self._least(to)
+                if self.high is None or to[1] + least <= self.high:
                     before[to] = at
-                    work.append(to)
-        self._lives.update(dict.fromkeys(work, False))
+                    heappush(work, (least, len(before), to))
+        self._lives.update(dict.fromkeys(before, False))
         return False
+
+    def _least(self, state: State) -> int:
+        """A bound on the fewest characters that may follow."""
+        sets, count = state
+        each = (min(one.distances[s] for s in states) for (one, wanted), states in zip(self.parts, sets) if wanted)
+        return max(each, default=0) if count >= self.low else max(self.low - count, *each, 0)
 
     def _after(self, sets: Sets, character: int) -> Sets | None:
         """The sets after one more character; None where these plainly rule every text out."""

@@ -8,14 +8,12 @@ value fits it. All other schemas are written while the document is loaded.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import combinations
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.alternatives import CONDITIONAL, JOINING, Alternatives
-from constrained.grammar.json_schema.constraints import Constraints, identity
-from constrained.grammar.json_schema.disjoint import Values, differ, tells_all_apart
+from constrained.grammar.json_schema.constraints import Constraints
 from constrained.grammar.json_schema.document import (
     DIFFERENT,
     UNPICKLED,

@@ -209,3 +209,20 @@ def test_patterns_that_end_differently_share_no_text_in_either_reading():
             assert not shared, (one, other)
             told += 1
     assert told > 50
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_names_of_a_pattern_with_many_states_are_read_where_others_are_listed(free):
+    """Its deterministic automaton has 2**21 states; to tell whether a name can still end takes few of them."""
+    inner = {"properties": {"ax": {"type": "string"}}, "patternProperties": {"[ab]*a[ab]{20}$": {"type": "integer"}}}
+    schema = {"properties": {"inner": {"type": "object", **inner, "additionalProperties": free}}}
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches(f'{{"inner": {{"{"ab" * 12}a": 1, "ax": "y"}}}}')
+    assert not grammar.is_prefix(f'{{"inner": {{"{"ab" * 12}a": "')
+    assert grammar.is_prefix('{"inner": {"bbbb": ') == free
+
+
+def test_a_string_with_one_pattern_and_not_another_where_their_automata_have_many_states():
+    schema = {"type": "string", "pattern": "^[ab]*a[ab]{20}$", "not": {"pattern": "bab{5}"}}
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches(f'"{"ab" * 12}a"') and not grammar.matches(f'"{"ab" * 12}abbbbb"')
