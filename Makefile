@@ -16,12 +16,12 @@ plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
 
 # So many processes share the tests, of a file all to one, which keeps what they share. Each takes about 1.5 GB. Three keep
-# two cores busy, as many tests wait for other processes.
+# two cores busy, as many tests wait for other processes. Files start in the order of tests/conftest.py, the long ones first.
 JOBS ?= 3
 
 # Compiled code is kept, whatever the environment says: else each of some hundred processes compiles the package again.
 test: $(VENV)/installed-test
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # Beside what is installed for the tests, without vLLM's and SGLang's own requirements (CUDA builds of torch).
 HOSTS := build/hosts

@@ -26,6 +26,26 @@ settings.load_profile("constrained")
 gc.set_threshold(50_000)
 
 
+LONG = (
+    "test_docs.py", "pages/test_playground_browser.py", "agents/test_generate.py", "training/test_self_learning.py",
+    "environments/scienceworld/test_env.py", "decoding/test_sharded.py", "benchmarks/test_merge.py",
+    "decoding/test_batch_generation.py", "agents/strategies/test_baselines.py", "benchmarks/lumos/test_lumos.py",
+    "pages/test_trace_browser.py", "playground/test_jobs.py", "cli/test_check_findings.py", "knowledge/test_draft.py",
+    "automaton/test_real_tokenizers.py", "benchmarks/self_learning/test_self_learning.py",
+    "agents/strategies/test_wese.py", "automaton/test_kernel.py", "agents/strategies/lumos/test_strategies.py",
+    "grammar/test_left_recursion.py", "pages/test_site.py", "training/test_tuning.py",
+    "tools/embedded_model/test_train.py", "environments/scienceworld/test_process.py", "agents/test_scheduler.py",
+)  # fmt: skip
+"""Files that take the most CPU time, over 15 s, and the longest first."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Put long files first: where several processes share the files, none is then left alone with a long one."""
+    rank = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.path, len(LONG)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _freeze():
     """Leave what is there before a module's tests out of garbage collection, which libraries ask for by the dozen."""
