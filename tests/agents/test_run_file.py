@@ -2,8 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
+from contextlib import suppress
+from itertools import count
 
 import pytest
 
@@ -12,6 +12,7 @@ from constrained.agents.run_file import RunFile, read_run
 from constrained.cli import main
 from constrained.errors import DataError
 from tests.agents.alike import assert_alike
+from tests.forked import ended, forked
 
 GAMES = 4
 ARGUMENTS = [
@@ -32,36 +33,32 @@ def by_task(folder):
     return found
 
 
-STOPPING = """
-import os, signal, sys
-from itertools import count
-from constrained.agents.run_file import RunFile
-from constrained.cli import main
+def stop_after_five_steps(folder):
+    """Run the command; the process stands still once it has written its header and five steps."""
+    write, number = RunFile.write, count()
 
-write, number = RunFile.write, count()
+    def stop(file, line):
+        write(file, line)
+        if next(number) == 5:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
-def stop(file, line):
-    write(file, line)
-    if next(number) == 5:
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-RunFile.write = stop
-main(sys.argv[1:])
-"""
+    RunFile.write = stop
+    main([*ARGUMENTS, "--output", str(folder)])
 
 
 @pytest.fixture
 def stopped(tmp_path):
     """A process that has written its header and five steps, and stands still."""
     folder = tmp_path / "killed"
-    process = subprocess.Popen([sys.executable, "-c", STOPPING, *ARGUMENTS, "--output", str(folder)])
+    process = forked(lambda: stop_after_five_steps(folder))
     try:
-        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        _, status = os.waitpid(process, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
         yield process, folder
     finally:
-        process.kill()
-        process.wait()
+        with suppress(ProcessLookupError):  # the test has ended it
+            os.kill(process, signal.SIGKILL)
+            ended(process)
 
 
 def test_a_killed_run_goes_on_where_it_was_and_no_two_write_at_once(stopped, tmp_path, capsys):
@@ -74,8 +71,8 @@ def test_a_killed_run_goes_on_where_it_was_and_no_two_write_at_once(stopped, tmp
     assert "another run is writing to" in capsys.readouterr().err
     assert path.read_bytes() == before  # the one that came too late has touched nothing
 
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    os.kill(process, signal.SIGKILL)
+    assert ended(process) == -signal.SIGKILL
     with path.open("ab") as file:
         file.write(b'{"task": "pick_and_pl')  # as a machine that loses its power leaves it
     assert main([*ARGUMENTS, "--output", str(folder)]) == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +72,16 @@ def spread(places: list[str], folder: Path | None = None, io_same_device: bool =
     return load((model, TOKENIZER))
 
 
-if __name__ == "__main__":  # one of several processes that share a model
-    torch.set_num_threads(1)
-    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], tp_plan="auto")
+def shared_by_two(folder: Path, rank: int, port: int) -> None:
+    """As one of two processes that share the matrices of the model in a folder, write what it makes to ``RANK.json``.
+
+    The processes find each other by what `torch.distributed.run` sets, too.
+    """
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    model = AutoModelForCausalLM.from_pretrained(folder, tp_plan="auto")
     found = every_way(load((model, TOKENIZER)))
-    if torch.distributed.get_rank() == 0:
-        weight = model.model.layers[0].self_attn.q_proj.weight
-        shard = weight.to_local() if hasattr(weight, "to_local") else weight  # a plain tensor in transformers 4
-        print(json.dumps(found | {"shard": list(shard.shape)}))
+    weight = model.model.layers[0].self_attn.q_proj.weight
+    shard = weight.to_local() if hasattr(weight, "to_local") else weight  # a plain tensor in transformers 4
+    (folder / f"{rank}.json").write_text(json.dumps(found | {"shard": list(shard.shape)}))
     torch.distributed.destroy_process_group()  # else a thread of gloo's may abort the process at its end

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+import socket
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 from constrained.models import load
-from tests.decoding.every_way import TOKENIZER, by_generate, of_the_whole, spread, texts
+from tests.decoding.every_way import TOKENIZER, by_generate, of_the_whole, shared_by_two, spread, texts
+from tests.decoding.on_two_devices import check_two_devices
 from tests.decoding.tiny import tiny_llama
+from tests.forked import ended, forked
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +22,12 @@ def expected() -> dict[str, Any]:
     return of_the_whole()
 
 
-def test_layers_on_two_devices():
+def test_layers_on_two_devices(expected):
     """In a process of its own: torch can't forget a device that Python plays, and other tests would find it."""
-    pytest.importorskip("torch.utils.backend_registration", reason="this torch lets Python play no device")
-    file = Path(__file__).with_name("on_two_devices.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:]
+    registration = pytest.importorskip("torch.utils.backend_registration")
+    if not hasattr(registration, "_setup_privateuseone_for_python_backend"):
+        pytest.skip("this torch lets Python play no device")
+    assert ended(forked(lambda: check_two_devices(expected))) == 0
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
@@ -56,12 +55,12 @@ def test_auto_spreads_what_is_read(expected, tmp_path):
 
 def test_tensor_parallel_in_two_processes(expected, tmp_path):
     tiny_llama(len(TOKENIZER)).save_pretrained(tmp_path)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    done = subprocess.run(
-        [*command, "-m", "tests.decoding.every_way", str(tmp_path)],
-        capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    assert found.pop("shard") == [16, 32], "each has half of a matrix"
-    assert found == {name: expected[name] for name in found}
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    copies = [forked(partial(shared_by_two, tmp_path, rank, port)) for rank in range(2)]
+    assert [ended(copy) for copy in copies] == [0, 0]
+    for rank in range(2):
+        found = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert found.pop("shard") == [16, 32], "each has half of a matrix"
+        assert found == {name: expected[name] for name in found}

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from constrained.training.batching import BatchSampler, RowDataset, collate, lay
 from constrained.training.encoding import Span, TrainingText, encode_all
 from constrained.training.settings import PRESETS
 from constrained.training.tuning import Tuning, tune
+from tests.forked import ended, forked
 from tests.training.tiny import tiny_model
 
 QUICK = Tuning(epochs=2, batch=2, accumulation=2, dropout=0.1, rate=1e-2)
@@ -161,31 +160,24 @@ def test_all_weights_broken_off_end_as_unbroken(tiny, texts, tmp_path, monkeypat
 
 MANY = [TrainingText((Span(f"cabinet {n}", False), Span(f"go to {n}", True))) for n in range(40)]
 
-TO_KILL = """
-import os
-import signal
-import sys
-from constrained.training import trainer
-from constrained.training.tuning import tune
-from tests.training.test_tuning import MANY, QUICK
-from tests.training.tiny import tiny_model
-trainer.SECONDS_BETWEEN, trainer.SHARE_OF_TIME = 0.0, float("inf")
-seal = trainer.seal
 
-def seal_and_die(part, folder, step):
-    if step == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
-    seal(part, folder, step)
+def tune_and_die(folder):
+    """Tune with a checkpoint after each step; the process is killed before the seventh is sealed."""
+    trainer.SECONDS_BETWEEN, trainer.SHARE_OF_TIME = 0.0, float("inf")
+    seal = trainer.seal
 
-trainer.seal = seal_and_die
-tune(tiny_model(), MANY, QUICK, sys.argv[1])
-"""
+    def seal_and_die(part, folder, step):
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        seal(part, folder, step)
+
+    trainer.seal = seal_and_die
+    tune(tiny_model(), MANY, QUICK, folder)
 
 
 def test_killed_it_ends_as_unbroken(tmp_path):
     folder = tmp_path / "killed"
-    killed = subprocess.run([sys.executable, "-c", TO_KILL, folder], cwd=Path(__file__).parents[2])
-    assert killed.returncode == -signal.SIGKILL and list(folder.glob("checkpoints/step-*"))
+    assert ended(forked(lambda: tune_and_die(folder))) == -signal.SIGKILL and list(folder.glob("checkpoints/step-*"))
     assert not (folder / "adapter_config.json").exists()
     killed, unbroken = (tune(tiny_model(), MANY, QUICK, tmp_path / name) for name in ("killed", "unbroken"))
     assert killed.steps == 20 and killed.loss == unbroken.loss

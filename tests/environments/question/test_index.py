@@ -206,7 +206,7 @@ def ask(index, barrier, answers):
 
 @backends
 def test_processes_that_build_at_once_get_along(tmp_path, backend):
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     barrier, answers = context.Barrier(3), context.Queue()
     index = LocalIndex(SMALL, backend, tmp_path)
     processes = [context.Process(target=ask, args=(index, barrier, answers)) for _ in range(3)]
