@@ -15,6 +15,7 @@ from constrained.decoding import PrefixCache, generate
 from constrained.errors import ModelError, VocabularyError
 from constrained.models import load
 from tests.data import shared
+from tests.decoding.chance import times
 from tests.decoding.grammars import GRAMMARS
 from tests.decoding.requests import no_jump_forward
 from tests.decoding.tiny import tiny, tiny_llama, tiny_tokenizer
@@ -162,7 +163,7 @@ def test_texts_come_as_often_as_the_renormalised_model_says():
     compiled = compile_grammar(Grammar.from_choices(choices), loaded.vocabulary)
     chances = {text: text_probability(loaded, compiled, text) for text in choices}
     assert sum(chances.values()) == pytest.approx(1)
-    generator, draws = torch.Generator().manual_seed(0), 1500
+    generator, draws = torch.Generator().manual_seed(0), times(600, 6000)
     counts = dict.fromkeys(choices, 0)
     for _ in range(draws):
         counts[generate(loaded, "x", compiled, max_new_tokens=8, temperature=1.0, generator=generator).text] += 1

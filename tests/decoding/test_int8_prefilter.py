@@ -10,6 +10,7 @@ from constrained import Vocabulary, compile_grammar
 from constrained.decoding import custom_generate, forward, int8_prefilter
 from constrained.decoding.forward import Forward, PartialLogits
 from constrained.decoding.int8_prefilter import Int8Prefilter
+from tests.decoding.chance import times
 from tests.decoding.grammars import GRAMMARS
 from tests.decoding.hf_generate.oracle import padding_tokenizer
 from tests.decoding.tiny import tiny_llama
@@ -70,7 +71,7 @@ def test_tokens_are_drawn_as_often_as_softmax_says(temperature, biased):
     weight, hidden = torch.randn(50, 16, generator=generator) * 0.3, torch.randn(1, 16, generator=generator)
     bias = torch.randn(50, generator=generator) if biased else None
     allowed = torch.arange(50).unsqueeze(0) % 3 != 0
-    made, draws = Int8Prefilter(weight, bias), 6000
+    made, draws = Int8Prefilter(weight, bias), times(2000, 20_000)
     drawn = [made.draw(hidden, allowed, weight, temperature, generator) for _ in range(draws)]
     logits = nn.functional.linear(hidden.double(), weight.double(), None if bias is None else bias.double())
     expected = (logits / temperature).masked_fill(~allowed, -torch.inf).softmax(1)[0] * draws

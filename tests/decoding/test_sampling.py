@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from constrained import ConstrainedError
 from constrained.decoding import Sampler, Token, sampling
 from constrained.errors import ModelError
+from tests.decoding.chance import times
 
 
 def pack(ids, width) -> np.ndarray:
@@ -74,7 +75,7 @@ def test_frequencies_are_the_renormalised_distribution(options, expected, narrow
     logits = torch.log(torch.tensor([0.2, 0.15, 0.1, 0.15, 0.35, 0.05])).float()
     by_chance = [0, 3, 2, 5]  # in falling order: 0.2, 0.15, 0.1, 0.05
     sampler = Sampler(**options, generator=torch.Generator().manual_seed(5))
-    draws, mask = 4000, pack(by_chance, 6)
+    draws, mask = times(1500, 40_000), pack(by_chance, 6)
     counts = np.zeros(6)
     for _ in range(draws):
         choice = sampler.choose(logits, mask)
