@@ -8,6 +8,7 @@ problems", 1959). Its states are made when a text reaches them, and only those t
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 
@@ -51,6 +52,33 @@ class Nfa:
         if key not in self._steps:
             self._steps[key] = self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
         return self._steps[key]
+
+    def moves(self, characters: list[int]) -> Callable[[frozenset[int]], list[frozenset[int]]]:
+        """A function that returns the states after each of some characters, quicker than :meth:`step` for many."""
+        # sets of states as bits of a number
+        closures: dict[int, int] = {}
+        onward: list[list[tuple[int, int]]] = [[] for _ in self.edges]
+        indices: dict[CharSet, list[int]] = {}
+        for state, edges in enumerate(self.edges):
+            for chars, to in edges:
+                if chars not in indices:
+                    indices[chars] = [i for i, character in enumerate(characters) if character in chars]
+                if to not in closures:
+                    closures[to] = sum(1 << one for one in self._closure({to}))
+                onward[state] += [(i, closures[to]) for i in indices[chars]]
+        sets: dict[int, frozenset[int]] = {}
+
+        def after(states: frozenset[int]) -> list[frozenset[int]]:
+            found = [0] * len(characters)
+            for state in states:
+                for i, bits in onward[state]:
+                    found[i] |= bits
+            for bits in found:
+                if bits not in sets:
+                    sets[bits] = frozenset(i for i in range(bits.bit_length()) if bits >> i & 1)
+            return [sets[bits] for bits in found]
+
+        return after
 
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
@@ -234,13 +262,14 @@ class Texts:
         # Every state that is reached, by number; a row has the state after each class of characters.
         read = {chars: None for one, _ in self.parts for edges in one.edges for chars, _ in edges}
         cells = charsets.partition([ANY, *read])
-        characters = [cell.ranges[0][0] for cell in cells]
+        moves = [one.moves([cell.ranges[0][0] for cell in cells]) for one, _ in self.parts]
         work, rows = [self.start], []
         numbers: dict[State | None, int] = {self.start: 0, None: -1}
         known: dict[Sets, list[Sets | None]] = {}
         for sets, count in work:
             if sets not in known:
-                known[sets] = [self._after(sets, character) for character in characters]
+                each = (one(states) for one, states in zip(moves, sets))
+                known[sets] = [self._unless_ruled_out(to) for to in zip(*each)] if sets else [()] * len(cells)
             onward = [None if to is None else (to, min(count + 1, self.low)) for to in known[sets]]
             rows.append([numbers.setdefault(to, len(numbers) - 1) for to in onward])
             work += [to for to in dict.fromkeys(onward) if to is not None and numbers[to] >= len(work)]
@@ -304,13 +333,13 @@ class Texts:
 
     def _after(self, sets: Sets, character: int) -> Sets | None:
         """The sets after one more character; None where these plainly rule every text out."""
-        to = []
-        for (one, wanted), s in zip(self.parts, sets):
-            then = one.step(s, character)
-            if not then if wanted else then and one.takes_all(then):
+        return self._unless_ruled_out(tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets)))
+
+    def _unless_ruled_out(self, sets: Sets) -> Sets | None:
+        for (one, wanted), states in zip(self.parts, sets):
+            if not states if wanted else states and one.takes_all(states):
                 return None
-            to.append(then)
-        return tuple(to)
+        return sets
 
     def accepts(self, text: str, state: State) -> bool:
         """Whether `text` may follow, and be the end, where texts have no greatest length."""
