@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from lark import Token
 
 from constrained.grammar.lark_literals import Fault, text_and_flags
 from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, read_outline
-from constrained.grammar.lark_syntax import Name, Quoted, walk
+from constrained.grammar.lark_syntax import Name, Quoted, Value, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, read_source
 from constrained.knowledge.world.conditions import Conditions, Scope, bound_by, plain, read_patterns
@@ -213,22 +214,30 @@ class _Reader(Conditions):
         """The type that a slot is named after."""
         return next((kind for kind in self.domain.types if squeezed(kind) == squeezed(slot)), None)
 
+    @cached_property
+    def calls(self) -> dict[str, list[tuple[OutlineEntry, list[Value]]]]:
+        """Rule -> the arguments of each call of it, with the rule that calls."""
+        found: dict[str, list[tuple[OutlineEntry, list[Value]]]] = {}
+        for caller in self.rules.values():
+            for item in walk(caller.options):
+                if isinstance(item, Name) and item.args:
+                    found.setdefault(item.text, []).append((caller, item.args))
+        return found
+
     def given_types(self, rule: str, parameter: str, seen: frozenset[tuple[str, str]] = frozenset()) -> set[str]:
         """The types of the slots that calls pass to a parameter, directly or through other rules' parameters."""
         types: set[str] = set()
         if (rule, parameter) in seen:
             return types
-        for caller in self.rules.values():
-            for item in walk(caller.options):
-                if not isinstance(item, Name) or item.text != rule or not item.args:
-                    continue
-                argument = item.args[self.rules[rule].params.index(parameter)]
-                if not isinstance(argument, Name):
-                    continue
-                if argument.text in caller.params:
-                    types |= self.given_types(caller.name, argument.text, seen | {(rule, parameter)})
-                elif kind := self.slot_type(argument.text):
-                    types.add(kind)
+        place = self.rules[rule].params.index(parameter)
+        for caller, arguments in self.calls.get(rule, ()):
+            argument = arguments[place]
+            if not isinstance(argument, Name):
+                continue
+            if argument.text in caller.params:
+                types |= self.given_types(caller.name, argument.text, seen | {(rule, parameter)})
+            elif kind := self.slot_type(argument.text):
+                types.add(kind)
         return types
 
     # actions

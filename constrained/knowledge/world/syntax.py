@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from lark import Lark, Token, Tree
@@ -54,6 +54,8 @@ class ParseTree:
 
 MAX_CHARACTERS = 4_000_000
 """Characters of a file with `//:` lines; the same limit as for PDDL files."""
+KEPT, MAX_KEPT = 16, 100_000
+"""How many files' statements are kept, and of how many characters at most."""
 MAX_DEPTH = 60
 """Nested brackets in a condition; the same limit as for PDDL."""
 
@@ -232,13 +234,20 @@ def parse_world(source: Source) -> list[ParseTree]:
     visible = "".join([*pieces, blanked[at:]])
     _check_depth(source, visible)
     try:
-        tree = _parser().parse(visible)
+        return list((_parsed_again if len(visible) <= MAX_KEPT else _parsed)(visible))
     except UnexpectedInput as error:
         raise _explained(source, error) from None
-    try:
-        return [ParseTree.of(statement) for statement in tree.children if isinstance(statement, Tree)]
     except RecursionError:
         raise source.error(f"a `{MARK}` line nests too deeply", "state it flatter") from None
+
+
+def _parsed(visible: str) -> tuple[ParseTree, ...]:
+    return tuple(
+        ParseTree.of(statement) for statement in _parser().parse(visible).children if isinstance(statement, Tree)
+    )
+
+
+_parsed_again = lru_cache(KEPT)(_parsed)  # every plan reads its knowledge anew
 
 
 def _without_note(line: str) -> str:
