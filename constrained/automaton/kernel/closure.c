@@ -183,23 +183,30 @@ static Closure *enter(Engine *e, int32_t frame) {
     return closure;
 }
 
-/* Add to a closure those of the frames that come at once, all of which are known. */
+/* Add to a closure those of the frames that come at once, all of which are known. A few positions aren't joined, so that Python
+ * doesn't run: these are added where the closure's own are. */
 static int finish(Engine *e, Closure *closure) {
-    Vec all = {NULL, 0, 0};
-    int failed = vec_append(&all, closure->configs, closure->n) < 0;
+    Vec all = {closure->configs, closure->n, closure->n};
+    int total = closure->n, failed = 0;
+    for (int i = 0; i < closure->below_count; i++) total += e->frames[closure->below[i]].closure->n;
+    int few = total <= CROWD_OF_STACKS;
+    if (!few) all = (Vec){NULL, 0, 0}, failed = vec_append(&all, closure->configs, closure->n) < 0;
     for (int i = 0; i < closure->below_count && !failed; i++) {
         const Closure *below = e->frames[closure->below[i]].closure;
         failed = vec_append(&all, below->configs, below->n) < 0;
+        if (few) closure->configs = all.at; /* it may have moved */
     }
     if (!failed && all.n > 1) vec_distinct(&all);
-    if (!failed) failed = vec_join(e, &all) < 0;
-    Config *fitted = failed || !all.n ? NULL : realloc(all.at, all.n * sizeof(Config));
+    if (!failed && !few) failed = vec_join(e, &all) < 0;
+    Config *fitted = few || failed || !all.n ? NULL : realloc(all.at, all.n * sizeof(Config));
     if (fitted) all.at = fitted;
+    if (few && failed) return -1;
     if (failed || closure->done) { /* done: another thread was faster, while Python ran */
         free(all.at);
         return failed ? -1 : 0;
     }
-    free(closure->configs), free(closure->below);
+    if (!few) free(closure->configs);
+    free(closure->below);
     *closure = (Closure){.n = all.n, .configs = all.at, .done = 1};
     for (int i = 0; i < all.n; i++) closure->open_below |= all.at[i].kind == ACCEPT && all.at[i].rest == e->bottom;
     e->closure_bytes += sizeof *closure + closure->n * sizeof(Config);

@@ -36,26 +36,29 @@ int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
     return 0;
 }
 
-/* The number of the item of `size` bytes that begins with `key`, of 8 bytes or a multiple; a new one comes last.
- * -1: no memory; -2: more than `most`. */
-int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
-    if (2 * index->count >= index->slot_room) {
-        int32_t room = index->slot_room ? 2 * index->slot_room : 16;
-        int32_t *slots = malloc(room * sizeof *slots);
-        if (!slots) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        memset(slots, 0xFF, room * sizeof *slots);
-        for (int32_t i = 0; i < index->count; i++) {
-            size_t at = hash((char *)*items + i * size, length) & (room - 1);
-            while (slots[at] >= 0) at = (at + 1) & (room - 1);
-            slots[at] = i;
-        }
-        free(index->slots);
-        index->slots = slots;
-        index->slot_room = room;
+/* Twice as many slots for the numbers of an index. */
+static int grow_slots(Index *index, const void *items, size_t size, size_t length) {
+    int32_t room = index->slot_room ? 2 * index->slot_room : 16;
+    int32_t *slots = malloc(room * sizeof *slots);
+    if (!slots) {
+        PyErr_NoMemory();
+        return -1;
     }
+    memset(slots, 0xFF, room * sizeof *slots);
+    for (int32_t i = 0; i < index->count; i++) {
+        size_t at = hash((const char *)items + i * size, length) & (room - 1);
+        while (slots[at] >= 0) at = (at + 1) & (room - 1);
+        slots[at] = i;
+    }
+    free(index->slots);
+    index->slots = slots;
+    index->slot_room = room;
+    return 0;
+}
+
+/* As index_number, where the sizes are known to the compiler. */
+static inline int32_t number_in(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
+    if (2 * index->count >= index->slot_room && grow_slots(index, *items, size, length) < 0) return -1;
     size_t at = hash(key, length) & (index->slot_room - 1);
     for (; index->slots[at] >= 0; at = (at + 1) & (index->slot_room - 1))
         if (same((char *)*items + index->slots[at] * size, key, length)) return index->slots[at];
@@ -66,11 +69,17 @@ int32_t index_number(Index *index, void **items, size_t size, const void *key, s
     return index->slots[at] = index->count++;
 }
 
+/* The number of the item of `size` bytes that begins with `key`, of 8 bytes or a multiple; a new one comes last.
+ * -1: no memory; -2: more than `most`. */
+int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
+    return number_in(index, items, size, key, length, most);
+}
+
 /* frames ----------------------------------------------------------------------------------------- */
 
 static int32_t new_frame(Engine *e, int32_t construct, int32_t next, int32_t depth) {
     int32_t before = e->frame_index.count, key[] = {construct, next};
-    int32_t number = index_number(&e->frame_index, (void **)&e->frames, sizeof(Frame), key, sizeof key, e->max_frames);
+    int32_t number = number_in(&e->frame_index, (void **)&e->frames, sizeof(Frame), key, sizeof key, e->max_frames);
     if (number == before) e->frames[number].depth = depth;
     return number == -2 ? refuse(e, "frames") : number;
 }

@@ -225,6 +225,7 @@ int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 #define MOST_WORDS (1 << 23) /* of the trie: what a child has room for */
 #define MOST_FRAMES (1 << 28)
 #define MOST_NEAR 16
+#define CROWD_OF_STACKS 8 /* so many positions aren't joined, as in graph_stack.py */
 #define CHILD_BYTE(child) ((uint8_t)(child))
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
 #define CHILD_AT(child) ((int32_t)((child) >> 9))
@@ -423,7 +424,6 @@ Config except_text(const Engine *engine, const Config *config);
 Closure *closure_aside(Engine *engine, const Config *loop);
 int vec_join(Engine *engine, Vec *vec);
 int step_vec(Engine *engine, const Vec *from, uint8_t byte, Vec *to);
-int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte);
 double horizon(Engine *engine, const Vec *vec);
 
 static inline int accepting(const Vec *vec) {
@@ -441,6 +441,22 @@ static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *
     PyObject *value = PyTuple_GET_ITEM(choices->values, i);
     *length = (int32_t)PyBytes_GET_SIZE(value);
     return (const uint8_t *)PyBytes_AS_STRING(value);
+}
+
+/* The first of values[low:high], which agree on `depth` bytes, whose next byte is `byte` or more. */
+static inline int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte) {
+    int32_t length;
+    /* often all agree here as well */
+    if (low == high || choice(choices, low, &length)[depth] >= byte) return low;
+    if (choice(choices, high - 1, &length)[depth] < byte) return high;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (choice(choices, middle, &length)[depth] < byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 int32_t table_state(Engine *engine, const Vec *vec, int wanted);

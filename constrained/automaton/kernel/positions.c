@@ -42,25 +42,31 @@ static int same(const Config *a, const Config *b) {
     return !differ;
 }
 
-void vec_distinct(Vec *vec) {
-    int kept = 0;
-    if (vec->n > 12) qsort(vec->at, vec->n, sizeof(Config), compare);
-    for (int i = 0; i < vec->n; i++) {
-        int known = 0;
-        if (vec->n > 12)
-            known = kept && same(&vec->at[kept - 1], &vec->at[i]);
-        else
-            for (int k = 0; k < kept && !known; k++) known = same(&vec->at[k], &vec->at[i]);
-        if (!known) vec->at[kept++] = vec->at[i];
-    }
-    vec->n = kept;
-}
-
 static size_t hash(const Config *key) {
     uint64_t word[sizeof(Config) / 8], h = 0x9E3779B97F4A7C15ull;
     memcpy(word, key, sizeof word);
     for (size_t i = 0; i < sizeof(Config) / 8; i++) h = (h ^ word[i]) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
     return (size_t)h;
+}
+
+void vec_distinct(Vec *vec) {
+    int kept = 0, many = vec->n > 4;
+    uint64_t seen = many ? 0 : ~0ull; /* of many, by a few bits of their hashes: nearly all that are alike in these are the same */
+    if (vec->n > 12) qsort(vec->at, vec->n, sizeof(Config), compare);
+    for (int i = 0; i < vec->n; i++) {
+        int known = 0;
+        if (vec->n > 12) {
+            known = kept && same(&vec->at[kept - 1], &vec->at[i]);
+        } else {
+            uint64_t bit = many ? 1ull << (hash(&vec->at[i]) & 63) : 1;
+            for (int k = 0; k < kept && seen & bit && !known; k++) known = same(&vec->at[k], &vec->at[i]);
+            seen |= bit;
+        }
+        if (known) continue;
+        if (kept != i) vec->at[kept] = vec->at[i];
+        kept++;
+    }
+    vec->n = kept;
 }
 
 void *map_get(const Map *map, const Config *key) {

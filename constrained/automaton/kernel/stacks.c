@@ -1,8 +1,7 @@
 /* Positions that differ only in their stacks, joined where they are many: graph_stack.py. */
 #include "kernel.h"
 
-#define CROWD_OF_STACKS 8 /* as in graph_stack.py */
-#define JOIN_STEPS 5000   /* steps of single positions that take as long as Python takes for one join */
+#define JOIN_STEPS 5000 /* steps of single positions that take as long as Python takes for one join */
 
 /* By what is read, then by the frame after it. */
 static int compare(const void *a, const void *b) {

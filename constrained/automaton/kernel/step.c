@@ -34,22 +34,6 @@ static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
     return rest >= 0 && map_put(&e->finished, &key, (void *)(intptr_t)(rest + 1)) == 0 ? rest : -1;
 }
 
-/* The first of values[low:high], which agree on `depth` bytes, whose next byte is `byte` or more. */
-int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte) {
-    int32_t length;
-    /* often all agree here as well */
-    if (low == high || choice(choices, low, &length)[depth] >= byte) return low;
-    if (choice(choices, high - 1, &length)[depth] < byte) return high;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (choice(choices, middle, &length)[depth] < byte)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Whether a run that is none of some texts is one of them so far. */
 static int is_left_out(const Engine *e, const Config *c) {
     int32_t length;
@@ -128,12 +112,11 @@ int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
     }
     if (c->kind == CHOICES) {
         const Choices *choices = &e->choices[c->object];
-        next.low = choices_from(choices, c->low, c->high, c->depth, byte);
-        next.high = choices_from(choices, next.low, c->high, c->depth, byte + 1);
-        if (next.low == next.high) return 0;
-        next.depth++;
         int32_t length;
-        choice(choices, next.low, &length);
+        next.low = choices_from(choices, c->low, c->high, c->depth, byte);
+        if (next.low == c->high || choice(choices, next.low, &length)[c->depth] != byte) return 0;
+        next.high = choices_from(choices, next.low + 1, c->high, c->depth, byte + 1);
+        next.depth++;
         if (length == next.depth) {
             int32_t rest = after_choice(e, c, next.low);
             if (rest < 0 || append_closure(e, rest, out) < 0) return -1;
