@@ -14,8 +14,8 @@ from constrained import ConstrainedError, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import PrefixCache, generate
 from constrained.errors import ModelError, VocabularyError
 from constrained.models import load
+from tests.chance import times
 from tests.data import shared
-from tests.decoding.chance import times
 from tests.decoding.grammars import GRAMMARS
 from tests.decoding.requests import no_jump_forward
 from tests.decoding.tiny import tiny, tiny_llama, tiny_tokenizer

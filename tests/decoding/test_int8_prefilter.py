@@ -10,7 +10,7 @@ from constrained import Vocabulary, compile_grammar
 from constrained.decoding import custom_generate, forward, int8_prefilter
 from constrained.decoding.forward import Forward, PartialLogits
 from constrained.decoding.int8_prefilter import Int8Prefilter
-from tests.decoding.chance import times
+from tests.chance import times
 from tests.decoding.grammars import GRAMMARS
 from tests.decoding.hf_generate.oracle import padding_tokenizer
 from tests.decoding.tiny import tiny_llama

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from constrained import ConstrainedError
 from constrained.decoding import Sampler, Token, sampling
 from constrained.errors import ModelError
-from tests.decoding.chance import times
+from tests.chance import times
 
 
 def pack(ids, width) -> np.ndarray:

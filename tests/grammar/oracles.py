@@ -18,6 +18,7 @@ from lark.exceptions import LarkError
 from constrained import Grammar
 from constrained.automaton.budget import shortest
 from constrained.automaton.distance import Distance
+from tests.chance import times
 
 Accepts = Callable[[str], bool]
 
@@ -38,8 +39,7 @@ def lark_accepts(text: str, start: str = "start", **options) -> Accepts:
 
 def examples(few: int) -> settings:
     """Settings for `few` random grammars, or for as many as a profile asks that asks for more than is usual."""
-    asked = settings().max_examples
-    return settings(max_examples=asked if asked > 100 else few)
+    return settings(max_examples=times(few, settings().max_examples))
 
 
 def words(alphabet: str, longest: int) -> Iterable[str]:

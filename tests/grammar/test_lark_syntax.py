@@ -193,19 +193,19 @@ def check_lark(text: str, chart: Chart, good: set[str], rnd: random.Random, lett
             assert not (exact and chart.accepts(word)), f"the chart accepts {word!r}, lark does not"
 
 
-@examples(40)
+@examples(25)
 @given(plain(WHOLE, composed=False))
 def test_rules_of_every_kind_of_recursion(text):
     check(text, exact="%extend A" not in text)
 
 
-@examples(40)
+@examples(25)
 @given(plain(WHOLE + CUT, composed=True))
 def test_terminals_are_their_full_language(text):
     check(text, exact=False)
 
 
-@examples(40)
+@examples(25)
 @given(templates(WHOLE))
 def test_templates_of_every_kind_of_recursion(text):
     check(text, exact=False)

@@ -28,25 +28,25 @@ def check(text: str, longest: int):
     assert_same_language(grammar, accepts, "abc ," if "%ignore" in text else "abc", longest)
 
 
-@examples(40)
+@examples(25)
 @given(layered())
 def test_grammars_without_recursion(text):
     check(text, 3)
 
 
-@examples(40)
+@examples(25)
 @given(recursive())
 def test_recursive_grammars(text):
     check(text, 3)
 
 
-@examples(40)
+@examples(25)
 @given(templated())
 def test_templates(text):
     check(text, 3)
 
 
-@examples(30)
+@examples(20)
 @given(circular())
 def test_templates_that_are_given_rules_that_lead_back(text):
     check(text, 3)

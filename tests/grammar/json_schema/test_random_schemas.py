@@ -6,6 +6,7 @@ import random
 import pytest
 
 from constrained import Grammar, GrammarError
+from tests.chance import times
 from tests.grammar.json_schema.oracle import accepted, is_valid, random_text
 
 NAMES = ("a", "b", "c", "é", "x_1")
@@ -163,7 +164,7 @@ class Values:
 @pytest.mark.parametrize("seed", range(40))
 def test_the_grammar_of_a_random_schema_admits_its_valid_values(seed):
     read = 0
-    for number in range(12):
+    for number in range(times(8, 100)):
         rng = random.Random(f"{seed} {number}")
         schema = Schemas(rng).whole()
         try:
