@@ -190,6 +190,35 @@ def test_values_after_a_literal_are_looked_up_when_a_grammar_is_compiled(count, 
         assert_same(compiled.matcher(text), plain.matcher(text))
 
 
+@pytest.mark.parametrize("count", [2, 16, 17])
+def test_literals_that_may_come_at_one_place(count):
+    """At most 16 are followed in turns. Some are alike at first, or one is the beginning of another."""
+    heads = [
+        "look at ",
+        "look ",
+        "lo",
+        "lock ",
+        "log",
+        "go to ",
+        "go",
+        "open ",
+        "o",
+        *(f"say {number}" for number in range(9, 17)),
+    ]
+    rules = " | ".join(f'"{head}" r{number % 3}' for number, head in enumerate(heads[:count]))
+    grammar = Grammar.from_lark(f'start: {rules}\nr0: "k" start | "."\nr1: /[a-z]+/ ";"\nr2: "ok" | "o" "pen" start')
+    parts = {head[:end] for head in heads for end in range(1, len(head) + 1)}
+    ends = {head[at:] + end for head in heads for at in (0, 2, -1) for end in ("k", "kl", ".", "ok", "open", "a;", "x")}
+    tokens = sorted(parts | ends | set(map(chr, range(1, 128))))
+    compiled, plain = both(grammar, Vocabulary([*map(str.encode, tokens), b"<eos>"], eos_token_ids=[len(tokens)]))
+    rnd = random.Random(count)
+    for text in ("", "l", "lo", "look", "look ", "look at k", "lok", "lokgo"):
+        if plain.automaton.read(text.encode()):
+            assert_same(compiled.matcher(text), plain.matcher(text))
+    for _ in range(10):
+        walk_both(compiled.matcher(), plain.matcher(), rnd, 8)
+
+
 def test_values_are_read_alike_whatever_follows_them():
     """What lies inside the values is found once; what reaches past them is found for each text that may follow."""
     values = [f"{name} {number}" for name in ("ant", "antler", "bee", "beetle") for number in range(1, 13)]

@@ -3,6 +3,7 @@
 
 #define WIDE 16 /* tokens below a node, beyond which it pays to look at what they share first */
 #define FEW 16  /* up to so many children, or bytes, are gone through one by one */
+#define MOST_LITERALS 16 /* followed in turns */
 #define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 
 void walk_free(Walk *w) {
@@ -249,6 +250,39 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
     return node;
 }
 
+/* Follow several literals down the trie, each by a byte in turn: the memory of one arrives while the others are followed. The last
+ * byte of a literal is read, and the only token below a child is tried, as anywhere. What literals share is emitted once for each,
+ * so the target has to be a row. */
+static int follow_literals(Walk *w, const Node *node) {
+    const Tokens *t = w->engine->tokens;
+    struct {
+        const Node *node; /* NULL: done */
+        Config at;
+    } ways[MOST_LITERALS];
+    int count = w->level[node->depth].n, left = count, failed = 0;
+    for (int i = 0; i < count; i++) ways[i].node = node, ways[i].at = w->level[node->depth].at[i];
+    for (int first = 1; left && !failed; first = 0) {
+        for (int i = 0; i < count && !failed; i++) {
+            const Node *here = ways[i].node;
+            Config *c = &ways[i].at;
+            if (!here) continue;
+            const Literal *literal = &w->engine->literals[c->object];
+            uint32_t child;
+            if (!first && (failed = emit_ends(w, here)) < 0) break;
+            int found = find_child(here, literal->at[c->low], &child);
+            if (found && (CHILD_IS_TOKEN(child) || c->low + 1 == literal->length)) {
+                Vec one = {c, 1, 1};
+                if (CHILD_IS_TOKEN(child)) failed = try_leaf(w, child, &one);
+                else failed = vec_copy(&w->level[here->depth], &one) < 0 ? -1 : descend(w, here->depth, child);
+                found = 0;
+            }
+            if (found) ways[i].node = node_at(t, CHILD_AT(child)), c->low++, prefetch_read(ways[i].node);
+            else ways[i].node = NULL, left--;
+        }
+    }
+    return failed;
+}
+
 /* Add a branch, and begin to load it: others are visited while its memory arrives. */
 int push_branch(Walk *w, Branch branch) {
     Branch *branches = with_room(w->branches, w->branch_count + 1, &w->branch_room, 128, sizeof *branches);
@@ -366,8 +400,8 @@ static int visit_choices(Walk *w, const Node *node, const Config *c) {
 
 /* Emit the tokens below a node that can be read from level[depth].
  *
- * From the cheapest way to the dearest: choices alone are followed value by value, a literal alone is followed to its last
- * byte; free text is taken out of the positions (read_text); what still has free text in it is walked by numbered states, as
+ * From the cheapest way to the dearest: choices alone are followed value by value, literals alone are followed to their last
+ * bytes; free text is taken out of the positions (read_text); what still has free text in it is walked by numbered states, as
  * it comes to few; all else byte by byte, each through the positions themselves.
  */
 int visit(Walk *w, int32_t number) {
@@ -385,6 +419,11 @@ int visit(Walk *w, int32_t number) {
         node = follow_literal(w, node, &failed);
         if (!node || failed) return failed;
         here = &w->level[node->depth];
+    }
+    if (here->n > 1 && here->n <= MOST_LITERALS && w->target->row && node->high - node->low > WIDE) {
+        int literals = 1;
+        for (int i = 0; i < here->n && literals; i++) literals = here->at[i].kind == LITERAL;
+        if (literals) return follow_literals(w, node);
     }
     if (node->high - node->low > WIDE) { /* free text that needs no walk is taken out */
         int kept = 0;
