@@ -37,8 +37,10 @@ def last_hidden_state(
     """
     if not is_plain_llama(model) or torch.is_grad_enabled():
         return None
-    past = 0 if past_key_values is None else past_key_values.get_seq_length()
-    if (past and input_ids.shape[1] > 1) if attention_mask is None else attention_mask.dim() != 4:
+    past = 0 if past_key_values is None else int(past_key_values.get_seq_length())
+    # Without a mask: a prompt, or one token after a past. A static cache gives slots that must be masked, too.
+    static = past_key_values is not None and past_key_values.is_compileable
+    if (static or (past and input_ids.shape[1] > 1)) if attention_mask is None else attention_mask.dim() != 4:
         return None
     if model not in _SAME:
         _SAME[model] = _is_same(model)

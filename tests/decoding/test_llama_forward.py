@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, StaticCache
 
 from constrained.decoding.forward import Forward
 from constrained.decoding.llama_forward import last_hidden_state
@@ -106,6 +106,17 @@ def test_what_is_not_as_transformers_made_it_is_left_to_the_model(name):
     LEFT[name](model)
     assert last_hidden_state(model, IDS) is None
     assert torch.equal(Forward(model)(input_ids=IDS)[0], model(input_ids=IDS, logits_to_keep=1).logits[:, -1].float())
+
+
+@torch.no_grad()
+def test_a_static_cache_holds_more_than_was_read():
+    model = llama()
+    past, own_past = (StaticCache(config=model.config, max_cache_len=16) for _ in range(2))
+    forward = Forward(model)
+    for ids in (IDS, IDS[:, :1], IDS[:, 1:2]):
+        assert last_hidden_state(model, ids, past) is None
+        own = model(input_ids=ids, past_key_values=own_past, logits_to_keep=1).logits[:, -1]
+        assert torch.equal(forward(input_ids=ids, past_key_values=past)[0], own)
 
 
 def test_gradients_and_other_models_are_left_to_the_model():
