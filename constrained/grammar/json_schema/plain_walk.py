@@ -110,12 +110,16 @@ class PlainWalk:
 
         The others are such schemas, or are to be written.
         """
-        unsure = {key: [[*map(self._key, others)] for others in needs] for key, needs in self._needs.items()}
+        unsure = dict(self._needs)
+        if self._firsts:
+            unsure = {key: [[*map(self._key, others)] for others in needs] for key, needs in unsure.items()}
         for _ in range(_PASSES):
             before = len(unsure)
             for key, needs in reversed(list(unsure.items())):  # what a schema leads to mostly comes after it
-                if any(all(self._ways.get(o, _NO) > _NO and o not in unsure for o in others) for others in needs):
-                    del unsure[key]
+                for others in needs:
+                    if unsure.keys().isdisjoint(others) and all(self._ways.get(other, _NO) > _NO for other in others):
+                        del unsure[key]
+                        break
             if len(unsure) == before:
                 break
         return {
@@ -277,6 +281,12 @@ class PlainWalk:
             target = self._target(schema["$ref"])
             if target is None:
                 return _NO
+            key = id(target[0])
+            ways = self._ways.get(key, _NO)
+            if ways > _NO and not self._contexts and not self._firsts and target[2] == self._root:  # most
+                if key in self._needs:
+                    self._needs[id(schema)] = [[key]]
+                return ways
             return self._branches(schema, [target], schema["$ref"].count("/") // 2, joined)
         branches = schema[keyword]
         if len(branches) > (1 if keyword == "allOf" else BRANCHES) or not all(isinstance(b, dict) for b in branches):
