@@ -28,14 +28,15 @@ _SAME: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 def last_hidden_state(
     model: Any, input_ids: torch.Tensor, past_key_values: Any = None, attention_mask: torch.Tensor | None = None,
-    position_ids: torch.Tensor | None = None, use_cache: bool = True,
+    position_ids: torch.Tensor | None = None, use_cache: bool = True, **others: Any,
 ) -> tuple[torch.Tensor, Any] | None:  # fmt: skip
     """The last hidden states, float32 ``[rows, T, d]``, and the cache; None where `model` itself must be called.
 
     This is so unless it is a Llama in float32 on the CPU as transformers made it (no adapter, no hook, no quantised,
-    compiled or sharded module); where gradients are wanted; and where it would make a mask of its own.
+    compiled or sharded module); where gradients are wanted, or `others` of its arguments are given; and where it would
+    make a mask of its own.
     """
-    if not is_plain_llama(model) or torch.is_grad_enabled():
+    if others or not is_plain_llama(model) or torch.is_grad_enabled():
         return None
     past = 0 if past_key_values is None else int(past_key_values.get_seq_length())
     # Without a mask: a prompt, or one token after a past. A static cache gives slots that must be masked, too.

@@ -126,6 +126,9 @@ def test_gradients_and_other_models_are_left_to_the_model():
     logits.sum().backward()
     assert model.model.layers[0].mlp.up_proj.weight.grad.abs().sum() > 0
     with torch.no_grad():
+        at = torch.arange(5)
+        assert last_hidden_state(model, IDS, cache_position=at) is None
+        assert torch.equal(Forward(model)(input_ids=IDS, cache_position=at)[0], logits)
         assert last_hidden_state(MistralForCausalLM(MistralConfig(**SMALL, num_key_value_heads=2)), IDS) is None
 
 
