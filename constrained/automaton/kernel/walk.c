@@ -314,18 +314,24 @@ static int push_branches(Walk *w, const Node *node, const Config *c, int32_t low
 /* Emit what a branch, `read` bytes of whose values are read, allows inside the values. 1: what follows them has a say in it. */
 static int visit_inside(Walk *w, const Config *c, int32_t read, Branch branch) {
     const Tokens *t = w->engine->tokens;
+    const Choices *choices = &w->engine->choices[c->object];
     int32_t length;
-    const uint8_t *value = choice(&w->engine->choices[c->object], branch.low, &length) + read;
-    length -= read;
     if (!CHILD_IS_TOKEN(branch.child)) {
         const Node *below = node_at(t, CHILD_AT(branch.child));
         Config after = {CHOICES, c->object, 0, 0, 0, read + 1};
-        if (length == 1) return 1; /* one of the values ends here */
+        (void)choice(choices, branch.low, &length);
+        if (length == read + 1) return 1; /* one of the values ends here */
         return emit_ends(w, below) < 0 ? -1 : push_branches(w, below, &after, branch.low, branch.high);
     }
     const Leaf *leaf = leaf_at(t, branch.child);
-    if (leaf->length == 1) return emit(w, leaf->id);
-    if (branch.high - branch.low > 1 || leaf->length > length || memcmp(leaf->bytes, value, leaf->length)) return 1;
+    int32_t low = branch.low, high = branch.high;
+    for (int32_t i = 1; i < leaf->length; i++) {
+        (void)choice(choices, low, &length);
+        if (length == read + i) return 1; /* as above */
+        low = choices_from(choices, low, high, read + i, leaf->bytes[i]);
+        high = choices_from(choices, low, high, read + i, leaf->bytes[i] + 1);
+        if (low == high) return 0;
+    }
     return emit(w, leaf->id);
 }
 
