@@ -3,24 +3,6 @@
 
 #define APART -1 /* the construct of frames without a construct: the end, forks, and the bottom */
 
-static inline uint64_t word_at(const void *key, size_t i) {
-    uint64_t word;
-    memcpy(&word, (const char *)key + i, sizeof word);
-    return word;
-}
-
-static inline size_t hash(const void *key, size_t length) {
-    uint64_t h = 0x9E3779B97F4A7C15ull;
-    for (size_t i = 0; i < length; i += 8) h = (h ^ word_at(key, i)) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
-    return (size_t)h;
-}
-
-static inline int same(const void *a, const void *b, size_t length) {
-    uint64_t differ = 0;
-    for (size_t i = 0; i < length; i += 8) differ |= word_at(a, i) ^ word_at(b, i);
-    return !differ;
-}
-
 /* Room for `count` items of `size` bytes at `*array`, new ones all 0. */
 int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
     if (count <= *room) return 0;

@@ -384,6 +384,25 @@ static inline int begins_aside(const Engine *e, const Config *c, int byte) {
     return ((const uint64_t *)e->choices[c->object].flat)[byte >> 6] >> (byte & 63) & 1;
 }
 
+/* Keys of maps and indexes: `length` bytes, 8 or a multiple. */
+static inline uint64_t word_at(const void *key, size_t i) {
+    uint64_t word;
+    memcpy(&word, (const char *)key + i, sizeof word);
+    return word;
+}
+
+static inline size_t hash(const void *key, size_t length) {
+    uint64_t h = 0x9E3779B97F4A7C15ull;
+    for (size_t i = 0; i < length; i += 8) h = (h ^ word_at(key, i)) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
+    return (size_t)h;
+}
+
+static inline int same(const void *a, const void *b, size_t length) {
+    uint64_t differ = 0;
+    for (size_t i = 0; i < length; i += 8) differ |= word_at(a, i) ^ word_at(b, i);
+    return !differ;
+}
+
 int vec_push(Vec *vec, const Config *config);
 void *with_room(void *array, int32_t count, int32_t *room, int32_t least, size_t size);
 int vec_append(Vec *vec, const Config *configs, int n);

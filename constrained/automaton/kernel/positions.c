@@ -35,20 +35,6 @@ static int compare(const void *a, const void *b) {
     return memcmp(a, b, sizeof(Config));
 }
 
-static int same(const Config *a, const Config *b) {
-    uint64_t one[sizeof(Config) / 8], two[sizeof(Config) / 8], differ = 0;
-    memcpy(one, a, sizeof one), memcpy(two, b, sizeof two);
-    for (size_t i = 0; i < sizeof(Config) / 8; i++) differ |= one[i] ^ two[i];
-    return !differ;
-}
-
-static size_t hash(const Config *key) {
-    uint64_t word[sizeof(Config) / 8], h = 0x9E3779B97F4A7C15ull;
-    memcpy(word, key, sizeof word);
-    for (size_t i = 0; i < sizeof(Config) / 8; i++) h = (h ^ word[i]) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
-    return (size_t)h;
-}
-
 void vec_distinct(Vec *vec) {
     int kept = 0, many = vec->n > 4;
     uint64_t seen = many ? 0 : ~0ull; /* of many, by a few bits of their hashes: nearly all that are alike in these are the same */
@@ -56,10 +42,10 @@ void vec_distinct(Vec *vec) {
     for (int i = 0; i < vec->n; i++) {
         int known = 0;
         if (vec->n > 12) {
-            known = kept && same(&vec->at[kept - 1], &vec->at[i]);
+            known = kept && same(&vec->at[kept - 1], &vec->at[i], sizeof(Config));
         } else {
-            uint64_t bit = many ? 1ull << (hash(&vec->at[i]) & 63) : 1;
-            for (int k = 0; k < kept && seen & bit && !known; k++) known = same(&vec->at[k], &vec->at[i]);
+            uint64_t bit = many ? 1ull << (hash(&vec->at[i], sizeof(Config)) & 63) : 1;
+            for (int k = 0; k < kept && seen & bit && !known; k++) known = same(&vec->at[k], &vec->at[i], sizeof(Config));
             seen |= bit;
         }
         if (known) continue;
@@ -71,9 +57,9 @@ void vec_distinct(Vec *vec) {
 
 void *map_get(const Map *map, const Config *key) {
     if (!map->used) return NULL;
-    for (size_t i = hash(key) & (map->room - 1);; i = (i + 1) & (map->room - 1)) {
+    for (size_t i = hash(key, sizeof(Config)) & (map->room - 1);; i = (i + 1) & (map->room - 1)) {
         if (!map->slots[i].key.kind) return NULL;
-        if (same(&map->slots[i].key, key)) return map->slots[i].value;
+        if (same(&map->slots[i].key, key, sizeof(Config))) return map->slots[i].value;
     }
 }
 
@@ -88,15 +74,15 @@ int map_put(Map *map, const Config *key, void *value) {
         }
         for (size_t k = 0; k < map->room; k++) {
             if (!map->slots[k].key.kind) continue;
-            size_t i = hash(&map->slots[k].key) & (larger.room - 1);
+            size_t i = hash(&map->slots[k].key, sizeof(Config)) & (larger.room - 1);
             while (larger.slots[i].key.kind) i = (i + 1) & (larger.room - 1);
             larger.slots[i] = map->slots[k];
         }
         free(map->slots);
         *map = larger;
     }
-    size_t i = hash(key) & (map->room - 1);
-    while (map->slots[i].key.kind && !same(&map->slots[i].key, key)) i = (i + 1) & (map->room - 1);
+    size_t i = hash(key, sizeof(Config)) & (map->room - 1);
+    while (map->slots[i].key.kind && !same(&map->slots[i].key, key, sizeof(Config))) i = (i + 1) & (map->room - 1);
     assert(key->kind);
     map->used += !map->slots[i].key.kind;
     map->slots[i] = (Slot){*key, value};
