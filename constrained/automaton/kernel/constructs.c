@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #define MOST_AHEAD 1024  /* constructs read when a grammar is compiled */
+#define MOST_EXPECTED 64 /* frames of the first masks that there is room for from the beginning */
 #define MOST_VALUES 256  /* values of choices that are looked up then */
 #define MOST_DEPTH 8     /* calls and sequences that such choices may be inside of */
 
@@ -320,5 +321,6 @@ int read_ahead(Engine *e) {
     for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++) {
         if (e->constructs[i].kind == UNREAD && read_plain(e, i, 1) < 0) return -1;
     }
-    return look_up_values(e);
+    int32_t more = 2 * e->construct_index.count; /* or the first masks would move the frames several times */
+    return expect_frames(e, more < MOST_EXPECTED ? more : MOST_EXPECTED) < 0 ? -1 : look_up_values(e);
 }

@@ -1,6 +1,7 @@
 /* Stacks of constructs, as linked frames. A frame of Python's is made only where Python is asked about it. */
 #include "kernel.h"
 
+#define FRAME_KEY (2 * sizeof(int32_t)) /* construct and next */
 #define APART -1 /* the construct of frames without a construct: the end, forks, and the bottom */
 
 /* Room for `count` items of `size` bytes at `*array`, new ones all 0. */
@@ -61,9 +62,19 @@ int32_t index_number(Index *index, void **items, size_t size, const void *key, s
 
 static int32_t new_frame(Engine *e, int32_t construct, int32_t next, int32_t depth) {
     int32_t before = e->frame_index.count, key[] = {construct, next};
-    int32_t number = number_in(&e->frame_index, (void **)&e->frames, sizeof(Frame), key, sizeof key, e->max_frames);
+    int32_t number = number_in(&e->frame_index, (void **)&e->frames, sizeof(Frame), key, FRAME_KEY, e->max_frames);
     if (number == before) e->frames[number].depth = depth;
     return number == -2 ? refuse(e, "frames") : number;
+}
+
+/* Make room for so many frames more. */
+int expect_frames(Engine *e, int32_t more) {
+    Index *index = &e->frame_index;
+    int32_t count = index->count + more;
+    if (grow_items((void **)&e->frames, &index->room, count, sizeof(Frame)) < 0) return -1;
+    while (index->slot_room < 2 * count)
+        if (grow_slots(index, e->frames, sizeof(Frame), FRAME_KEY) < 0) return -1;
+    return 0;
 }
 
 /* Frame 0 stands for the end of the text; the bottom of stacks comes next. */

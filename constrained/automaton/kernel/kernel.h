@@ -420,6 +420,7 @@ int32_t construct_of(Engine *engine, PyObject *node, PyObject *env);
 const Construct *construct_at(Engine *engine, int32_t number);
 int read_ahead(Engine *engine);
 int first_frames(Engine *engine, PyObject *bottom);
+int expect_frames(Engine *engine, int32_t more);
 int32_t frame_of(Engine *engine, int32_t construct, int32_t next);
 int32_t frame_next(const Engine *engine, int32_t frame);
 PyObject *frame_object(Engine *engine, int32_t frame);
