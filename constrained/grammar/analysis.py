@@ -82,6 +82,11 @@ def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
     """The rules from which some finite text can be derived (slots taken as bound, parameters as having one)."""
     if any(rule.params for rule in rules.values()):
         return TextlessArguments(rules).productive
+    without = dict.fromkeys(rules, True)
+    for name in reversed(without):  # what is called mostly stands after what calls it: most grammars are done then
+        without[name] = not is_productive(rules[name].body, without.get)
+    if True not in without.values():
+        return set(without)
     return rules.keys() - unproductive({name: rule.body for name, rule in rules.items()})
 
 
@@ -271,6 +276,8 @@ def cyclic_components(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
     for name in reversed(list(edges)):  # what is led to mostly stands later: names that lead nowhere go at once
         if left.keys().isdisjoint(edges[name]):
             del left[name]
+    if not left:
+        return []
     return [found for found in components(left) if len(found) > 1 or found[0] in left[found[0]]]
 
 

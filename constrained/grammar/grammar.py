@@ -267,6 +267,8 @@ class ContextFreeGrammar:
     def nested(self) -> list[ContextFreeGrammar]:
         """This grammar and those that slots are bound to, at any depth, each once."""
         first: list[ContextFreeGrammar] = [self]
+        if not self.bindings:
+            return first
         return reached(first, lambda one: (inner for value in one.bindings.values() for inner in grammars_in(value)))
 
     def derived(self, factory: Callable[[Self], T]) -> T:

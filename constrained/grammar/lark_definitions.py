@@ -113,24 +113,15 @@ class Definition:
 
 
 class Faults(list[GrammarError]):
-    """What is wrong with a file: ``with faults:`` keeps an error and goes on behind the block, if `every` is wanted."""
+    """What is wrong with a file, if `every` error is wanted; otherwise the first one is raised."""
 
     def __init__(self, every: bool = False):
         super().__init__()
         self.every = every
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type | None, error: BaseException | None, traceback: object) -> bool:
-        if not self.every or not isinstance(error, GrammarError) or isinstance(error, LimitError):
-            return False
-        self.append(error)
-        return True
-
     def add(self, error: GrammarError) -> None:
-        """Keep an error, or raise it, as ``with faults:`` would."""
-        if not self.every:
+        """Keep an error if every one is wanted, or raise it; one that says that a limit is passed is always raised."""
+        if not self.every or isinstance(error, LimitError):
             raise error from None
         self.append(error)
 
@@ -173,16 +164,20 @@ class _Loader:
             if isinstance(statement, syntax.Imported):
                 imports.setdefault((statement.relative, statement.path), []).append(statement)
         for same in imports.values():
-            with self.faults:
+            try:
                 self._import(scope, same)
+            except GrammarError as error:
+                self.faults.add(error)
         for statement in statements:
-            with self.faults:
+            try:
                 if isinstance(statement, syntax.Defined):
                     self._define(scope, statement)
                 elif isinstance(statement, syntax.Declared):
                     self._declare(scope, statement)
                 elif isinstance(statement, syntax.Ignored) and scope.outer is None:
                     self._ignore(scope, statement)
+            except GrammarError as error:
+                self.faults.add(error)
         return scope.definitions
 
     def _define(self, scope: Scope, statement: syntax.Defined) -> None:
@@ -259,8 +254,10 @@ class _Loader:
         self._loading.pop()
         for statement in statements:
             for imported, called in statement.names:
-                with self.faults:
+                try:
                     self._check_imported(scope, inner, imported, called)
+                except GrammarError as error:
+                    self.faults.add(error)
         for full in _needed([inner.full(name) for name in names if inner.full(name) in definitions], definitions):
             known = scope.definitions.get(full)
             if known and full != STEP:

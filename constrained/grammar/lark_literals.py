@@ -88,9 +88,12 @@ def written_offset(literal: Quoted, at: int) -> int:
 
 
 def plain_text(string: str) -> bytes:
-    """The text of a string without flags; empty if something is wrong with it, which `literal_node` tells."""
+    """The text of a string without flags; empty for other literals, and for faulty ones: `literal_node` tells."""
+    if string[-1] != '"':
+        return b""
+    written = string[1:-1]
     try:
-        return unescape(string[1:-1], regex=False).encode()
+        return (unescape(written, regex=False) if "\\" in written else written).encode()
     except (Fault, UnicodeEncodeError):
         return b""
 

@@ -11,6 +11,7 @@ from constrained.grammar import nodes
 from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.assertions import Atomic, longest_is_certain, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, enumerated, load, undefined
+from constrained.grammar.lark_literals import plain_text
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Repeated, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
@@ -175,20 +176,22 @@ class _Reader:
         faults: Faults,
     ):
         self.source, self.definitions, self.limits, self.faults = source, definitions, limits, faults
-        self.slots = frozenset(n for n, d in definitions.items() if d.declared and d.terminal)
+        self.slots = frozenset([n for n, d in definitions.items() if d.declared and d.terminal])
         self.terminals = Terminals(limits, faults)
         self.rules = self.terminals.rules
         self.size = 0
         shipped = [d for d in definitions.values() if d.params and d.scope.source.path == SHIPPED / "relations.lark"]
         self.relations = {d.name: _RELATIONS[tuple(d.params)] for d in shipped}
         self.templates = TemplateArguments(definitions, self.relations)
-        self.calls: dict[Scope, dict[str, str]] = {}  # the rules that names in a file stand for, once read
         self.gap: Node | None = None  # what %ignore admits between tokens
-        with faults:
-            if ignored:
+        if ignored:
+            try:
                 gap = nodes.repeat(nodes.alt([self.ignored(d) for d in ignored]), 0, None)
                 self.rules[IGNORED] = Rule(IGNORED, gap)
                 self.gap = Call(IGNORED) if find(gap, Token) else gap  # `token_contexts` writes a rule once for all
+            except GrammarError as error:
+                faults.add(error)
+        self.bodies = _BodyReader(self)
 
     @property
     def looks(self) -> bool:
@@ -213,26 +216,34 @@ class _Reader:
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
         checked: set[Definition] = set()
         for definition in self.definitions.values():
-            with self.faults:
+            try:
                 if definition.terminal:
                     checked.update(parts_first(definition, checked) if definition not in checked else ())
                 elif definition.declared:
                     hint = "only terminals are slots: write its name in capitals, or define it"
                     raise definition.span.error(f"rule '{definition.name}' is declared but not defined", hint)
-                elif not (self.templates.of(definition.name) or definition.name in self.relations):
+                elif not definition.params or not (
+                    self.templates.of(definition.name) or definition.name in self.relations
+                ):
                     self.rule(definition, {}, definition.name)
+            except GrammarError as error:
+                self.faults.add(error)
         while self.templates.wanted:  # templates that take templates, once for each
             name, (definition, given) = self.templates.wanted.popitem()
-            with self.faults:
+            try:
                 self.rule(definition, given, name)
+            except GrammarError as error:
+                self.faults.add(error)
             self.count(1, definition.bodies[-1], definition.at)
         return self.rules, self.slots
 
     def rule(self, definition: Definition, given: Mapping[str, str], name: str) -> None:
-        bodies = [_BodyReader(self, definition, body, given).read() for body in definition.bodies]
+        found = self.bodies.read(definition, definition.bodies[0], given)
+        if len(definition.bodies) > 1:
+            found = nodes.alt([found, *(self.bodies.read(definition, body, given) for body in definition.bodies[1:])])
         params = tuple(p for p in definition.params if p not in given) if given else definition.params
         line = self.source.line_column(definition.at)[0] if definition.scope.source is self.source else None
-        self.rules[name] = Rule(name, bodies[0] if len(bodies) == 1 else nodes.alt(bodies), params, line)
+        self.rules[name] = Rule(name, found, params, line)
         for param in definition.params:
             if param in self.definitions:
                 hint = "give the parameter another name"
@@ -247,32 +258,44 @@ class _Reader:
 
 
 class _BodyReader:
-    """Reads one body of one rule; `given`: the parameters that stand for a template, and that template."""
+    """Reads the bodies of rules, one after the other."""
 
-    def __init__(self, reader: _Reader, definition: Definition, body: Body, given: Mapping[str, str]):
-        self.reader, self.definition, self.body, self.given = reader, definition, body, given
-        self.templates, self.definitions = reader.templates, reader.definitions
-        self.gap = reader.gap
-        self.strings, self.source, self.shown = reader.terminals.strings, body.scope.source, definition.shown
-        self.calls = {} if definition.params else reader.calls.setdefault(body.scope, {})
+    definition: Definition
+    body: Body
+    given: Mapping[str, str]  # parameters that stand for a template -> that template
+    calls: dict[str, str]  # names in the body -> the rules that they stand for, once read
+
+    def __init__(self, reader: _Reader):
+        self.reader, self.templates, self.definitions = reader, reader.templates, reader.definitions
         self.item: Callable[[Item], Node] = self.node_or_empty if reader.faults.every else self.node
+        self._calls: dict[Scope, dict[str, str]] = {}
 
-    def read(self) -> Node:
-        return self.options(self.body.options)
+    def read(self, definition: Definition, body: Body, given: Mapping[str, str]) -> Node:
+        self.definition, self.body, self.given, self.gap = definition, body, given, self.reader.gap
+        self.source, self.shown = body.scope.source, definition.shown
+        self.calls = {} if definition.params else self._calls.setdefault(body.scope, {})
+        return self.options(body.options)
 
     def error(self, message: str, offset: int, hint: str | None = None, code: str = "refused") -> GrammarError:
         return self.body.scope.error(message, offset, hint, code)
 
     def options(self, options: Options) -> Node:
         item = self.item
-        found = [item(items[0]) if len(items) == 1 else nodes.seq(map(item, items)) for items in options.items]
+        found: list[Node] = []
+        for items in options.items:
+            row = []  # by a loop: `map` would start another interpreter for each item
+            for one in items:
+                row.append(item(one))
+            found.append(row[0] if len(row) == 1 else nodes.seq(row))
         return found[0] if len(found) == 1 else nodes.alt(found)
 
     def node_or_empty(self, item: Item) -> Node:
         """The node of an item; the empty text if something is wrong with it, and the error goes to the faults."""
-        with self.reader.faults:
+        try:
             return self.node(item)
-        return nodes.EMPTY
+        except GrammarError as error:
+            self.reader.faults.add(error)
+            return nodes.EMPTY
 
     def node(self, item: Item) -> Node:
         """The node of an item."""
@@ -282,7 +305,7 @@ class _BodyReader:
             called = self.calls.get(item.text)
             # Each call is a node of its own: `nesting_calls` tells them apart.
             return Call(called) if called else self.name(item)
-        if isinstance(item, Quoted) and (data := self.strings[item.text]):
+        if isinstance(item, Quoted) and (data := plain_text(item.text)):
             self.reader.size += 1
             if self.reader.size > self.reader.limits.nodes:
                 self.reader.count(0, self.body, item.at)

@@ -18,6 +18,7 @@ from constrained.limits import Limits
 _REPEATS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 _VALUES = frozenset(("rule", "terminal", "string", "regex"))
+_LITERALS = frozenset(("string", "regex"))
 _COUNTED = frozenset(("operator", "~"))
 _PARTED = frozenset(("{", ".."))
 """Kinds of token that go on with a value of several tokens."""
@@ -223,11 +224,13 @@ class _Parser:
         return self.error(f"a rule, a terminal or a %-directive expected here, not {self.shown()}", hint)
 
     def definition(self, kind: str) -> Defined:
-        modifiers = self.take("modifiers") or ""
-        start, at = self.at, self.starts[self.at]
+        modifiers = self.take("modifiers") if self.kinds[self.at] == "modifiers" else None
+        start, at, name = self.at, self.starts[self.at], self.texts[self.at]
         terminal = self.kinds[start] == "terminal"
-        name = self.need("terminal" if terminal else "rule", "a rule or terminal")
-        if "?" in modifiers and name.startswith("_"):
+        if not terminal and self.kinds[start] != "rule":
+            raise self.error(f"a rule or terminal expected here, not {self.shown()}")
+        self.at += 1
+        if modifiers and "?" in modifiers and name.startswith("_"):
             raise self.error(f"rule '{name}' can't be `?` and begin with `_`, too", "leave one of both out", start)
         params: tuple[str, ...] = ()
         if self.kinds[self.at] != ":":
@@ -235,10 +238,10 @@ class _Parser:
                 params = self.parameters()
             if self.take("."):
                 self.need("number", "a priority", "a priority is a whole number: `name.2: ...`")
-        if not self.take(":"):
-            raise self.tokens.no_colon(start, self.at)
+            if self.kinds[self.at] != ":":
+                raise self.tokens.no_colon(start, self.at)
+        self.at += 1
         options = self.options()
-        self.end_of_line()
         if options.aliases and (terminal or name.startswith("_")):
             why = "a terminal has no alternatives to name" if terminal else "a rule that begins with `_` is inlined"
             raise self.tokens.error_at("an alias can't stand here", options.aliases[0], f"{why}: leave `-> ...` out")
@@ -273,7 +276,6 @@ class _Parser:
             raise self.tokens.error_at("%ignore expects something to ignore", at, "`%ignore WS` or `%ignore / +/`")
         if options.aliases:
             raise self.tokens.error_at("an alias can't stand here", options.aliases[0], "leave `-> ...` out")
-        self.end_of_line()
         return Ignored(options, at)
 
     def import_(self) -> Imported:
@@ -313,7 +315,7 @@ class _Parser:
     # alternatives
 
     def options(self) -> Options:
-        """Parse alternatives up to the end of their line; groups are on an explicit stack, as they can nest deeply."""
+        """Parse alternatives and the end of their line; groups are on an explicit stack, as they can nest deeply."""
         outer: list[tuple[Options, int]] = []
         items: list[Item] = []
         options = Options([items], [])
@@ -322,17 +324,15 @@ class _Parser:
         while True:
             kind = kinds[at]
             if kind in _VALUES:
-                following = kinds[at + 1]
                 item: Item
-                if following in _PARTED or kind == "regex":
+                if kinds[at + 1] in _PARTED or (kind == "regex" and "\n" in texts[at]):
                     self.at = at
                     item = self.value()
                     at = self.at
-                    following = kinds[at]
                 else:  # the usual case
-                    item = Quoted(texts[at], starts[at]) if kind == "string" else Name(texts[at], starts[at])
+                    item = (Quoted if kind in _LITERALS else Name)(texts[at], starts[at])
                     at += 1
-                if following in _COUNTED:
+                if kinds[at] in _COUNTED:
                     self.at = at
                     item = self.repeated(item)
                     at = self.at
@@ -343,8 +343,9 @@ class _Parser:
                 options.items.append(items)
             elif kind in _OPENING:
                 outer.append((options, at))
-                self.at = at
-                self.check_depth(len(outer), "groups")
+                if len(outer) > self.limits.depth:
+                    self.at = at
+                    self.check_depth(len(outer), "groups")
                 at += 1
                 items = []
                 options = Options([items], [])
@@ -376,6 +377,7 @@ class _Parser:
                 if outer:
                     opened = outer[-1][1]
                     raise self.error(f"{texts[opened]} is never closed", LINES, opened)
+                self.at += kind == "newline"
                 return options
             else:
                 raise self.tokens.misplaced(at)

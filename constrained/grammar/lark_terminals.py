@@ -11,7 +11,7 @@ from functools import partial
 from constrained.grammar import nodes
 from constrained.grammar.assertions import LazyRepeat, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
-from constrained.grammar.lark_literals import Fault, branches, literal_node, plain_text, range_node
+from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
 from constrained.grammar.token_contexts import Token
@@ -25,19 +25,10 @@ _PLAIN = frozenset((Literal, nodes.Chars, nodes.Choices, nodes.Seq, nodes.Alt, n
 """Types of node that neither look around nor end early."""
 
 
-class _Strings(dict[str, bytes]):
-    """What strings without flags say, by how they are written; empty for other literals, and for faulty ones."""
-
-    def __missing__(self, text: str) -> bytes:
-        data = self[text] = plain_text(text) if text[0] == text[-1] == '"' else b""
-        return data
-
-
 class Terminals:
     """Reads terminals when they are asked for, their parts first.
 
-    `rules`: the terminals that became rules. `looking`: whether some token that was read looks around. `strings`:
-    the texts of plain strings.
+    `rules`: the terminals that became rules. `looking`: whether some token that was read looks around.
     """
 
     def __init__(self, limits: Limits, faults: Faults):
@@ -49,7 +40,6 @@ class Terminals:
         self._nodes: dict[Definition, Node] = {}
         self._sizes: dict[Definition, int] = {}
         self._depths: dict[Definition, int] = {}
-        self.strings = _Strings()
         self._looks: dict[Definition, partial] = {}  # terminals that look around -> makes an error there
 
     def node(self, definition: Definition) -> Node:

@@ -48,6 +48,7 @@ _BY_FIRST = {
     **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "rule"),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "terminal"),
     **{sign: sign for sign in "|:(),~{}[]"},
+    **dict.fromkeys("0123456789", "number"),
     "*": "operator",
     '"': "string",
 }
@@ -120,7 +121,7 @@ def _kind(text: str) -> str:
         return _UNDECIDED
     if first == "." or text == "->":
         return text
-    if first.isdecimal() or (first in "+-" and second):
+    if first.isdecimal() or (first in "+-" and second):  # other digits than ASCII's, too
         return "number"
     if first == "+":
         return "operator"

@@ -38,13 +38,20 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
 
     Raises LeftRecursion: it can't be eliminated. Raises LimitError: it takes more nodes than there may be.
     """
-    size = sum(len(rule.nodes) for rule in rules.values())
+    size = 0
+    for rule in rules.values():
+        size += len(rule.nodes)
     if size > limits.nodes:
         limits.check("nodes", size, f"a grammar of {size:,} nodes")
     out = dict(rules)
     if _may_be_left_recursive(rules) and _eliminate_groups(rules, out, limits):
         check_left_recursion(out)
-    alike = [name for name, rule in out.items() if any(map(_may_begin_alike, rule.find(Alt)))]
+    alike = []
+    for name, rule in out.items():
+        for node in rule.nodes:
+            if type(node) is Alt and _may_begin_alike(node):
+                alike.append(name)
+                break
     recursive = self_embedding_rules(out) if alike else ()
     for name in alike:
         if name in recursive:
@@ -55,9 +62,10 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
 
 def _may_be_left_recursive(rules: Mapping[str, Rule]) -> bool:
     """Whether some of the rules lead back to themselves before any text, if every rule may be empty."""
-    first: dict[str, set[str]] = {name: set() for name in rules}
-    for name, found in first.items():
-        _add_first_calls(rules[name].body, found)
+    first: dict[str, set[str]] = {}
+    for name, rule in rules.items():
+        first[name] = set()
+        _add_first_calls(rule.body, first[name])
     return bool(cyclic_components(first))
 
 
@@ -77,7 +85,11 @@ def _add_first_calls(node: Node, found: set[str]) -> bool:
                 return False
         return True
     if isinstance(node, Alt):
-        return True in [_add_first_calls(item, found) for item in node.items]
+        empty = False
+        for item in node.items:
+            if _add_first_calls(item, found):
+                empty = True
+        return empty
     if isinstance(node, Repeat):
         return _add_first_calls(node.item, found) or not node.low
     found.update(call.rule for call in nodes.find(node, Call))

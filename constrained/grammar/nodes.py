@@ -319,9 +319,9 @@ def seq(items: Iterable[Node]) -> Node:
     if len(parts) >= _MANY_REPEATS:
         parts = _merge_repeats(parts)
         kinds = list(map(type, parts))
-    if NEVER in parts:
+    if Alt in kinds and NEVER in parts:
         return NEVER
-    if (Literal, Literal) in pairwise(kinds):
+    if kinds.count(Literal) > 1 and (Literal, Literal) in pairwise(kinds):
         parts = _join_literals(parts)
     return parts[0] if len(parts) == 1 else Seq(tuple(parts)) if parts else EMPTY
 
@@ -386,16 +386,19 @@ def alt(items: Iterable[Node]) -> Node:
 
 def _merge_texts(items: list[Node]) -> list[Node]:
     """Alternatives with the texts among them as one choice, which comes first."""
-    texts = [item for item in items if isinstance(item, (Literal, Choices))]
-    if len(texts) < 2:
-        return items
+    texts: list[Literal | Choices] = []
+    others: list[Node] = []
     values: set[bytes] = set()
-    for text in texts:
-        if isinstance(text, Literal):
-            values.add(text.data)
+    for item in items:
+        if isinstance(item, Literal):
+            texts.append(item)
+            values.add(item.data)
+        elif isinstance(item, Choices):
+            texts.append(item)
+            values.update(item.values)
         else:
-            values.update(text.values)
-    return [choices(values, texts[0].place), *(item for item in items if not isinstance(item, (Literal, Choices)))]
+            others.append(item)
+    return [choices(values, texts[0].place), *others] if len(texts) > 1 else items
 
 
 def repeat(item: Node, low: int, high: int | None) -> Node:
