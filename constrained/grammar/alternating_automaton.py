@@ -37,8 +37,10 @@ class Steps:
 
     def __call__(self, steps: int) -> None:
         self.taken += steps
-        what = "lookaround in regular expressions takes too many steps"
-        self.limits.check("lookaround", self.taken, what, "write it with less lookaround, or smaller repeats beside it")
+        if self.taken > self.limits.lookaround:
+            what = "lookaround in regular expressions takes too many steps"
+            hint = "write it with less lookaround, or smaller repeats beside it"
+            self.limits.check("lookaround", self.taken, what, hint)
 
 
 class AlternatingAutomaton:

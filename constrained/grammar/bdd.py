@@ -42,9 +42,15 @@ class Formulas:
         found = self._chosen.get(key)
         if found is None:
             self.count(1)
-            order = min(self._parts[f][0] for f in key)
-            high = self.choose(*(self._cofactor(f, order, 1) for f in key))
-            low = self.choose(*(self._cofactor(f, order, 2) for f in key))
+            a, b, c = self._parts[test], self._parts[then], self._parts[other]
+            order = min(a[0], b[0], c[0])
+            if b[0] != order:  # its cofactors are the formula itself
+                b = order, then, then
+            if c[0] != order:
+                c = order, other, other
+            if a[0] != order:
+                a = order, test, test
+            high, low = self.choose(a[1], b[1], c[1]), self.choose(a[2], b[2], c[2])
             found = self._chosen[key] = self._formula(order, high, low)
         return found
 
@@ -109,10 +115,6 @@ class Formulas:
                 numbers[f] = len(numbers)
                 rows.append((self.variables[order], numbers[high], numbers[low]))
         return tuple(rows)
-
-    def _cofactor(self, formula: int, order: int, part: int) -> int:
-        parts = self._parts[formula]
-        return parts[part] if parts[0] == order else formula
 
     def _formula(self, order: int, high: int, low: int) -> int:
         if high == low:

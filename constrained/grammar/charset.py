@@ -189,6 +189,11 @@ def charset(ranges) -> CharSet:
     return found
 
 
+def union(sets: Iterable[CharSet]) -> CharSet:
+    """The characters that are in one of some sets."""
+    return charset([one for chars in sets for one in chars.ranges])
+
+
 def first_characters(texts: Iterable[bytes]) -> CharSet:
     """The characters that some texts in UTF-8 begin with."""
     return charset((ord(text.decode()[0]),) * 2 for text in texts if text)

@@ -14,7 +14,7 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import AlternatingAutomaton, State, Steps
 from constrained.grammar.assertions import ANY, looks, walk_inside
 from constrained.grammar.bdd import FALSE, TRUE
-from constrained.grammar.charset import CharSet
+from constrained.grammar.charset import CharSet, partition, union
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
 
 _SHARED = 16
@@ -192,15 +192,26 @@ def _merge_equivalent(ends: Sequence[T], edges: Sequence[Edges]) -> tuple[list[i
     ends, edges : list
         Those of each class.
     """
+    # A row has the state after each class of characters, -1 where there is none. That state's class is the last one's.
+    sets = {chars: None for row in edges for chars in row.values()}
+    cells = partition(list(sets))
+    indices = {chars: [i for i, cell in enumerate(cells) if cell.ranges[0][0] in chars] for chars in sets}
+    rows = []
+    for edge in edges:
+        rows.append([-1] * len(cells))
+        for to, chars in edge.items():
+            for i in indices[chars]:
+                rows[-1][i] = to
     class_of, count = _numbered(ends)
     while True:
-        merged = [_joined_edges(((chars, to) for to, chars in row.items()), class_of.__getitem__) for row in edges]
-        refined, more = _numbered([(own, frozenset(row.items())) for own, row in zip(class_of, merged)])
+        of = [*class_of, -1].__getitem__
+        refined, more = _numbered([(own, *map(of, row)) for own, row in zip(class_of, rows)])
         if more == count:
             break
         class_of, count = refined, more
     first = [class_of.index(number) for number in range(count)]
-    return class_of, [ends[state] for state in first], [merged[state] for state in first]
+    ways = ([(chars, to) for to, chars in edges[state].items()] for state in first)
+    return class_of, [ends[state] for state in first], [_joined_edges(each, class_of.__getitem__) for each in ways]
 
 
 def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
@@ -210,11 +221,10 @@ def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
 
 def _joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) -> dict[int, CharSet]:
     """Merge edges: return number of a target -> characters, from (characters, target) pairs."""
-    out: dict[int, CharSet] = {}
+    out: dict[int, list[CharSet]] = {}
     for chars, then in ways:
-        target = number(then)
-        out[target] = out[target] | chars if target in out else chars
-    return out
+        out.setdefault(number(then), []).append(chars)
+    return {to: every[0] if len(every) == 1 else union(every) for to, every in out.items()}
 
 
 def _expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) -> Node | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -40,6 +39,7 @@ def key_of(conjunction: Conjunction) -> tuple[str, ...]:
 
 
 _NEITHER = Subschema(False, "#/false")
+_ABOUT_PROPERTIES = frozenset(("properties", "patternProperties", "additionalProperties"))
 _REACHED = 10**9
 """A greater bound on a length or a count, such as 2,147,483,647, counts as none: no text comes to it."""
 
@@ -297,9 +297,9 @@ class Constraints:
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """What holds for a property whose name matches those patterns; None: its name is not among `names`."""
         out: list[Subschema] = []
-        for part in self.parts:
+        for part, named in self._about_properties:
             said, before = part.keywords, len(out)
-            if name is not None and "properties" in said and name in said["properties"]:
+            if name is not None and name in named:
                 out.append(part.below("properties", name))
             if matched and "patternProperties" in said:
                 out += [part.below("patternProperties", p) for p in said["patternProperties"] if p in matched]
@@ -307,9 +307,19 @@ class Constraints:
                 out.append(part.below("additionalProperties"))
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
-        if any("unevaluatedProperties" in part.keywords for part in self.parts):
+        if self._unevaluating:
             out += self._unevaluated(name, matched)
         return _each_once(out)
+
+    @cached_property
+    def _about_properties(self) -> list[tuple[Subschema, dict]]:
+        """The schemas that say something of properties, and those that each names."""
+        about = [part for part in self.parts if not _ABOUT_PROPERTIES.isdisjoint(part.keywords)]
+        return [(part, part.keywords.get("properties", {})) for part in about]
+
+    @cached_property
+    def _unevaluating(self) -> list[Subschema]:
+        return [part for part in self.parts if "unevaluatedProperties" in part.keywords]
 
     def _lists_only(self) -> bool:
         others = ("additionalProperties", "patternProperties", "unevaluatedProperties")
@@ -318,9 +328,7 @@ class Constraints:
     def _unevaluated(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """What unevaluatedProperties says, where no schema it depends on has said anything."""
         out = []
-        for part in self.parts:
-            if "unevaluatedProperties" not in part.keywords:
-                continue
+        for part in self._unevaluating:
             evaluated = any(
                 name is not None and name in (p["properties"] or ())
                 or any(pattern in matched for pattern in p["patternProperties"] or ())
@@ -338,22 +346,21 @@ def _each_once(parts: list[Subschema]) -> list[Subschema]:
     if len(parts) < 2:
         return parts
     out: list[Subschema] = []
-    told: list[tuple[Set[str], Subschema]] = []  # what is written in the document, and what keywords it has
+    told: dict[tuple, list[Subschema]] = {}  # by the keywords of what is written in the document
     for part in {part.pointer: part for part in parts}.values():
         if "\0" not in part.pointer and isinstance(part.schema, dict):
-            said = part.keywords.keys() - NOTING
-            if not said or any(said == other and _say_the_same(part, one, said) for other, one in told):
+            said = tuple([keyword for keyword in part.keywords if keyword not in NOTING])
+            alike = told.setdefault(said, [])
+            if not said or any(_say_the_same(part, one) for one in alike):
                 continue
-            told.append((said, part))
+            alike.append(part)
         out.append(part)
     return out
 
 
-def _say_the_same(one: Subschema, other: Subschema, said: Set[str]) -> bool:
-    if (one.base, one.draft) != (other.base, other.draft):
-        return False
-    mine, theirs = ({k: part.keywords[k] for k in one.keywords if k in said} for part in (one, other))
-    return mine == theirs and repr(mine) == repr(theirs)  # 1 == True
+def _say_the_same(one: Subschema, other: Subschema) -> bool:
+    """Whether schemas with the same keywords say the same."""
+    return (one.base, one.draft) == (other.base, other.draft) and one.said == other.said
 
 
 @lru_cache(maxsize=256)

@@ -84,12 +84,20 @@ class Subschema:
         The keywords that its draft knows, spelt as since draft 6, and their values; none for true and false.
     """
 
-    __slots__ = ("_inner", "base", "draft", "keywords", "pointer", "schema", "within")
+    __slots__ = ("_inner", "_said", "base", "draft", "keywords", "pointer", "schema", "within")
 
     def __init__(self, schema, pointer: str, base: str = "", draft: int = LATEST, within: frozenset[str] = frozenset()):
         self.schema, self.pointer, self.base, self.draft, self.within = schema, pointer, base, draft, within
         self.keywords: dict[Any, Any] = _known(schema, draft) if isinstance(schema, dict) else {}
         self._inner: dict[tuple, Subschema] | None = None
+        self._said: str | None = None
+
+    @property
+    def said(self) -> str:
+        """What its keywords say, apart from what describes; it tells 1, 1.0 and true apart."""
+        if self._said is None:
+            self._said = repr([(keyword, value) for keyword, value in self.keywords.items() if keyword not in NOTING])
+        return self._said
 
     def __getitem__(self, keyword) -> Any:
         return self.keywords.get(keyword)

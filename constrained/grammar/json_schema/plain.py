@@ -56,6 +56,7 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
         return None
     constraints.check_patterns()
     values: dict[str, list[Subschema]] = {}
+    told: set[str] = set()  # what all schemas say of these is among `values`
     for part in parts:
         shared = bool(patterns) or any(other is not part for other in others)
         own = {} if shared else _own_properties(part, document)
@@ -63,8 +64,11 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
             values |= own
             own = {}
         for name in part["properties"] or {} if shared or own else ():
+            if name in told:
+                continue
             if shared or name in values:
                 values[name] = _saying(constraints.property(name), document)
+                told.add(name)
             else:
                 values[name] = own[name]
     free = _saying([part.below("additionalProperties") for part in others], document)

@@ -18,7 +18,7 @@ from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
-from constrained.grammar.json_schema.pattern_trees import example, prefix, within
+from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
 from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
 from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
 from constrained.grammar.nodes import EMPTY, Node, Wait
@@ -30,6 +30,9 @@ RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
 RANGES = 64
 """A set of more ranges, such as all letters, has escapes beyond ASCII only in a table (`json_text.py`): as rules, they
 would be thousands."""
+
+_FEW = 16
+"""Texts of a pattern that are tried one by one."""
 
 _CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
 _LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
@@ -274,7 +277,7 @@ def language(
     if _begin_differently(fitting):
         return nodes.NEVER
     texts = Texts(fitting, without, low, high, limits)
-    if not _has_text(texts, (example(fitting[0]) or "") if fitting else "~"):
+    if not _has_text(texts, fitting):
         return nodes.NEVER
     but = texts.all_but(texts.start)
     node = None if but is None else others(but)
@@ -340,13 +343,22 @@ def has_text(fitting: list[Node], without: list[Node], low: int, high: int | Non
     """Whether there are such strings (see :func:`language`)."""
     if _begin_differently(fitting):
         return False
-    together = "".join(example(node) or "" for node in fitting)  # patterns that are found anywhere are all found in it
-    return _has_text(Texts(fitting, without, low, high, limits), together)
+    return _has_text(Texts(fitting, without, low, high, limits), fitting)
 
 
-def _has_text(texts: Texts, likely: str) -> bool:
-    """Whether there is a text; one that is likely is tried before a search, which is long where many are ruled out."""
-    return texts.high is None and texts.accepts(likely, texts.start) or texts.lives(texts.start)
+def _has_text(texts: Texts, fitting: list[Node]) -> bool:
+    """Whether there is a text."""
+    # One that is likely is tried before a search, which is long where many are ruled out: patterns that are found
+    # anywhere are all found in it. Where a pattern has few texts, these tell.
+    likely = "".join(example(node) or "" for node in fitting) if fitting else "~"
+    if texts.high is None and texts.accepts(likely, texts.start):
+        return True
+    for node in fitting if len(texts.parts) > 1 else ():
+        few = few_of(node, _FEW)
+        if few is not None:
+            short = (text for text in few if texts.high is None or len(text) <= texts.high)
+            return any(texts.accepts(text, texts.start) for text in short)
+    return texts.lives(texts.start)
 
 
 def _begin_differently(trees: list[Node]) -> bool:
