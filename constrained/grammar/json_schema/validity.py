@@ -49,7 +49,7 @@ class Validator:
     def __init__(self, alternatives: Resolver):
         self.alternatives = alternatives
         self._widely = False
-        self._texts: dict[tuple[Constraints, bool], list[tuple[Nfa, bool]]] = {}
+        self._texts: dict[tuple[Constraints, bool], tuple[tuple[int, int | None], list[tuple[Nfa, bool]]]] = {}
 
     @contextmanager
     def widely(self) -> Iterator[None]:
@@ -69,11 +69,20 @@ class Validator:
         kind = type_of(value)
         if kind not in constraints.types and not (kind == "integer" and "number" in constraints.types):
             return False
-        own = identity(value)
-        if own in constraints.denied_values or not all(own in listed for listed in constraints.listed_values):
-            return False
-        how = {"integer": self._number, "number": self._number, "string": self._string}
-        return {**how, "array": self._array, "object": self._object}.get(kind, lambda *_: True)(value, constraints)
+        if constraints.denied_values or constraints.listed_values:
+            own = identity(value)
+            if own in constraints.denied_values or not all(own in listed for listed in constraints.listed_values):
+                return False
+        match kind:
+            case "string":
+                return self._string(value, constraints)
+            case "integer" | "number":
+                return self._number(value, constraints)
+            case "array":
+                return self._array(value, constraints)
+            case "object":
+                return self._object(value, constraints)
+        return True
 
     def _number(self, value, constraints: Constraints) -> bool:
         number, low, high, of = exact(value), constraints.bound(-1), constraints.bound(1), constraints.multiple()
@@ -87,10 +96,12 @@ class Validator:
         if key not in self._texts:
             fitting, without = trees(constraints, self._widely), unmatched(constraints, self._widely)
             every = [(tree, True) for tree in fitting] + [(tree, False) for tree in without]
-            self._texts[key] = [(nfa(tree, constraints.limits), wanted) for tree, wanted in every]
-        return _counted(value, constraints, "Length") and all(
-            automaton.accepts(value) == wanted for automaton, wanted in self._texts[key]
-        )
+            automata = [(nfa(tree, constraints.limits), wanted) for tree, wanted in every]
+            self._texts[key] = constraints.counts("Length"), automata
+        (low, high), automata = self._texts[key]
+        if len(value) < low or high is not None and len(value) > high:
+            return False
+        return all(automaton.accepts(value) == wanted for automaton, wanted in automata)
 
     def _array(self, value: list, constraints: Constraints) -> bool:
         if not _counted(value, constraints, "Items") or not all(
