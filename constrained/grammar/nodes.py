@@ -36,7 +36,7 @@ class Inner(Node):
     __slots__ = ()
 
     key: tuple
-    """What is equal, beside the parts, for nodes that read the same."""
+    """What is equal for nodes that read the same; what is below them follows from it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -503,6 +503,8 @@ def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
         return (Literal, node.data)
     if isinstance(node, Call) and not node.args:
         return (Call, node.rule)
+    if isinstance(node, Inner):
+        return (type(node), *node.key)
     # Identity stands for equality only where equal things are one object (character sets) or may not be merged.
     key = key or shape
     below = tuple(map(key, node.parts))
@@ -511,8 +513,6 @@ def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
             return (Choices, node.values)
         case Chars():
             return (Chars, id(node.chars))  # character sets are interned
-        case Inner():
-            return (type(node), *node.key, *below)
         case Except():
             return (Except, id(node.chars), node.values)
         case Repeat():

@@ -72,6 +72,7 @@ class Alternatives:
         self._found: dict[tuple, list[Conjunction]] = {}
         self._expansions: dict[tuple, tuple[list[_Placed], list[list[list[_Placed]]]]] = {}
         self._ones: dict[tuple, list[list[Subschema]]] = {}
+        self._apart: set[str] = set()  # schemas whose oneOf has branches that share no value
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
@@ -87,7 +88,7 @@ class Alternatives:
 
     def of(self, parts: list[Subschema]) -> list[Conjunction]:
         """The alternatives of schemas that hold together, each once."""
-        key = self.roughly, *((part.pointer, part.within) for part in parts)
+        key = self.roughly, *[(part.pointer, part.within) for part in parts]
         if key not in self._found and len(parts) == 1 and FOLLOWED.isdisjoint(parts[0].keywords):  # most
             self.check(parts[0])
             says = self._place(parts[0]) >= 0
@@ -279,14 +280,18 @@ class Alternatives:
     def _one_of(self, part: Subschema) -> list[list[Subschema]]:
         key = part.pointer, part.within, self.roughly
         if key not in self._ones:
-            self._ones[key] = self._branches_alone(part)
+            if self.roughly or part.pointer in self._apart:
+                found = [[part.beside("oneOf", i)] for i in range(len(part["oneOf"]))]
+            else:
+                found = self._branches_alone(part)
+                if found and all(len(branch) == 1 for branch in found):
+                    self._apart.add(part.pointer)
+            self._ones[key] = found
         return self._ones[key]
 
     def _branches_alone(self, part: Subschema) -> list[list[Subschema]]:
         """The branches of a oneOf, each with what leaves out the values of the others."""
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
-        if self.roughly:
-            return [[branch] for branch in branches]
         # Types of which all values are valid under two branches are left out of all. Then each branch is taken with the
         # complements of those branches alone that it may share a value with: most share none.
         rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED}

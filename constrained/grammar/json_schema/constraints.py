@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
@@ -35,7 +35,18 @@ Conjunction = tuple[Subschema, ...]
 
 def key_of(conjunction: Conjunction) -> tuple[str, ...]:
     """The pointers of a conjunction's schemas, which identify it."""
-    return tuple(part.pointer for part in conjunction)
+    return tuple([part.pointer for part in conjunction])
+
+
+T = TypeVar("T")
+
+
+class Once(cached_property[T]):
+    """A `cached_property` without the lock that it has before Python 3.12: many are asked for."""
+
+    def __get__(self, instance, owner=None) -> T:  # type: ignore[override]
+        found = instance.__dict__[self.attrname] = self.func(instance)
+        return found
 
 
 _NEITHER = Subschema(False, "#/false")
@@ -106,13 +117,13 @@ class Constraints:
         """(schema, value) wherever the keyword stands."""
         return [(part, part.keywords[keyword]) for part in self.parts if keyword in part.keywords]
 
-    @cached_property
+    @Once
     def types(self) -> frozenset[str]:
         """The types admitted; "integer" only where "number" is not."""
         found = frozenset(TYPES).intersection(*map(types_of, self.parts))
         return found - {"integer"} if "number" in found else found
 
-    @cached_property
+    @Once
     def listed(self) -> tuple[Subschema, list] | None:
         """The shortest list of values by enum or const, and where it stands."""
         found = [*self.all("enum"), *((part, [value]) for part, value in self.all("const"))]
@@ -123,13 +134,13 @@ class Constraints:
         """Values left out."""
         return [value for _, values in self.all(DENIED) for value in values]
 
-    @cached_property
+    @Once
     def listed_values(self) -> list[set]:
         """The values of each enum and const, by their identity."""
         lists = [values for _, values in self.all("enum")] + [[value] for _, value in self.all("const")]
         return [set(map(identity, values)) for values in lists]
 
-    @cached_property
+    @Once
     def denied_values(self) -> set:
         return set(map(identity, self.denied))
 
@@ -225,7 +236,7 @@ class Constraints:
 
     # objects
 
-    @cached_property
+    @Once
     def names(self) -> list[str]:
         """The properties that are named, in the schema's order."""
         named = [name for _, properties in self.all("properties") for name in properties]
@@ -236,7 +247,7 @@ class Constraints:
         """Conditions on which names there are."""
         return [condition for _, condition in self.all(PRESENT)]
 
-    @cached_property
+    @Once
     def required(self) -> list[str]:
         return list(dict.fromkeys(name for _, names in self.all("required") for name in names))
 
@@ -244,7 +255,7 @@ class Constraints:
         """The properties that there must be besides the required ones."""
         return [Witness(*value) for _, value in self.all(SOME_PROPERTY)]
 
-    @cached_property
+    @Once
     def key_patterns(self) -> list[str]:
         """The patterns that say something of a property."""
         found = {}
@@ -259,7 +270,7 @@ class Constraints:
                     found[pattern] = part
         return list(found)
 
-    @cached_property
+    @Once
     def key_trees(self) -> dict[str, tuple[Node, Node]]:
         """Of these patterns, the names that match in both languages, and in either."""
         return {pattern: self._key_trees(self.parts[0], pattern) for pattern in self.key_patterns}
@@ -311,13 +322,13 @@ class Constraints:
             out += self._unevaluated(name, matched)
         return _each_once(out)
 
-    @cached_property
+    @Once
     def _about_properties(self) -> list[tuple[Subschema, dict]]:
         """The schemas that say something of properties, and those that each names."""
         about = [part for part in self.parts if not _ABOUT_PROPERTIES.isdisjoint(part.keywords)]
         return [(part, part.keywords.get("properties", {})) for part in about]
 
-    @cached_property
+    @Once
     def _unevaluating(self) -> list[Subschema]:
         return [part for part in self.parts if "unevaluatedProperties" in part.keywords]
 

@@ -86,9 +86,19 @@ class Subschema:
 
     __slots__ = ("_inner", "_said", "base", "draft", "keywords", "pointer", "schema", "within")
 
-    def __init__(self, schema, pointer: str, base: str = "", draft: int = LATEST, within: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        schema,
+        pointer: str,
+        base: str = "",
+        draft: int = LATEST,
+        within: frozenset[str] = frozenset(),
+        keywords: dict[Any, Any] | None = None,
+    ):
         self.schema, self.pointer, self.base, self.draft, self.within = schema, pointer, base, draft, within
-        self.keywords: dict[Any, Any] = _known(schema, draft) if isinstance(schema, dict) else {}
+        if keywords is None:
+            keywords = _known(schema, draft) if isinstance(schema, dict) else {}
+        self.keywords = keywords
         self._inner: dict[tuple, Subschema] | None = None
         self._said: str | None = None
 
@@ -118,7 +128,8 @@ class Subschema:
         schema: Any = self.schema
         pointer, base, draft = self.pointer, self.base, self.draft
         for key in keys:
-            schema, pointer = schema[key], f"{pointer}/{escaped(key)}"
+            schema = schema[key]
+            pointer = f"{pointer}/{key if key.__class__ is int or key in _SCHEMAS else escaped(key)}"
             if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
                 base, draft = base_of(schema, base, draft), draft_of(schema, draft)
         return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
@@ -132,10 +143,12 @@ class Subschema:
         if self._inner is None:
             self._inner = {}
         key = ("", other.pointer)
-        if key not in self._inner:
+        found = self._inner.get(key)
+        if found is None:
             within = self.within | {self.pointer}
-            self._inner[key] = Subschema(other.schema, other.pointer, other.base, other.draft, within)
-        return self._inner[key]
+            found = Subschema(other.schema, other.pointer, other.base, other.draft, within, other.keywords)
+            self._inner[key] = found
+        return found
 
     def made(self, schema: dict | bool, name: str) -> Subschema:
         """A schema that is made of this one, under a name that no document can give it."""

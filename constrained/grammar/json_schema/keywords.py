@@ -224,6 +224,7 @@ def check(part: Subschema, options: Options) -> None:
 
 
 _EVERY = frozenset(TYPES)
+_ALONE = {kind: frozenset((kind, "integer") if kind == "number" else (kind,)) for kind in TYPES}
 _TYPING = NOTING | {"type"}
 _FREEING = ("additionalProperties", "additionalItems")
 
@@ -237,7 +238,13 @@ def is_type(schema) -> bool:
 
 def types_of(part: Subschema) -> frozenset[str]:
     """The types that a schema's own `type` admits."""
-    value = part["type"]
+    return types_named(part.keywords.get("type"))
+
+
+def types_named(value: str | list[str] | None) -> frozenset[str]:
+    """The types that a `type` of that value admits; None: there is none."""
+    if value.__class__ is str and value in _ALONE:  # most
+        return _ALONE[value]
     if value is None:
         return _EVERY
     types = frozenset([value] if isinstance(value, str) else value)

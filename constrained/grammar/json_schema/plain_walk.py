@@ -23,13 +23,18 @@ from constrained.grammar.json_schema.document import (
     draft_of,
     pointer_keys,
 )
-from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, PRESENT, TYPES, are_texts, is_type, types_of
+from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, PRESENT, TYPES, are_texts, is_type, types_named
 from constrained.grammar.json_schema.plain import BOUNDS, MODEST, are_apart, are_in_order, has_format, is_certain
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
 
 _OF_OBJECTS = frozenset(("properties", "required", "additionalProperties", "patternProperties"))
 _SEVERAL = BOUNDS | _OF_OBJECTS | {"type", "items"}
+_LOWS, _HIGHS = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+_EXCLUSIVE = frozenset((_LOWS[1], _HIGHS[1]))
+_NUMBERS = frozenset((*_LOWS, *_HIGHS))
+_COUNTED = (("minLength", "maxLength"), ("minItems", "maxItems"))
+_COUNTS = BOUNDS - _NUMBERS
 _JOINING = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
 _PATTERN, _LISTED = frozenset(("pattern",)), (frozenset(("enum",)), frozenset(("const",)))
 _CONTAINERS = frozenset(("array", "object"))
@@ -76,6 +81,9 @@ class PlainWalk:
         self._options, self._limits = alternatives.options, alternatives.limits
         root = self._document.root
         self._root = self._context = root.base, root.draft
+        written = root.schema if isinstance(root.schema, dict) else {}
+        self._has_names = "$anchor" in written or "$dynamicAnchor" in written
+        self._has_names |= any("#/" in str(written.get(name)) for name in ("id", "$id"))
         self._contexts: dict[int, Context] = {}  # where it is not the root's
         # all by the id of a schema as it is written
         self._ways: dict[int, int] = {}  # of how many alternatives a schema is
@@ -165,8 +173,25 @@ class PlainWalk:
             self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
         self._stand(key, place)
         self._ways[key] = _UNTOLD  # as long as it is open
-        self._ways[key] = found = self._look(schema, _sorted_out(tuple(schema)), place, depth, joined + 1)
+        found = self._as_target(schema, key) if len(schema) == 1 and "$ref" in schema else None
+        if found is None:
+            found = self._look(schema, _sorted_out(tuple(schema)), place, depth, joined + 1)
+        self._ways[key] = found
         return found
+
+    def _as_target(self, schema: dict, key: int) -> int | None:
+        """The number of alternatives of a reference to a schema that is known to be plain; None for any other."""
+        reference = schema["$ref"]
+        if self._contexts or self._firsts or not isinstance(reference, str) or not reference.isascii():
+            return None
+        target = self._targets.get((self._context[0], reference))
+        if target is None or target[2] != self._root:
+            return None
+        other = id(target[0])
+        ways = self._ways.get(other, _NO)
+        if ways > _NO and other in self._needs:
+            self._needs[key] = [[other]]
+        return ways if ways > _NO else None
 
     def _stand(self, key: int, place: Place) -> None:
         if key not in self._places:
@@ -252,7 +277,7 @@ class PlainWalk:
             ways = self._joined(schema, next(iter(said - {"type"})), place, depth, joined)
         elif kind == "listed":
             values = schema["enum"] if "enum" in said else [schema["const"]]
-            types = types_of(Subschema(schema, "")) if "type" in said else None
+            types = types_named(schema["type"]) if "type" in said else None
             ways = int(bool(values) if types is None else any(type_of(value) in types for value in values))
         elif kind == "pattern":
             ways = int(self._has_texts(schema))
@@ -281,12 +306,9 @@ class PlainWalk:
             target = self._target(schema["$ref"])
             if target is None:
                 return _NO
-            key = id(target[0])
-            ways = self._ways.get(key, _NO)
-            if ways > _NO and not self._contexts and not self._firsts and target[2] == self._root:  # most
-                if key in self._needs:
-                    self._needs[id(schema)] = [[key]]
-                return ways
+            found = self._as_target(schema, id(schema))
+            if found is not None:  # the reference was not looked up before, or other keywords stand beside it
+                return found
             return self._branches(schema, [target], schema["$ref"].count("/") // 2, joined)
         branches = schema[keyword]
         if len(branches) > (1 if keyword == "allOf" else BRANCHES) or not all(isinstance(b, dict) for b in branches):
@@ -294,9 +316,7 @@ class PlainWalk:
         if keyword == "oneOf" and not self._apart(branches, place):
             return _NO
         # each branch and the types are an alternative of their own: some value is certain only if they change nothing
-        if "type" in schema and not all(
-            self._is_within(branch, types_of(Subschema(schema, ""))) for branch in branches
-        ):
+        if "type" in schema and not all(self._is_within(one, types_named(schema["type"])) for one in branches):
             return _NO
         inside = []
         for i, branch in enumerate(branches):
@@ -334,7 +354,7 @@ class PlainWalk:
         target = self._meaning(branch["$ref"]) if "$ref" in branch else branch
         if not isinstance(target, dict) or not JOINING.isdisjoint(target):
             return False
-        return FORMS["type"][0](target.get("type")) and types_of(Subschema(target, "")) <= types
+        return FORMS["type"][0](target.get("type")) and types_named(target["type"]) <= types
 
     def _target(self, reference: str) -> tuple[dict, Place, Context] | None:
         """What a reference means, as it is written; None if it means no schema, or true or false."""
@@ -350,9 +370,7 @@ class PlainWalk:
     def _find(self, reference: str) -> dict | None:
         """What stands at a pointer, if nothing on the way has a name."""
         found: Any = self._document.root.schema
-        if not reference.startswith("#/") or "$anchor" in found or "$dynamicAnchor" in found:
-            return None
-        if any("#/" in str(found.get(name)) for name in ("id", "$id")):
+        if not reference.startswith("#/") or self._has_names:
             return None
         try:
             for key in pointer_keys(reference[1:]):
@@ -390,7 +408,7 @@ class PlainWalk:
         schema = self._meaning(branch["$ref"]) if "$ref" in branch else branch
         if schema is None or "$ref" in schema or not FORMS["type"][0](schema.get("type", "null")):
             return _EVERY
-        return frozenset("number" if kind == "integer" else kind for kind in types_of(Subschema(schema, "")))
+        return frozenset("number" if kind == "integer" else kind for kind in types_named(schema.get("type")))
 
     def _several(self, schema: dict, said: frozenset[str], place: Place, depth: int) -> bool:
         """Whether a schema of types, bounds, properties, items, and conditions on names is plain."""
@@ -467,18 +485,24 @@ class PlainWalk:
 
     def _in_order(self, schema: dict, said: frozenset[str]) -> bool:
         """Whether there are lengths and numbers between the bounds."""
-        bounds = {keyword: schema[keyword] for keyword in said & BOUNDS}
-        most = min(MODEST, self._options.limits.repeat)
-        if all(type(bound) is int and -most < bound < most for bound in bounds.values()):
-            pairs = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minimum", "maximum"))
-            if bounds.keys() <= {*pairs[0], *pairs[1], *pairs[2]} and all(
-                low not in bounds or high not in bounds or bounds[low] < bounds[high] for low, high in pairs
+        most = self._limits.repeat
+        numbers = [schema[keyword] for keyword in said & _NUMBERS]
+        counts = [schema[keyword] for keyword in said & _COUNTS]
+        if all(-MODEST < number < MODEST for number in numbers) and all(
+            type(count) is int and count < most for count in counts
+        ):
+            lows = [schema[keyword] for keyword in _LOWS if keyword in said]
+            highs = [schema[keyword] for keyword in _HIGHS if keyword in said]
+            # between numbers that are so far apart there is a whole one, even if they are left out themselves
+            apart = 1 if said.isdisjoint(_EXCLUSIVE) and all(type(number) is int for number in numbers) else 2
+            if (not lows or not highs or max(lows) + apart <= min(highs)) and all(
+                schema[low] <= schema[high] for low, high in _COUNTED if low in said and high in said
             ):
                 return True
         return are_in_order(self._constraints(schema))
 
 
-_EVERY = types_of(Subschema({}, "")) - {"integer"}
+_EVERY = types_named(None) - {"integer"}
 
 
 @lru_cache

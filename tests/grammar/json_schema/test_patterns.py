@@ -4,6 +4,7 @@ import calendar
 import ipaddress
 import json
 import random
+import re
 import uuid
 from datetime import date, datetime, time
 from urllib.parse import urlsplit
@@ -12,12 +13,13 @@ import pytest
 
 from constrained import Grammar, GrammarError
 from constrained.grammar.json_schema.finite_automata import Texts
-from constrained.grammar.json_schema.pattern_trees import example
+from constrained.grammar.json_schema.pattern_trees import example, few_of
 from constrained.grammar.json_schema.patterns import (
     EXAMPLES,
     FORMAT_STATES,
     PATTERNS,
     end_differently,
+    few_texts,
     format_node,
     is_simple,
     pattern_node,
@@ -226,3 +228,26 @@ def test_a_string_with_one_pattern_and_not_another_where_their_automata_have_man
     schema = {"type": "string", "pattern": "^[ab]*a[ab]{20}$", "not": {"pattern": "bab{5}"}}
     grammar = Grammar.from_json_schema(schema)
     assert grammar.matches(f'"{"ab" * 12}a"') and not grammar.matches(f'"{"ab" * 12}abbbbb"')
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["^(a|bc)?d$", "^[ab]{2}$", "^(x[ab]|y){1,2}$", "^a(b|c)*$", "name", "^[a-z]$", "^(?!a)[ab]$", "^(|a)(|a)$"],
+)
+def test_few_texts_are_listed_by_the_tree_as_by_its_automaton(pattern):
+    tree = pattern_node(pattern, DEFAULT)
+    listed = few_of(tree, 64)
+    assert (listed is None) == (pattern in ("^a(b|c)*$", "name"))
+    assert listed is None or sorted(listed) == few_texts(tree, 64, DEFAULT)
+
+
+@pytest.mark.parametrize(
+    "patterns", [("^(a|b)name$", "name", "x"), ("^(a|b)name$", "^b"), ("^(a|b)name$", "^(b|c)name$", "c")]
+)
+def test_patterns_of_names_of_which_one_has_few_texts(patterns):
+    schema = {"patternProperties": {p: {"const": i} for i, p in enumerate(patterns)}, "additionalProperties": False}
+    grammar = Grammar.from_json_schema(schema)
+    for name in ("aname", "bname", "cname", "name", "xname", "b", "z"):
+        for value in range(3):
+            fits = {i == value for i, pattern in enumerate(patterns) if re.search(pattern, name)}
+            assert grammar.matches(json.dumps({name: value})) == (fits == {True})

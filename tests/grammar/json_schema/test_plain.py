@@ -77,6 +77,9 @@ def test_what_lies_deep_is_refused_when_the_schema_is_loaded(inner):
     "impossible",
     [
         {"type": "integer", "minimum": 5, "maximum": 4},
+        {"type": "integer", "minimum": 4.2, "maximum": 4.9},
+        {"type": "integer", "exclusiveMinimum": 4, "exclusiveMaximum": 5},
+        {"type": "number", "exclusiveMinimum": 4.5, "maximum": 4.5},
         {"type": "object", "properties": {"x": {"$ref": "#/properties/a"}}, "required": ["x"]},
         {"type": "array", "items": {"enum": []}, "minItems": 1},
         {"type": "string", "minLength": 3, "maxLength": 2},
