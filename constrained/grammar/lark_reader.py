@@ -309,15 +309,16 @@ class _BodyReader:
             self.reader.size += 1
             if self.reader.size > self.reader.limits.nodes:
                 self.reader.count(0, self.body, item.at)
-            node = Literal(data, (self.source, item.at, len(item.text), self.shown))
-            return node if self.gap is None else self.token(node)
+            text = Literal(data, (self.source, item.at, len(item.text), self.shown))
+            return text if self.gap is None else self.token(text)
         if isinstance(item, Group):
             inner = self.options(item.options)
             return nodes.repeat(inner, 0, 1) if item.optional else inner
         if isinstance(item, Repeated):
             return nodes.repeat(self.item(item.item), item.low, item.high)
         self.reader.count(1, self.body, item.at)
-        return self.token(self.reader.terminals.literal(item, self.definition, self.body))
+        node = self.reader.terminals.literal(item, self.definition, self.body)
+        return node if self.gap is None else self.token(node)
 
     def token(self, node: Node) -> Node:
         return node if self.gap is None else nodes.seq([self.gap, node])
@@ -415,14 +416,14 @@ class TemplateArguments:
         self.relations = relations  # templates that stand for one of a slot's values: a token
         self.wanted: dict[str, tuple[Definition, dict[str, str]]] = {}
         self._called: set[str] = set()
-        tokens: set[Parameter] = set()
-        as_template: set[Parameter] = set()
-        given_to: dict[Parameter, list[Parameter]] = {}
-        given_from: dict[Parameter, list[Parameter]] = {}
         self._tokens: set[Parameter] = set()
         self._templates: dict[str, set[str]] = {}
         if not any(d.params for d in definitions.values()):
             return
+        tokens: set[Parameter] = set()
+        as_template: set[Parameter] = set()
+        given_to: dict[Parameter, list[Parameter]] = {}
+        given_from: dict[Parameter, list[Parameter]] = {}
         # What is used as a token or as a template where it stands, and which parameters are handed on to which others;
         # the two properties then follow along these ways: tokens to what they are given to, templates back.
         for definition in definitions.values():

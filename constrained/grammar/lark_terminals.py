@@ -14,6 +14,7 @@ from constrained.grammar.lark_definitions import Body, Definition, Faults, undef
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
+from constrained.grammar.regex import plain_class
 from constrained.grammar.token_contexts import Token
 from constrained.limits import Limits
 
@@ -78,6 +79,9 @@ class Terminals:
             if self._patterns > self.limits.pattern:
                 what = f"the grammar's regular expressions have more than {self.limits.pattern:,} characters together"
                 self.limits.check("pattern", self._patterns, what, **scope.span(item.at).for_error())
+        place = (scope.source, item.at, len(text), definition.shown)
+        if text[-1] == "/" and (node := plain_class(text[1:-1], place)):
+            return [node]
         try:
             if isinstance(item, Range):
                 found = [range_node(item)]
@@ -86,7 +90,6 @@ class Terminals:
         except Fault as fault:
             self.faults.add(scope.error(fault.message, item.at + fault.offset, fault.hint))
             found = [nodes.EMPTY]
-        place = (scope.source, item.at, len(text), definition.shown)
         return [nodes.placed(node, place) for node in found]
 
     def _read(self, definition: Definition) -> None:

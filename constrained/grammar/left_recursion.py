@@ -61,16 +61,16 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
 
 
 def _may_be_left_recursive(rules: Mapping[str, Rule]) -> bool:
-    """Whether some of the rules lead back to themselves before any text, if every rule may be empty."""
-    first: dict[str, set[str]] = {}
-    for name, rule in rules.items():
-        first[name] = set()
-        _add_first_calls(rule.body, first[name])
+    """Whether some of the rules may lead back to themselves before any text; if not, they surely don't."""
+    first: dict[str, set[str]] = {name: set() for name in rules}
+    empty: dict[str, bool] = {}
+    for name in reversed(first):  # what is called mostly stands after what calls it
+        empty[name] = _add_first_calls(rules[name].body, first[name], empty)
     return bool(cyclic_components(first))
 
 
-def _add_first_calls(node: Node, found: set[str]) -> bool:
-    """Add the rules that `node` may begin with; return whether it may be empty."""
+def _add_first_calls(node: Node, found: set[str], empty: Mapping[str, bool]) -> bool:
+    """Add the rules that `node` may begin with; return whether it may be empty, as rules may that aren't in `empty`."""
     kind = type(node)
     if kind is Literal or kind is nodes.Chars:
         return False
@@ -78,20 +78,20 @@ def _add_first_calls(node: Node, found: set[str]) -> bool:
         return not node.values[0]
     if isinstance(node, Call) and not node.args:
         found.add(node.rule)
-        return True
+        return empty.get(node.rule, True)
     if isinstance(node, Seq):
         for item in node.items:  # noqa: SIM110  # faster than `all`
-            if not _add_first_calls(item, found):
+            if not _add_first_calls(item, found, empty):
                 return False
         return True
     if isinstance(node, Alt):
-        empty = False
+        may_be = False
         for item in node.items:
-            if _add_first_calls(item, found):
-                empty = True
-        return empty
+            if _add_first_calls(item, found, empty):
+                may_be = True
+        return may_be
     if isinstance(node, Repeat):
-        return _add_first_calls(node.item, found) or not node.low
+        return _add_first_calls(node.item, found, empty) or not node.low
     found.update(call.rule for call in nodes.find(node, Call))
     return True
 

@@ -291,12 +291,12 @@ def literal(text: str | bytes) -> Node:
     return Literal(data) if data else EMPTY
 
 
-def one_of(chars: CharSet) -> Node:
+def one_of(chars: CharSet, place: Place | None = None) -> Node:
     """One character of a set."""
     if not chars:
         return NEVER
     low, high = chars.ranges[0]
-    return literal(chr(low)) if low == high and len(chars.ranges) == 1 else Chars(chars)
+    return Literal(chr(low).encode(), place) if low == high and len(chars.ranges) == 1 else Chars(chars, place)
 
 
 def choices(values: Iterable[bytes], place: Place | None = None) -> Node:

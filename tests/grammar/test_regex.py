@@ -96,7 +96,8 @@ def test_a_pattern_means_what_re_says(pattern, flags, alphabet, longest):
 @pytest.mark.filterwarnings("ignore:Possible")  # of `re`: `--` and the like
 @pytest.mark.parametrize("times", ["", "*", "+", "?"])
 def test_a_class_has_the_characters_that_re_finds_in_it(times):
-    for members in map("".join, product("ac-^[\\~é", repeat=3)):
+    long = "b" + "".join(map(chr, range(0x100, 0x400, 2)))
+    for members in [long, *map("".join, product("ac-^[\\~é", repeat=3))]:
         pattern = f"[{members}]{times}"
         try:
             compiled = re.compile(pattern)

@@ -39,6 +39,11 @@ def test_alternative_texts_are_placed_where_the_first_stands():
     assert placed('start: ("c"\n  | "d") /e/\n') == {("start", "start", 1, 9), ("start", "start", 2, 10)}
 
 
+def test_a_class_of_characters_is_placed_where_it_stands():
+    found = placed('start: "b" /[0-9]+/ /[x]/\n')
+    assert found == {("start", "start", 1, 8), ("start", "start", 1, 12), ("start", "start", 1, 21)}
+
+
 def test_a_joined_text_knows_the_place_of_each_part():
     rules = read_lark(read_source('start: "go" A "."\nA: "to" /x/\n')).rules
     (text,) = nodes.walk(rules["start"].body)
