@@ -39,6 +39,8 @@ class Limits:
         Texts of one slot or one choice.
     value_bytes : int
         Bytes of all those texts together.
+    distinct : int
+        Items, or members, of one array or object that are remembered so that the next ones differ; it has no more.
     closure : int
         Constructs entered one after the other without reading a byte.
     entered : int
@@ -83,6 +85,7 @@ class Limits:
     schema: int = 10_000
     values: int = 1_000_000
     value_bytes: int = 256 << 20
+    distinct: int = 1_000
     closure: int = 200_000
     entered: int = 5_000_000
     cases: int = 200_000

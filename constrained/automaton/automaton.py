@@ -6,32 +6,26 @@ mask, first reaches them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from constrained.automaton.closure import Closure
+from constrained.automaton.distinct import Remembering
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
-from constrained.automaton.graph_stack import GraphStack, alternatives
+from constrained.automaton.graph_stack import GraphStack
 from constrained.automaton.liveness import Liveness, has_gaps
 from constrained.automaton.positions import (
     TOO_MANY_WAYS,
-    Accept,
     Frames,
-    InText,
     Position,
     Positions,
     Reached,
-    Stack,
-    StepEnd,
 )
+from constrained.automaton.state import State
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
 from constrained.grammar.nodes import STEP
-
-MAX_FORCED = 4096
-"""Most bytes that `State.forced_text` looks ahead."""
 
 MAX_TEXTS = 100_000
 """Most texts that `Grammar.texts` lists."""
@@ -49,6 +43,8 @@ class Automaton:
     closure : Closure
     root : Frame
         The frame that reads the whole text.
+    remembers : bool
+        Whether states remember what was written (`distinct.Remembering`): the kernel's don't.
     """
 
     def __init__(self, grammar: ContextFreeGrammar):
@@ -61,7 +57,10 @@ class Automaton:
         grammar.check_slots()
         self.grammar, self.limits = grammar, grammar.limits
         self.frames, self.positions = Frames(self.limits), Positions(self.limits)
-        has_steps = any(STEP in one.slots for one in grammar.nested())
+        nested = grammar.nested()
+        has_steps = any(STEP in one.slots for one in nested)
+        self.remembers = any(one.distinct for one in nested)
+        self.opened: dict = {}  # `distinct._opened`
         self.stacks = GraphStack(self.frames, self.positions, self.limits, has_steps)
         self.templates = Templates(self.frames)
         liveness = Liveness(grammar, self.frames, self.templates, self.limits) if has_gaps(grammar) else None
@@ -77,7 +76,8 @@ class Automaton:
     @cached_property
     def start(self) -> State:
         """The state before any text. The kernel finds it by itself, from `root`."""
-        return self.state(self.closure.enter(self.root))
+        start = self.state(self.closure.enter(self.root))
+        return Remembering(self, [(start, None)]) if self.remembers else start
 
     @property
     def states(self) -> Collection[State]:
@@ -117,103 +117,6 @@ class Automaton:
                 )
             found = self._states[key] = State(self, key)
         return found
-
-
-class State:
-    """A set of positions: every way to read the text so far.
-
-    Attributes
-    ----------
-    positions : tuple of Position
-    accepting : bool
-        Whether the text (or the action, where one ends) is complete.
-    """
-
-    __slots__ = ("_steps", "accepting", "automaton", "positions")
-
-    def __init__(self, automaton: Automaton, positions: Reached):
-        self.automaton = automaton
-        self.positions = positions
-        self.accepting = any(isinstance(q, (Accept, StepEnd)) for q in positions)
-        self._steps: dict[int, State | None] = {}
-
-    def step(self, byte: int) -> State | None:
-        """The state after `byte`; None if no text of the language continues with it."""
-        try:
-            return self._steps[byte]
-        except KeyError:
-            pass
-        closure = self.automaton.closure
-        if len(self.positions) == 1:
-            found = self.positions[0].step(closure, byte)
-        else:
-            found = tuple(after for q in self.positions for after in q.step(closure, byte))
-        state = self._steps[byte] = self.automaton.state(found) if found else None
-        return state
-
-    def read(self, data: bytes) -> State | None:
-        """The state after all of `data`; None if no text of the language continues with it."""
-        state: State | None = self
-        for byte in data:
-            if state is None:
-                return None
-            state = state.step(byte)
-        return state
-
-    def forced_text(self, limit: int = MAX_FORCED) -> bytes:
-        """The bytes that must come next; empty if there is a choice or the text is complete."""
-        out = bytearray()
-        state: State | None = self
-        while state is not None and not state.accepting and len(out) < limit:
-            first = state.first()
-            if len(first) != 1:
-                break
-            byte = first.pop()
-            out.append(byte)
-            state = state.step(byte)
-        return bytes(out)
-
-    def texts(self, limit: int) -> list[bytes] | None:
-        """Every text that completes the state, sorted; None if there are more than `limit`."""
-        out: set[bytes] = set()
-        work: list[tuple[State, bytes]] = [(self, b"")]
-        steps = 0
-        while work:
-            state, text = work.pop()
-            if any(isinstance(q, InText) and q.has_more_texts_than(limit) for q in state.positions):
-                return None
-            if state.accepting:
-                out.add(text)
-            for piece, after in state._branches():
-                work.append((after, text + piece))
-                steps += 1
-                # Each prefix in `work` has a completion, and at most two prefixes have the same one.
-                if len(out) + len(work) > 2 * limit or steps > 64 * (limit + 1):
-                    return None
-        return sorted(out) if len(out) <= limit else None
-
-    def _branches(self) -> Iterator[tuple[bytes, State]]:
-        """Yield the ways to continue, with the state after each: a byte where positions share it, else longer texts."""
-        closure, state = self.automaton.closure, self.automaton.state
-        count = Counter(byte for q in self.positions for byte in q.first())
-        shared: set[int] = set()
-        for q in self.positions:
-            first = set(q.first())
-            if any(count[byte] > 1 for byte in first):
-                shared |= first
-            else:
-                yield from ((data, state(after)) for data, after in q.branches(closure))
-        for byte in shared:
-            if (after := self.step(byte)) is not None:
-                yield bytes((byte,)), after
-
-    def first(self) -> set[int]:
-        """The bytes that may come next."""
-        return {byte for q in self.positions for byte in q.first()}
-
-    def ends(self) -> list[Stack]:
-        """The frames that may follow the action that is complete here (see `StepEnd`); None is the end."""
-        return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))
 
 
 class Grammar(ContextFreeGrammar):

@@ -286,9 +286,10 @@ class _Bounds:
         must = [short for i, short in shorts.items() if of.required >> i & 1]
         may = sorted(short for i, short in shorts.items() if not of.required >> i & 1)
         others, last = self._of(of.others), self._of(of.last)
+        counted = node.others if of.apart else min(node.others, 1)
+        fill = max(1 - len(must), of.low - written.bit_count() - counted - len(must), 0)
         if of.others is not n.NEVER:
-            may = sorted([*may, others[0]])
-        fill = max(1 - len(must), of.low - written.bit_count() - (node.others > 0) - len(must), 0)
+            may = sorted([*may, *[others[0]] * (fill if of.apart else 1)])
         parts = must + may[:fill]
         if of.shown & ~node.shown and not self.lower:
             parts.append(last[0] if of.last is not n.NEVER else sum(may))

@@ -101,6 +101,11 @@ def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
     LimitError
         It takes more rules than a grammar may have nodes.
     """
+    if grammar.remembers:
+        raise GrammarError(
+            "no rules say that what a text has written may not come again (uniqueItems, minProperties)",
+            hint="leave the keyword out: Grammar.from_json_schema(…, lenient=True)",
+        )
     rules = _WriteOut(templates, grammar.limits).rules(grammar)
     productive = productive_rules(rules)
     if START not in productive:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from constrained.automaton import native, persist
-from constrained.automaton.automaton import MAX_FORCED, State, automaton_of
+from constrained.automaton.automaton import State, automaton_of
 from constrained.automaton.bridge import Bridge
 from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks
+from constrained.automaton.state import MAX_FORCED
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import ContextFreeGrammar
@@ -70,6 +71,11 @@ class CompiledGrammar:
                 grammar.limits.closure,
                 grammar.limits.entered,
             )
+        if self.automaton.remembers and self.budget.needed:
+            raise VocabularyError(
+                "what a text has written can't be remembered over this vocabulary (uniqueItems, minProperties)",
+                hint="it lacks single-byte tokens that the grammar needs",
+            )
         if self.budget.needed and self.budget.fewest(self.automaton.start) is None:
             raise VocabularyError(
                 "no text of the grammar can be written with this vocabulary's tokens",
@@ -91,7 +97,7 @@ class CompiledGrammar:
             No text of the grammar begins with `begun`.
         """
         compiled = self._with_room()
-        kind = Matcher if compiled.engine is None else NativeMatcher
+        kind = Matcher if compiled.engine is None or compiled.automaton.remembers else NativeMatcher
         return kind(compiled, begun.encode() if isinstance(begun, str) else begun)
 
     def _with_room(self) -> CompiledGrammar:
@@ -257,6 +263,11 @@ class Matcher:
         VocabularyError
             Even the shortest completion is longer.
         """
+        if tokens is not None and self.compiled.automaton.remembers:
+            raise GrammarError(
+                "no token budget can be kept where what a text has written is remembered (uniqueItems, minProperties)",
+                hint="set no budget, or leave the keyword out: Grammar.from_json_schema(…, lenient=True)",
+            )
         if tokens is not None and not self.compiled.budget.fits(self.state, tokens):
             need = self.compiled.budget.fewest(self.state)
             raise VocabularyError(

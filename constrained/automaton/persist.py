@@ -35,7 +35,7 @@ from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 FORMAT = "constrained grammar"
-VERSION = 5
+VERSION = 6
 
 MAX_BYTES = 1 << 28
 """Bytes of a file that is read."""
@@ -144,7 +144,14 @@ def _describe(found: Any) -> tuple:
     if isinstance(found, ContextFreeGrammar):
         orders = found.orders if found.of_rules(uses_relations) else {}
         bindings = {name: _with_order(value, orders.get(name)) for name, value in found.bindings.items()}
-        return "grammar", tuple(found.rules.values()), found.start, tuple(sorted(found.slots)), bindings
+        return (
+            "grammar",
+            tuple(found.rules.values()),
+            found.start,
+            tuple(sorted(found.slots)),
+            bindings,
+            dict(found.distinct),
+        )
     name = type(found).__name__
     if name not in _FIELDS:
         raise DataError("a grammar whose rules are made during generation can't be saved", "compile it again")
@@ -265,12 +272,15 @@ class _Reader:
                 raise ValueError("members after others")
         return made
 
-    def _grammar(self, rules: tuple[n.Rule, ...], start: n.Node, slots: tuple[str, ...], bindings: dict) -> Grammar:
+    def _grammar(
+        self, rules: tuple[n.Rule, ...], start: n.Node, slots: tuple[str, ...], bindings: dict, distinct: dict
+    ) -> Grammar:
         by_name = {rule.name: rule for rule in rules}
         for rule in rules:
             _check_names(rule.body, set(rule.params), by_name, set(slots))
         _check_names(start, set(), by_name, set(slots))
         check(bindings.keys() <= set(slots), "a value for a slot that doesn't exist")
+        check(distinct.keys() <= by_name.keys(), "something that differs in a rule that doesn't exist")
         values: dict[str, Any] = {}
         orders: dict[str, Any] = {}
         for name, bound in bindings.items():
@@ -280,7 +290,9 @@ class _Reader:
                 orders[name] = {key: order for key, (_, order) in pairs.items()}
             else:
                 values[name], orders[name] = self._split(bound)
-        return Grammar(by_name, start, slots, values, self._limits, orders)
+        grammar = Grammar(by_name, start, slots, values, self._limits, orders)
+        grammar.distinct = distinct
+        return grammar
 
     def _split(self, bound: Texts | InOrder | Grammar) -> tuple[Texts | Grammar, Texts]:
         """What a slot is bound to, and its texts in order."""
@@ -340,7 +352,9 @@ def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots
 
 _LEAVES = (n.Literal, n.Chars, n.Choices, n.Except, n.Var, n.Slot)
 _INNER = (n.Seq, n.Alt, n.Repeat, n.Call, n.Related, n.Scoped, Names, Members)
-_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*_LEAVES, *_INNER, n.Rule, CharSet, Table, InOrder)}
+_TYPES: dict[str, Any] = {
+    kind.__name__: kind for kind in (*_LEAVES, *_INNER, n.Rule, n.Distinct, CharSet, Table, InOrder)
+}
 
 _BOUND = Texts | InOrder | Grammar
 
@@ -353,6 +367,7 @@ _HINTS: dict[str, dict[str, Any]] = {
         "start": n.Node,
         "slots": tuple[str, ...],
         "bindings": dict[str, _BOUND | dict[bytes, _BOUND]],
+        "distinct": dict[str, n.Distinct],
     },
 }
 

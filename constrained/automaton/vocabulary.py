@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from constrained.automaton import native, vocabulary_cache
+from constrained.automaton.endings import Endings
 from constrained.automaton.tokenizers import end_ids, open_tokenizer, read_tokenizer
 from constrained.errors import VocabularyError
 from constrained.grammar.charset import CharSet
@@ -212,6 +213,11 @@ class Vocabulary:
     def text(self) -> TextIndex:
         """Which tokens are whole characters of which sets."""
         return TextIndex(self.flat, self.offsets, self.lengths)
+
+    @cached_property
+    def endings(self) -> Endings:
+        """The tokens that may end an item of an array."""
+        return Endings(self.sorted_tokens, self.sorted_ids, self.flat, self.offsets, self.pack)
 
     @cached_property
     def kernel_tokens(self):

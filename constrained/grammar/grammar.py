@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from constrained.errors import GrammarError, LimitError
@@ -17,7 +18,7 @@ from constrained.grammar.json_schema import Options, layout, load_schema, read_s
 from constrained.grammar.lark_reader import LarkRules, prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
 from constrained.grammar.lookaround import eliminate_lookaround
-from constrained.grammar.nodes import AT, STEP, Call, Node, Related, Rule, Slot
+from constrained.grammar.nodes import AT, STEP, Call, Distinct, Node, Related, Rule, Slot
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.traverse import reached, uses_relations
@@ -58,10 +59,13 @@ class ContextFreeGrammar:
         What it was read from, for messages.
     left_out : tuple of str
         Places in a JSON Schema whose keywords are not honoured (`lenient`).
+    distinct : mapping of str to Distinct
+        Rule -> what differs in what it reads.
     """
 
     left_out: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    distinct: Mapping[str, Distinct] = MappingProxyType({})
 
     def __init__(
         self,
@@ -188,10 +192,11 @@ class ContextFreeGrammar:
         LimitError
             It costs more than `limits` allow (a GrammarError, too).
         """
-        options = Options(limits, any_order, closed, lenient, strict, formats)
+        options = Options(limits, any_order, closed, lenient, strict, formats, distinct={})
         rules = load_schema(read_schema(schema, limits), layout(whitespace), options)
         grammar = cls(rules, Call("start"), limits=limits, name="JSON Schema")
         grammar.left_out, grammar.unknown = tuple(options.left_out), tuple(options.unknown)
+        grammar.distinct = options.distinct or {}
         return grammar
 
     def bind(self, **values) -> Self:
@@ -263,6 +268,11 @@ class ContextFreeGrammar:
     def nests(self) -> bool:
         """Whether some recursion takes a stack, here or in a grammar that a slot is bound to."""
         return any(grammar.of_rules(self_embedding_rules) for grammar in self.nested())
+
+    @property
+    def remembers(self) -> bool:
+        """Whether what a text has written must be remembered, here or in a grammar that a slot is bound to."""
+        return any(grammar.distinct for grammar in self.nested())
 
     def nested(self) -> list[ContextFreeGrammar]:
         """This grammar and those that slots are bound to, at any depth, each once."""

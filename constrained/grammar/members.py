@@ -38,10 +38,13 @@ class Names:
         The demands on the object, as bits: each must be met by some member (see `keywords.SOME_PROPERTY`).
     between : Node
     low, high : int, int or None
-        How many members there may be; those of `others` count once towards `low`, as they may share a name.
+        How many members there may be; those of `others` count once towards `low`, as they may share a name, unless
+        their names are `apart`.
     condition : tuple of (int, int, int)
         Which names there must be, as the `rows` of a decision diagram (`bdd.py`) whose variables are the names'
         indices; empty for no condition. Where there is one, there is no `high`.
+    apart : bool
+        The names of `others` differ (`nodes.Distinct`).
     """
 
     names: dict[bytes, int]
@@ -54,6 +57,7 @@ class Names:
     low: int
     high: int | None
     condition: tuple[tuple[int, int, int], ...] = ()
+    apart: bool = False
     _made: dict = field(default_factory=dict, init=False, repr=False)  # what `at`, `rest` and `meets` have returned
 
     @cached_property
@@ -74,9 +78,13 @@ class Names:
 
     def may_end(self, written: int, others: int, shown: int) -> bool:
         """Whether no member need follow."""
-        count = written.bit_count() + (others > 0)
+        count = written.bit_count() + self._counted(others)
         met = not self.condition or self.meets(written, finally_so=True)
         return count >= self.low and not self.required & ~written and not self.shown & ~shown and met
+
+    def _counted(self, others: int) -> int:
+        """How many names there are at least in so many other members."""
+        return others if self.apart else min(others, 1)
 
     @cached_property
     def asked(self) -> int:
@@ -97,9 +105,11 @@ class Names:
         """Whether the object can still be completed: what is missing fits into the members that may follow."""
         # What must still come: required names, and members up to `low`. What may: names, and one other member where
         # there was none, as others may all have the same name and then count once.
-        need = max((self.required & ~written).bit_count(), self.low - written.bit_count() - (others > 0))
+        need = max((self.required & ~written).bit_count(), self.low - written.bit_count() - self._counted(others))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
-        room = len(self.values) + 1 if self.high is None else self.high - written.bit_count() - others
+        if self.apart and self.others is not NEVER:
+            left = max(left, need)
+        room = max(len(self.values) + 1, need) if self.high is None else self.high - written.bit_count() - others
         return need <= min(left, room) and self._shows(written, self.shown & ~shown, room)
 
     def _shows(self, written: int, missing: int, room: int) -> bool:
@@ -124,7 +134,7 @@ class Names:
 
     def rest(self, written: int, others: int, shown: int) -> Node:
         """What may follow a member; NEVER where nothing comes to an end."""
-        others = min(others, 1 if self.high is None else self.high)
+        others = min(others, (self.low if self.apart else 1) if self.high is None else self.high)
         key = written, others, shown, None
         if key not in self._made:
             lives = self.lives(written, others, shown)
@@ -158,7 +168,8 @@ class Names:
             return self.only(lambda node: node if fits(node) else NEVER) is not NEVER
         kept = sum(any(fits(node) for node, _ in given) << i for i, given in enumerate(self.values))
         free = self.others is not NEVER and fits(self.others)
-        return not self.required & ~kept and kept.bit_count() + free >= max(self.low, 1)
+        enough = free and self.apart or kept.bit_count() + free >= max(self.low, 1)
+        return not self.required & ~kept and enough
 
     def only(self, keep: Callable[[Node], Node]) -> Node:
         """All members with each node replaced by what `keep` makes of it; NEVER where a required one is lost."""
@@ -171,7 +182,9 @@ class Names:
         required = sum(1 << at for i, at in new.items() if self.required >> i & 1)
         condition = tuple((new.get(i, 0), then if i in new else other, other) for i, then, other in self.condition)
         parts = keep(self.others), keep(self.last), self.shown, keep(self.between)
-        return Names(names, tuple(filter(None, kept)), required, *parts, self.low, self.high, condition).start()
+        return Names(
+            names, tuple(filter(None, kept)), required, *parts, self.low, self.high, condition, self.apart
+        ).start()
 
 
 @dataclass(eq=False)

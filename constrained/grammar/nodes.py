@@ -219,6 +219,25 @@ class Rule:
         return Rule, (self.name, self.body, self.params, self.line)
 
 
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """What must differ in the array or object of which a rule reads all that follows the opening bracket.
+
+    The automaton reads the rule like any other; what a text has written there is remembered beside it
+    (``automaton/distinct.py``).
+
+    Attributes
+    ----------
+    names : bool
+        The names of the members differ; else the items do.
+    free : bool
+        However a string (or name) has begun, it can go on in endlessly many ways.
+    """
+
+    names: bool
+    free: bool
+
+
 class Rules(dict[str, Rule]):
     """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
 

@@ -126,6 +126,11 @@ class Exploration:
         self._listed = len(self.eos)
         self.states: list[tuple[State, CompiledGrammar]] = []  # state `number` stands at `number - 1`
         self._numbers: dict[State, int] = {}
+        if any(c.automaton.remembers for c in compiled):
+            raise GrammarError(
+                "no tables can remember what a text has written (uniqueItems, minProperties)",
+                hint="leave the keyword out: Grammar.from_json_schema(…, lenient=True); or generate without tables",
+            )
         self.start = np.array([self._number(c.automaton.start, c) for c in compiled], np.int32)
         if (self.start < 0).any():
             raise limits.exceeded("no text begins without nesting deeper", "depth")

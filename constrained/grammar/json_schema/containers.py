@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from constrained.errors import GrammarError
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.keywords import Options
-from constrained.grammar.json_schema.patterns import end_differently, few_texts
+from constrained.grammar.json_schema.patterns import end_differently, few_texts, has_texts
 from constrained.grammar.json_schema.presence import formula
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
-from constrained.grammar.nodes import EMPTY, NEVER, Node, alt, choices, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, choices, literal, repeat, seq
 from constrained.limits import Limits
 
 DISTINCT = 1_000
@@ -34,6 +35,7 @@ class ValueWriter(Protocol):
 
     options: Options
     limits: Limits
+    settled: bool
 
     def later(self, name: str, write: Callable[[], Node]) -> Node: ...
     def wait(self, name: str, write: Callable[[], Node]) -> Node: ...
@@ -52,7 +54,7 @@ def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layo
     if high is not None and high < low:
         return NEVER
     if (high is None or high > 1) and any(unique for _, unique in constraints.all("uniqueItems")):
-        node = _distinct(constraints, low, high, writer, layout)
+        node = _distinct(constraints, low, high, writer, name, layout)
         if node is not None:
             return node
     if constraints.wanted():
@@ -63,15 +65,20 @@ def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layo
 
 
 def _items(own: list[Node], rest: Node, low: int, high: int | None, layout: Layout) -> Node:
-    """The items in `own` in order, then any number of `rest`, `low` to `high` items in all."""
+    """The items in `own` in order, then any number of `rest`, `low` to `high` items in all, in brackets."""
+    full = layout.around("[", _in_a_row(own, rest, low, high, layout), "]") if high != 0 else NEVER
+    return full if low else alt([literal("[]"), full])
+
+
+def _in_a_row(own: list[Node], rest: Node, low: int, high: int | None, layout: Layout) -> Node:
+    """The same without brackets, one at least."""
     first, *following = own or [rest]
     beyond = max(len(own), 1)
     tail = repeat(seq([layout.comma, rest]), max(low - beyond, 0), None if high is None else max(high - beyond, 0))
     for index in range(len(following), 0, -1):
         tail = seq([layout.comma, following[index - 1], tail])
         tail = tail if index < low else alt([EMPTY, tail])
-    full = layout.around("[", seq([first, tail]), "]") if high != 0 else NEVER
-    return full if low else alt([literal("[]"), full])
+    return seq([first, tail])
 
 
 class _Counting:
@@ -129,22 +136,112 @@ class _Counting:
         return out
 
 
-def _distinct(constraints: Constraints, low: int, high: int | None, writer: ValueWriter, layout: Layout) -> Node | None:
-    """Items that all differ: each is a text that may be written once, as a name in an object is."""
+def _distinct(
+    constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
+) -> Node | None:
+    """Items that all differ."""
     fixed = constraints.prefix() or constraints.wanted()
     values = None if fixed else writer.values(constraints.item(0))
     if values is None or len(values) > DISTINCT:
-        writer.options.refuse(
-            constraints.all("uniqueItems")[0][0], "uniqueItems",
-            f"uniqueItems takes items of which there are at most {DISTINCT:,} values",
-            "what was written can't be remembered exactly; leave uniqueItems out and look for repeats afterwards",
-        )  # fmt: skip
-        return None
+        return _remembered(constraints, low, high, writer, name, layout)
+    # Each is a text that may be written once, as a name in an object is.
     texts = {text: i for i, value in enumerate(values) for text in writer.spellings(value)}
     each = ((EMPTY, 0),)
     items = Names(texts, (each,) * len(values), 0, NEVER, NEVER, 0, layout.comma, max(low, 1), high).start()
     full = layout.around("[", items, "]") if high != 0 else NEVER
     return full if low else alt([literal("[]"), full])
+
+
+def _remembered(
+    constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
+) -> Node | None:
+    """Items that all differ, told by remembering those that are written; None if that is left out."""
+    own = constraints.prefix() if high is None else min(constraints.prefix(), high)
+    parts = [constraints.item(i) for i in range(own + (own != high))]
+    kinds = [one for each in parts for one in writer.constraints_of(each)]
+    hint = "leave uniqueItems out and look for repeats afterwards"
+    if writer.options.distinct is None:
+        what = f"uniqueItems takes items of which there are at most {DISTINCT:,} values"
+    elif constraints.wanted():
+        what = "uniqueItems of such items is not supported beside contains"
+    elif not all(_goes_on(one, writer) for one in kinds):
+        what = "uniqueItems takes no arrays or objects as items that can't always be longer"
+        hint = "let them have further items or properties, or leave uniqueItems out"
+    elif low > 1 and not all(any(_has_many(one, low, writer) for one in writer.constraints_of(each)) for each in parts):
+        what = f"it isn't plain that there are {low} items that differ"
+    elif low > writer.limits.distinct:
+        what = f"no more than {writer.limits.distinct:,} items are remembered (the limit `distinct`)"
+    else:
+        free = all(any(map(_is_free, writer.constraints_of(each))) for each in parts)
+        items = [writer.node(each) for each in parts]
+        rest = items.pop() if own != high else NEVER
+        end = seq([layout.edge, literal("]")])
+        inside = [literal("]")] * (not low)
+        if high != 0:
+            inside.append(seq([layout.edge, _in_a_row(items, rest, low, high, layout), end]))
+        return _opened("[", f"{name} items", partial(alt, inside), Distinct(False, free), writer)
+    writer.options.refuse(constraints.all("uniqueItems")[0][0], "uniqueItems", what, hint)
+    return None
+
+
+def _opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distinct, writer: ValueWriter) -> Node:
+    """A bracket and what follows it, as a rule in which something differs."""
+    assert writer.options.distinct is not None, "asked before"
+    if writer.settled and not writer.options.distinct:  # the grammar may be in use as one that remembers nothing
+        raise GrammarError(f"JSON Schema: {rule} was not known when it was loaded", hint="please report this")
+    writer.options.distinct[rule] = distinct
+    return seq([literal(bracket), writer.later(rule, inside)])
+
+
+def _goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
+    """Whether arrays and objects of these can always have another item or property: so there is one that differs."""
+    if constraints.listed is not None:
+        return not any(isinstance(value, (list, dict)) for value in constraints.listed[1])
+    more: list[list[Subschema]] = []
+    if "array" in constraints.types:
+        if constraints.counts("Items")[1] is not None or constraints.wanted() or constraints.all("uniqueItems"):
+            return False
+        more.append(constraints.item(constraints.prefix()))
+    if "object" in constraints.types:
+        named = constraints.key_patterns or constraints.all("propertyNames") or constraints.witnesses()
+        low, high = constraints.counts("Properties")
+        if low > 1 or high is not None or named:
+            return False
+        more.append(constraints.key(None, frozenset()))
+    return all(any(writer.admits(value, parts) for value in _SIMPLE) for parts in more)
+
+
+_SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]
+
+
+def _has_many(constraints: Constraints, count: int, writer: ValueWriter) -> bool:
+    """Whether there surely are so many values."""
+    if constraints.listed is not None:
+        return False
+    if not constraints.types.isdisjoint(("array", "object")):  # `_goes_on`
+        return True
+    if "string" in constraints.types and not constraints.denied and not strings.unmatched(constraints):
+        trees, (low, high) = strings.trees(constraints), constraints.counts("Length")
+        if not trees and (high is None or high >= max(low, 1)):
+            return True
+        if len(trees) == 1 and not low and high is None and has_texts(trees[0], count, writer.limits):
+            return True
+    if constraints.types.isdisjoint(("integer", "number")) or constraints.denied:
+        return False
+    if constraints.multiple() is not None or constraints.no_multiples():
+        return False
+    for low_end, high_end in constraints.intervals():
+        if low_end is None or high_end is None or high_end[0] - low_end[0] > count + 1:
+            return True
+    return False
+
+
+def _is_free(constraints: Constraints) -> bool:
+    """Whether the strings are all those of some length at least."""
+    if constraints.listed is not None or "string" not in constraints.types:
+        return False
+    said = (strings.trees(constraints), strings.unmatched(constraints), constraints.denied)
+    return not any(said) and constraints.counts("Length")[1] is None
 
 
 PATTERNS = 5
@@ -178,21 +275,24 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     condition = formula(("and", *constraints.present), number, formulas)
     if condition == FALSE:
         return NEVER
-    # Names that are free can repeat, and what repeats counts once: so what counts names exactly, or asks for several of
-    # them, is refused beside free names.
+    # Names that are free can repeat, and what repeats counts once: so where names are counted, those that are written
+    # are remembered, and where several of them are asked for, that is refused.
     others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
     free = others.node(())
     must = sum(required for _, _, required in pairs)
     low = low if low > must else 0
     if high is not None and (high < max(must, low) or free is NEVER and low > len(pairs)):
         return NEVER
+    apart = None
     if free is not NEVER and low > must + 1:
-        writer.options.refuse(
-            constraints.all("minProperties")[-1][0], "minProperties",
-            f"minProperties {low} is not supported where names are free: the same one may be written twice",
-            "list the names in properties, or as an enum in propertyNames",
-        )  # fmt: skip
-        low = 0
+        apart = _names_apart(constraints, low, names, bool(key_parts), bool(witnesses), writer)
+        if apart is None:
+            writer.options.refuse(
+                constraints.all("minProperties")[-1][0], "minProperties",
+                f"minProperties {low} is not supported where names are free: the same one may be written twice",
+                "list the names in properties, or as an enum in propertyNames",
+            )  # fmt: skip
+            low = 0
     if len(witnesses) > 1 and free is not NEVER and high != 1:
         writer.options.refuse(
             constraints.parts[0], "not", "several properties of free names can't be asked for",
@@ -203,8 +303,20 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         high = None
     last = others.node(tuple(witnesses)) if witnesses else NEVER
     rows = formulas.rows(condition) if condition != TRUE else ()
-    written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, rows, writer, name, layout)
+    written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, rows, writer, name, layout, apart)
     return written.any_order() if writer.options.any_order else written.in_order()
+
+
+def _names_apart(
+    constraints: Constraints, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
+) -> Distinct | None:
+    """How names are told apart by remembering them; None where it isn't plain that there are enough of them."""
+    trees = [both for both, _ in constraints.key_trees.values()]
+    if writer.options.distinct is None or restricted or shown or low > writer.limits.distinct or len(trees) > 1:
+        return None
+    if trees and not has_texts(trees[0], low + len(names), writer.limits):
+        return None
+    return Distinct(True, not trees)
 
 
 def _few_names(
@@ -325,7 +437,8 @@ class _Object:
     """Writes an object: (spellings of a name, variants, whether it is required), others, and how many there may be.
 
     `last`: one of the others that stands for what there must be, `all_met` as bits; as names that are not listed may be
-    repeated, and the last one counts, it comes last. `condition`: see `members.Names`.
+    repeated, and the last one counts, it comes last. `condition`: see `members.Names`. `apart`: where no name is
+    repeated, how that is remembered.
     """
 
     pairs: list[tuple[set[bytes], list[Variant], bool]]
@@ -338,6 +451,7 @@ class _Object:
     writer: ValueWriter
     name: str
     layout: Layout
+    apart: Distinct | None
 
     @property
     def closing(self) -> Node:
@@ -350,7 +464,12 @@ class _Object:
     # in order: a rule for each (property to come, number of those written), the latter up to where it matters
 
     def in_order(self) -> Node:
-        return seq([literal("{"), self._from(0, 0, 0)])
+        return self._opened(lambda: self._from(0, 0, 0))
+
+    def _opened(self, inside: Callable[[], Node]) -> Node:
+        if self.apart is None:
+            return seq([literal("{"), inside()])
+        return _opened("{", f"{self.name} members", inside, self.apart, self.writer)
 
     def _from(self, at: int, count: int, met: int) -> Node:
         return self.writer.later(f"{self.name}:{at},{count},{met}", partial(self._written, at, count, met))
@@ -394,6 +513,11 @@ class _Object:
             more = repeat(another, 0, None if left is None else max(left - 2, 0))
             before = [self.before(count), self.others, more, self.layout.comma] if left is None or left > 1 else [NEVER]
             return seq([alt([seq(before), self.before(count)]), self.last, self.closing])
+        if self.apart and count < self.low:
+            if left is not None and count + left < self.low:
+                return NEVER
+            more = repeat(another, self.low - count - 1, None if left is None else left - 1)
+            return seq([self.before(count), self.others, more, self.closing])
         more = EMPTY if self.others is NEVER else repeat(another, 0, left)
         if count >= max(self.low, 1):
             return seq([more, self.closing])
@@ -410,6 +534,8 @@ class _Object:
         values = tuple(tuple(variants) for _, variants, _ in self.pairs)
         comma, low = self.layout.comma, max(self.low, 1)
         parts = self.others, self.last, self.all_met, comma
-        every = Names(names, values, required, *parts, low, self.high, self.condition)
+        every = Names(names, values, required, *parts, low, self.high, self.condition, self.apart is not None)
+        if self.apart:
+            return self._opened(lambda: seq([self.layout.edge, every.start(), self.closing]))
         empty = not (required or self.low or self.all_met) and (not self.condition or every.meets(0, finally_so=True))
         return alt([literal("{}") if empty else NEVER, self.layout.around("{", every.start(), "}")])

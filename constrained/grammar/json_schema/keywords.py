@@ -13,6 +13,7 @@ from sys import float_info
 
 from constrained.grammar.json_schema.document import LATEST, NOTING, Subschema, error, escaped
 from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
+from constrained.grammar.nodes import Distinct
 from constrained.limits import Limits
 
 
@@ -26,6 +27,8 @@ class Options:
         Its keys are the pointers of keywords that are not honoured.
     unknown : dict
         Its keys are the pointers of annotations that are no keywords of the standard's.
+    distinct : dict or None
+        Rule -> what differs in what it reads (`nodes.Distinct`); None where that can't be remembered.
     """
 
     limits: Limits
@@ -36,6 +39,7 @@ class Options:
     formats: bool = True
     left_out: dict[str, None] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
+    distinct: dict[str, Distinct] | None = None
 
     def refuse(self, part: Subschema, keyword: str, what: str, hint: str) -> None:
         """Leave a keyword out if `lenient`; else raise GrammarError."""

@@ -143,6 +143,21 @@ def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
     return sorted(found)
 
 
+def has_texts(node: Node, count: int, limits: Limits) -> bool:
+    """Whether a tree of characters surely has so many texts, as a short search shows."""
+    automaton = nfa(node, limits)
+    work, found = [automaton.start], 0
+    for _ in range(100 * count):
+        if found >= count or not work:
+            break
+        state = work.pop()  # of one text each
+        found += automaton.end in state
+        ranges = [one for chars in automaton.sets(state) for one in chars.ranges]
+        following = {c for a, b in ranges for c in range(a, min(b, a + count) + 1)}
+        work += [automaton.step(state, c) for c in sorted(following)]
+    return found >= count
+
+
 _ASCII_WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
 _SPACES = [(9, 13), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)]
 _FEWEST = {

@@ -62,6 +62,7 @@ class Writer:
         self._seen: set[str] = set()
         self._singles: dict[str, Node] = {}  # what stands for these
         self._dead: set[str] = set()
+        self.settled = False
         self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
         pieces = (self._once((kind,), f"{prefix}{kind}", False, lambda _, n: n, n) for kind, n in spaces.items())
@@ -359,6 +360,7 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
         rules["start"] = Rule("start", writer.node([document.root]))
         dead = writer.settle()
         writer.note_repeats()
+        writer.settled = True
     if rules["start"].body is NEVER or "start" in dead:
         hint = "look for keywords that rule each other out, and for $ref that never come to an end"
         raise GrammarError("JSON Schema at #: no value is valid", hint=hint)

@@ -61,7 +61,7 @@ def test_a_grammar_with_rules_to_write_can_be_pickled_and_saved(tmp_path):
 @pytest.mark.parametrize(
     "inner",
     [
-        {"type": "array", "uniqueItems": True},
+        {"type": "array", "uniqueItems": True, "contains": True},
         {"type": "string", "pattern": "(a)\\1"},
         {"type": "string", "minLength": -1},
         {"$ref": "elsewhere.json"},
@@ -133,7 +133,7 @@ def test_no_mask_leads_to_an_object_of_several_schemas_that_nothing_fits():
 
 
 def test_a_refusal_in_an_object_of_several_schemas_comes_when_it_is_loaded():
-    unique = {"properties": {"a": {"type": "array", "uniqueItems": True}}}
+    unique = {"properties": {"a": {"type": "array", "uniqueItems": True, "contains": True}}}
     with pytest.raises(GrammarError, match="uniqueItems"):
         Grammar.from_json_schema({"properties": {"x": {"allOf": [unique, {"properties": {"b": TEXT}}]}}})
 
@@ -235,7 +235,8 @@ def test_true_and_one_are_no_repeats_of_each_other():
 
 
 def test_what_is_unknown_or_left_out_is_named_wherever_it_is_repeated():
-    inner = {"properties": {"x": {"type": "array", "uniqueItems": True, "maxItem": 5}}, "required": ["x"]}
+    unique = {"type": "array", "uniqueItems": True, "contains": {"type": "null"}, "maxItem": 5}
+    inner = {"properties": {"x": unique}, "required": ["x"]}
     schema = {"properties": {"a": inner, "b": dict(inner), "c": {"items": dict(inner)}}}
     places = ["#/properties/a", "#/properties/b", "#/properties/c/items"]
     grammar = Grammar.from_json_schema(schema, lenient=True)
@@ -254,6 +255,7 @@ def test_a_schema_that_leads_back_to_what_nothing_fits():
 
 def test_a_refusal_comes_when_it_is_loaded_though_the_schema_is_met_first_beside_another():
     a = {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}, "minProperties": 2}
+    a["propertyNames"] = {"pattern": "^[a-z]"}
     defs = {"a": a, "b": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}}
     beside = [{"$ref": "#/$defs/a"}, {"properties": {"b": True, "c": True}, "additionalProperties": False}]
     with pytest.raises(GrammarError, match="#/\\$defs/a/minProperties"):

@@ -272,7 +272,7 @@ def test_a_schema_is_a_dict_a_text_or_a_file(tmp_path):
 
 
 def test_what_lenient_leaves_out_is_named():
-    properties = {"a": {"type": "array", "uniqueItems": True}}
+    properties = {"a": {"type": "array", "uniqueItems": True, "contains": True}}
     schema = {
         "type": "object",
         "properties": properties,

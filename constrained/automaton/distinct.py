@@ -1,0 +1,353 @@
+"""States that remember what a text has written: for arrays whose items differ, and objects whose names do.
+
+The automaton reads such an array like any other. Beside its state, the items (or names) that are written are kept, each
+as the value that it is: "a" is "\\u0061", and 1 is 1.0. A text that repeats one can't go on, and neither can one that
+could only repeat one. Arrays and objects among the items can always have more in them (`json_schema.containers`), so
+only strings, numbers and words are looked at before they end.
+
+What can be read next depends on what was written in few tokens: those that end an item, or that come close to one. The
+mask of the automaton's own state is kept as for any state, and only these tokens are tried (`Endings`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from json.encoder import encode_basestring
+from typing import Any
+
+import numpy as np
+
+from constrained.automaton.graph_stack import alternatives
+from constrained.automaton.positions import TOO_MANY_WAYS, InLiteral, Position
+from constrained.automaton.state import MAX_FORCED, State
+from constrained.automaton.vocabulary import Vocabulary
+from constrained.grammar.json_schema.constraints import identity
+from constrained.grammar.nodes import Call, Distinct
+
+SEARCHED = 5_000
+"""Beginnings of one string, number or word that are tried, one byte longer each, to find one that differs."""
+
+_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+_OPENING, _CLOSING, _SPACES = frozenset(b"[{"), frozenset(b"]}"), frozenset(b" \t\n\r")
+_ENDING = _CLOSING | _SPACES | {_COMMA}
+_IN_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+
+class Level:
+    """An array or object that is being written, in which something differs.
+
+    Attributes
+    ----------
+    distinct : Distinct
+    seen : frozenset
+        The items, or names: strings as they are, other values as `identity` has them.
+    start : int
+        Where in the memory's text the item begins that is being written; -1: there is none.
+    awaits : bool
+        Whether an item, or a name, may come next.
+    """
+
+    __slots__ = ("awaits", "distinct", "seen", "start")
+
+    def __init__(self, distinct: Distinct, seen: frozenset = frozenset(), start: int = -1, awaits: bool = True):
+        self.distinct, self.seen, self.start, self.awaits = distinct, seen, start, awaits
+
+    @property
+    def strings(self) -> list[str]:
+        """The strings among what is seen."""
+        return [key for key in self.seen if isinstance(key, str)]
+
+    @property
+    def holds_containers(self) -> bool:
+        """Whether an array or object is among what is seen."""
+        return any(isinstance(key, frozenset) or isinstance(key, tuple) and key[0] == "array" for key in self.seen)
+
+
+class Memory:
+    """What is known of a JSON text from the bracket of the outermost `Level` on.
+
+    Attributes
+    ----------
+    stack : list of (Level or None)
+        The brackets that are open; None for those in which nothing differs.
+    text : bytearray
+        The text, at least from where the outermost level's item begins.
+    string : int
+        1 inside a string, 2 there after a backslash, else 0.
+    """
+
+    __slots__ = ("stack", "string", "text")
+
+    def __init__(self, stack: list[Level | None], text: bytearray, string: int):
+        self.stack, self.text, self.string = stack, text, string
+
+    def copy(self) -> Memory:
+        stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
+        return Memory(stack, bytearray(self.text), self.string)
+
+    @property
+    def begun(self) -> bytes:
+        """What is written of the innermost level's string, number or word; empty if there is none."""
+        top = self.stack[-1]
+        return bytes(self.text[top.start :]) if top is not None and top.start >= 0 else b""
+
+    def read(self, byte: int, opened: Distinct | None, most: int) -> bool:
+        """Read a byte that the grammar admits; False if an item is written again, or more than `most` are begun."""
+        self.text.append(byte)
+        top, at = self.stack[-1], len(self.text) - 1
+        if self.string:
+            ends = self.string == 1 and byte == _QUOTE
+            self.string = 0 if ends else 2 if self.string == 1 and byte == _BACKSLASH else 1
+            return not ends or top is None or self._ended(top, at + 1)
+        if top is not None and byte in _ENDING and not self._ended(top, at):
+            return False
+        if byte in _CLOSING:
+            self.stack.pop()
+            below = self.stack[-1] if self.stack else None
+            return below is None or self._ended(below, at + 1)
+        if byte == _COMMA and top is not None:
+            top.awaits = True
+            return len(top.seen) < most
+        if byte not in _SPACES and byte != _COMMA and top is not None and top.awaits:
+            top.start, top.awaits = at, False
+        if byte in _OPENING:
+            self.stack.append(None if opened is None else Level(opened))
+        elif byte == _QUOTE:
+            self.string = 1
+        return True
+
+    def _ended(self, level: Level, end: int) -> bool:
+        """Note the item that ends there, if one does; False if it was written before."""
+        if level.start < 0:
+            return True
+        value = json.loads(self.text[level.start : end].decode())
+        key = value if isinstance(value, str) else identity(value)
+        level.start = -1
+        if level is self.stack[0]:
+            self.text.clear()
+        if key in level.seen:
+            return False
+        level.seen |= {key}
+        return True
+
+    def lives(self, state: State) -> bool:
+        """Whether what the innermost level has begun, or awaits, can still differ."""
+        top = self.stack[-1]
+        if top is None or not top.seen or top.distinct.free and self.string:
+            return True
+        if top.start < 0:
+            return not top.awaits or top.distinct.free or _next_lives(state, top)
+        return _lives(state, self.begun, top)
+
+
+def _next_lives(state: State, level: Level) -> bool:
+    for byte in state.first() - _SPACES:
+        after = state.step(byte)
+        if byte in _OPENING or after is not None and _lives(after, bytes((byte,)), level):
+            return True
+    return False
+
+
+def _lives(state: State, begun: bytes, level: Level) -> bool:
+    """Whether an item that has begun so can end as one that isn't seen."""
+    if begun[0] in _OPENING:
+        return True
+    return _string_lives(state, begun[1:], level.strings) if begun[0] == _QUOTE else _word_lives(state, begun, level)
+
+
+def _string_lives(state: State | None, begun: bytes, seen: list[str]) -> bool:
+    work = [(state, begun)]
+    for _ in range(SEARCHED):
+        if not work:
+            break
+        state, begun = work.pop()
+        if state is None:
+            continue
+        first = state.first()
+        ends = endings(begun, seen)
+        if ends is None:  # inside an escape
+            work += [(state.step(byte), begun + bytes((byte,))) for byte in first]
+            continue
+        heads = {end[0] for end in ends}
+        if not first <= heads | {_BACKSLASH}:
+            return True
+        heads = (heads | {_BACKSLASH}) & first
+        work += [(state.step(byte), begun + bytes((byte,))) for byte in heads - {_QUOTE}]
+    return False
+
+
+def _word_lives(state: State, begun: bytes, level: Level) -> bool:
+    """The same of a number, or of true, false or null."""
+    work: deque[tuple[State | None, bytes]] = deque([(state, begun)])
+    for _ in range(SEARCHED):
+        if not work:
+            break
+        now, begun = work.popleft()
+        if now is None:
+            continue
+        first = now.first()
+        if not first.isdisjoint(_ENDING):
+            try:
+                if identity(json.loads(begun)) not in level.seen:
+                    return True
+            except ValueError:
+                pass  # it isn't whole
+        work += [(now.step(byte), begun + bytes((byte,))) for byte in sorted(first - _ENDING)]
+    return False
+
+
+def endings(begun: bytes, seen: list[str]) -> list[bytes] | None:
+    """What a string that has begun so can go on with to be one of `seen`, up to its closing quote.
+
+    Characters are written as themselves where they can be. None: it stands inside an escape.
+    """
+    if b"\\" in begun and _IN_ESCAPE.search(begun):
+        return None
+    whole = len(begun)
+    for length in range(1, min(4, whole + 1)):
+        byte = begun[-length]
+        if byte >= 0xC0:
+            whole -= length if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
+        if byte >= 0xC0 or byte < 0x80:
+            break
+    text, rest = begun[:whole].decode(), begun[whole:]
+    text = json.loads(f'"{text}"') if "\\" in text else text
+    if text and "\ud800" <= text[-1] < "\udc00":
+        return None
+    found = [encode_basestring(one[len(text) :]).encode()[1:] for one in seen if one.startswith(text)]
+    return [end[len(rest) :] for end in found if end.startswith(rest)]
+
+
+Way = tuple[State, "Memory | None"]
+
+
+class Remembering(State):
+    """A state of the automaton, or several, each with what was written.
+
+    There are several where it is open whether an array is one whose items differ.
+    """
+
+    __slots__ = ("ways",)
+
+    def __init__(self, automaton: Any, ways: list[Way]):
+        super().__init__(automaton, tuple(dict.fromkeys(q for state, _ in ways for q in state.positions)))
+        self.ways = ways
+
+    def step(self, byte: int) -> State | None:
+        return self.read(bytes((byte,)))
+
+    def read(self, data: bytes) -> State | None:
+        after = [way for state, memory in self.ways for way in ways_after(state, memory, data)]
+        self.automaton.limits.check("state_positions", len(after), *TOO_MANY_WAYS)
+        return Remembering(self.automaton, after) if after else None
+
+    def first(self) -> set[int]:
+        return {byte for byte in super().first() if self.step(byte) is not None}
+
+    def forced_text(self, limit: int = MAX_FORCED) -> bytes:
+        out, state = bytearray(), self
+        while not state.accepting and len(out) < limit:
+            ways = ((byte, after) for byte in State.first(state) if (after := state.step(byte)) is not None)
+            found = list(islice(ways, 2))
+            if len(found) != 1:
+                break
+            out.append(found[0][0])
+            state = found[0][1]  # type: ignore[assignment]
+        return bytes(out)
+
+    def texts(self, limit: int) -> list[bytes] | None:
+        return None  # there are more where more than a thousand values may differ
+
+
+def ways_after(state: State, memory: Memory | None, data: bytes) -> list[Way]:
+    """The ways to go on after `data`."""
+    if memory is None and _OPENING.isdisjoint(data):
+        after = state.read(data)
+        return [] if after is None else [(after, None)]
+    most = state.automaton.limits.distinct
+    ways: list[Way] = [(state, memory and memory.copy())]
+    for byte in data:
+        following: list[Way] = []
+        for now, known in ways:
+            opens = byte in _OPENING and (known is None or not known.string)
+            branches = _opened(now, byte) if opens else [(now, None)]
+            for branch, distinct in branches:
+                after = branch.step(byte)
+                if after is None:
+                    continue
+                own = known and (known if len(branches) == 1 else known.copy())
+                if own is None:
+                    own = None if distinct is None else Memory([Level(distinct)], bytearray(), 0)
+                elif not own.read(byte, distinct, most):
+                    continue
+                following.append((after, own if own and own.stack else None))
+        ways = following
+    return [(now, known) for now, known in ways if known is None or known.lives(now)]
+
+
+def _opened(state: State, byte: int) -> list[tuple[State, Distinct | None]]:
+    """The state before a bracket, split by what differs inside it."""
+    kept = state.automaton.opened
+    if (state, byte) not in kept:
+        found: dict[Distinct | None, list[Position]] = {}
+        for q in state.positions:
+            if isinstance(q, InLiteral) and q.at == len(q.data) - 1 and q.data[q.at] == byte:
+                for rest in alternatives((q.rest,)):
+                    named = None
+                    if rest is not None and isinstance(rest.node, Call):
+                        named = rest.env.grammar.distinct.get(rest.node.rule)
+                    found.setdefault(named, []).append(state.automaton.positions.with_rest(q, rest))
+            elif byte in q.first():
+                found.setdefault(None, []).append(q)
+        kept[state, byte] = [(state.automaton.state(positions), distinct) for distinct, positions in found.items()]
+        if len(found) == 1:
+            kept[state, byte] = [(state, next(iter(found)))]
+    return kept[state, byte]
+
+
+def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
+    """The tokens that what was written may rule out, as a row."""
+    known = vocabulary.endings
+    out = known.opens
+    if memory is None:
+        return out
+    top = memory.stack[-1]
+    around = memory.stack[-2::-1]
+    outer = next((n for n, level in enumerate(around, 1) if level is not None and level.holds_containers), None)
+    if outer is not None:
+        out = out | known.closing(outer, bool(memory.string))
+    if any(around):
+        out = out | known.closed_again
+    if top is None:
+        return out
+    free, begun = top.distinct.free, memory.begun
+    if memory.string:
+        ends = endings(begun[1:], top.strings) if begun and top.seen else []
+        if ends is None:
+            return out | known.quoted if free else np.full_like(out, -1)
+        out = out | (known.again if free else known.again_begun)
+        if ends:
+            out = out | known.escaped | vocabulary.pack(np.fromiter(_near(ends, free, vocabulary), np.int32))
+        return out
+    if not top.seen or free and not any(isinstance(key, tuple) and key[0] != "array" for key in top.seen):
+        return out | (known.marked & ~known.begins)
+    return ~known.begins if free and not begun else np.full_like(out, -1)
+
+
+def _near(ends: list[bytes], free: bool, vocabulary: Vocabulary) -> Iterator[int]:
+    """The tokens that begin with one of `ends`; unless `free`, also those that one of `ends` begins with."""
+    tokens, ids = vocabulary.sorted_tokens, vocabulary.sorted_ids
+    for end in ends:
+        low = bisect_left(tokens, end)
+        while low < len(tokens) and tokens[low].startswith(end):
+            yield int(ids[low])
+            low += 1
+        for length in range(1, min(len(end), vocabulary.longest + 1)) if not free else ():
+            at = bisect_left(tokens, end[:length])
+            if at < len(tokens) and tokens[at] == end[:length]:
+                yield int(ids[at])

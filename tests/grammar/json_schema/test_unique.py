@@ -1,0 +1,248 @@
+"""Arrays whose items differ, and objects whose names do, where what is written has to be remembered."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from constrained import BatchMatcher, CompiledGrammar, Grammar, GrammarError, Limits, Vocabulary, compile_grammar
+from constrained.automaton.distinct import Remembering
+from constrained.errors import VocabularyError
+from tests.automaton.tokenizers import NAMES, vocabulary
+from tests.chance import times
+from tests.grammar.json_schema.oracle import is_valid, random_text
+
+STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+ANYTHING = {"type": "array", "uniqueItems": True}
+OBJECTS = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}, "uniqueItems": True}
+NESTED = {
+    "type": "array",
+    "uniqueItems": True,
+    "items": {"type": "object", "properties": {"tags": STRINGS, "n": {"type": "integer"}}, "required": ["tags"]},
+}
+OPEN = {"anyOf": [{**STRINGS, "minItems": 2}, {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2}]}
+SCHEMAS = {
+    "strings": STRINGS,
+    "anything": ANYTHING,
+    "objects": OBJECTS,
+    "nested": NESTED,
+    "open": OPEN,
+    "numbers": {**ANYTHING, "items": {"type": "number"}, "minItems": 2},
+    "integers in bounds": {**ANYTHING, "items": {"type": "integer", "minimum": 0, "maximum": 2000}},
+    "multiples": {**ANYTHING, "items": {"type": "integer", "multipleOf": 250, "minimum": 0, "maximum": 900_000}},
+    "pattern": {**ANYTHING, "items": {"type": "string", "pattern": "^(a|ab|b[0-9]{4})$"}},
+    "one character": {**ANYTHING, "items": {"type": "string", "maxLength": 1}, "minItems": 2},
+    "words or numbers": {**ANYTHING, "items": {"type": ["integer", "boolean", "null"]}, "maxItems": 3},
+    "first and others": {**ANYTHING, "prefixItems": [{"type": "string"}], "items": {"type": ["string", "integer"]}},
+    "names": {"type": "object", "minProperties": 3, "additionalProperties": {"type": "integer"}},
+    "listed names": {"properties": {"a": {"type": "null"}}, "type": "object", "minProperties": 2, "maxProperties": 3},
+    "names of a pattern": {
+        "type": "object", "patternProperties": {"^[ab]+$": {"type": "null"}}, "additionalProperties": False,
+        "minProperties": 3,
+    },
+}  # fmt: skip
+ITEMS = {
+    "strings": ["a", "b", "desk 1", "desk 10", "", 'a"', "a\\", "é", "\U0001f600", "\n", "/"],
+    "objects": [{}, {"a": "b"}, {"a": "b", "c": 1}, {"c": 1, "a": "b"}, {"c": 1.0}, {"a": "", "d": {"a": [1, 1]}}],
+    "nested": [{"tags": t, "n": n} for t in ([], ["a"], ["a", "b"], ["b", "a"], ["a", "a"]) for n in (1, 2)],
+    "anything": [1, 1.0, True, "1", None, [], [1], [1.0], [True], {}, {"a": 1}, {"a": True}, 0, False, -0.0, "true"],
+    "open": ["a", "b", "c"],
+    "numbers": [0, 1, 1.0, 10, 100.5, -1, 1e5, 100000],
+    "integers in bounds": [0, 1, 10, 100, 1000, 2000],
+    "multiples": [0, 250, 2500, 25000],
+    "pattern": ["a", "ab", "b0000", "b0001"],
+    "one character": ["a", "b", "", "é"],
+    "words or numbers": [True, None, 1, 0, 10],
+    "first and others": ["a", "b", 1, 2],
+}
+
+
+def escaped(text: str, rng: random.Random) -> str:
+    """JSON text with some of its letters as escapes."""
+    return "".join(
+        f"\\u{ord(c):04x}" if c.isalpha() and c not in "truefalsn" and rng.random() < 0.3 else c for c in text
+    )
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_arrays_are_those_that_are_valid(name):
+    rng, schema = random.Random(name), SCHEMAS[name]
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.remembers
+    for _ in range(times(30, 1000)):
+        value = [rng.choice(ITEMS[name]) for _ in range(rng.randint(0, 4))]
+        text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
+        assert grammar.matches(text) == is_valid(schema, value), text
+
+
+@pytest.mark.parametrize("name", ["names", "listed names", "names of a pattern"])
+@pytest.mark.parametrize("any_order", [True, False])
+def test_objects_have_enough_names(name, any_order):
+    rng, schema = random.Random(name), SCHEMAS[name]
+    grammar = Grammar.from_json_schema(schema, any_order=any_order)
+    for _ in range(times(30, 1000)):
+        names = sorted(rng.choice(("a", "b", "ab", "bb", "c")) for _ in range(rng.randint(0, 5)))
+        pairs = ", ".join(f'"{k}": {rng.choice(["null", "1"])}' for k in names)
+        valid = is_valid(schema, json.loads(f"{{{pairs}}}"))
+        assert grammar.matches(f"{{{pairs}}}") == (valid and len(set(names)) == len(names)), pairs
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_random_texts_are_valid_and_come_to_an_end(name):
+    rng, grammar = random.Random(name), Grammar.from_json_schema(SCHEMAS[name])
+    ended = 0
+    for _ in range(times(10, 300)):
+        text = random_text(grammar, rng)  # fails where nothing can follow
+        if text is not None:
+            ended += 1
+            assert is_valid(SCHEMAS[name], json.loads(text)), text
+            assert grammar.matches(text)
+    assert ended
+
+
+def test_escapes_are_the_characters_they_stand_for():
+    grammar, rng = Grammar.from_json_schema(STRINGS), random.Random(1)
+    for one, other in [("desk", "desk"), ("\U0001f600", "\U0001f600"), ("a/", "a/"), ("x\n", "x\n")]:
+        text = f"[{json.dumps(one)}, {escaped(json.dumps(other, ensure_ascii=False), rng)}]"
+        assert not grammar.matches(text) and grammar.is_prefix(text[: text.rindex('"')]), text
+        assert grammar.matches(text[: text.rindex('"')] + 'x"]')
+
+
+SMALL = [
+    *("[", "]", "{", "}", ",", ", ", ":", '"', "a", "b", "1", "0", ".", "\\", "u0061", "é", "n", " ", "true", "null"),
+    *('"a"', '","', '", "', '"a","a"', "1,1", '["a","a"', ",1", "0,", '"}', '"},', '"}]', '"]}', "tr", "1.0,", '":1,"'),
+    *('},{"a":"a"}', '"]},{"tags":["a"],"n":1}', '{"a":1,"a"', 'a"', '\\u0061"', '","a'),
+]
+
+
+def small_vocabulary() -> Vocabulary:
+    """Tokens that end several items at once, among all bytes."""
+    tokens = [*(bytes((b,)) for b in range(256)), *(t.encode() for t in SMALL if len(t.encode()) > 1)]
+    return Vocabulary([*tokens, b"</s>"], [len(tokens)], [len(tokens)])
+
+
+def walks(name: str, vocabulary: Vocabulary, rng: random.Random, tokens: int):
+    """Yield a matcher of the schema after each token of a random walk that likes to repeat what was written."""
+    compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), vocabulary)
+    matcher = compiled.matcher()
+    liked = [i for i, t in enumerate(vocabulary.tokens) if t.decode("utf-8", "ignore") in SMALL]
+    for _ in range(tokens):
+        yield matcher
+        ids = matcher.allowed_token_ids()
+        ids = ids[~np.isin(ids, vocabulary.eos_token_ids)]
+        near = np.intersect1d(ids, liked)
+        if not len(ids):
+            return
+        assert matcher.advance(rng.choice((near if len(near) and rng.random() < 0.9 else ids).tolist()))
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_masks_are_the_tokens_that_can_be_read(name):
+    known, rng = small_vocabulary(), random.Random(name)
+    for _ in range(times(2, 50)):
+        for matcher in walks(name, known, rng, 40):
+            state = matcher.state
+            assert isinstance(state, Remembering)
+            fine = [i for i, t in enumerate(known.tokens[:-1]) if state.read(t) is not None]
+            fine += known.eos_token_ids if state.accepting else []
+            assert matcher.allowed_token_ids().tolist() == fine
+            assert fine, "a dead end"
+
+
+@pytest.mark.parametrize("tokenizer", NAMES)
+@pytest.mark.parametrize("name", ["strings", "anything", "nested", "pattern", "names"])
+def test_masks_over_real_tokenizers(tokenizer, name):
+    known, rng = vocabulary(tokenizer), random.Random(name)
+    for step, matcher in enumerate(walks(name, known, rng, 30)):
+        allowed = set(matcher.allowed_token_ids().tolist())
+        if step % 5 == 0:
+            state = matcher.state
+            ways = [way for way, _ in state.ways]
+            for i in set().union(*(matcher.compiled.masks.token_ids(way).tolist() for way in ways)):
+                assert (i in allowed) == (state.read(known.tokens[i]) is not None), known.tokens[i]
+
+
+@pytest.mark.parametrize("name", ["strings", "nested", "open", "names"])
+def test_the_kernel_and_python_give_the_same_masks(name, monkeypatch):
+    known, rng = small_vocabulary(), random.Random(name)
+    compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), known)
+    monkeypatch.setattr("constrained.automaton.native.kernel", None)
+    plain = CompiledGrammar(compiled.grammar.copy(), known)
+    assert plain.engine is None
+    one, other = compiled.matcher(), plain.matcher()
+    for _ in range(40):
+        ids = one.allowed_token_ids()
+        assert ids.tolist() == other.allowed_token_ids().tolist()
+        token = rng.choice(ids.tolist())
+        assert one.advance(token) and other.advance(token)
+        if one.is_terminated:
+            break
+
+
+def test_rollback_copies_and_batches():
+    known = small_vocabulary()
+    compiled = compile_grammar(Grammar.from_json_schema(STRINGS), known)
+    number = {t: i for i, t in enumerate(known.tokens)}
+    matcher = compiled.matcher()
+    for token in (b"[", b'"', b"a"):
+        assert matcher.advance(number[token])
+    fork = matcher.copy()
+    assert matcher.advance(number[b'","']) and fork.advance(number[b"b"]) and fork.advance(number[b'","'])
+    assert matcher.advance(number[b"a"]) and fork.advance(number[b"a"])
+    batch = BatchMatcher([matcher, fork])
+    mask = batch.fill_bitmask()
+    bits = np.unpackbits(mask.view(np.uint8), axis=1, bitorder="little")
+    assert bits[:, number[b'"']].tolist() == [0, 1]
+    assert not matcher.advance(number[b'"']) and not matcher.advance(number[b'","'])
+    assert matcher.accepts([number[b"b"], number[b'"'], number[b"]"]]) == 3
+    matcher.rollback(2)
+    assert matcher.advance(number[b'"']) and matcher.advance(number[b"]"]) and matcher.is_complete
+    matcher.reset()
+    assert not matcher.advance(number[b'["a","a"'])
+    assert all(matcher.advance(number[token]) for token in (b"[", b'"a"', b","))
+    assert matcher.forced_text() == b""
+
+
+def test_what_must_come_is_forced():
+    """Of the values left, one can be written."""
+    schema = {**ANYTHING, "items": {"type": "boolean"}, "prefixItems": [{"type": ["string", "boolean"]}]}
+    compiled = compile_grammar(Grammar.from_json_schema(schema, whitespace="compact"), small_vocabulary())
+    assert compiled.matcher("[true,").forced_text() == b"false]"
+    assert not compiled.grammar.is_prefix("[true,false,")
+
+
+def test_no_more_is_remembered_than_the_limit():
+    grammar = Grammar.from_json_schema(STRINGS, limits=Limits(distinct=2))
+    assert grammar.matches('["a", "b"]') and not grammar.is_prefix('["a", "b",')
+
+
+def test_it_is_known_within_other_grammars():
+    outer = Grammar.from_lark('%declare ARGS\nstart: "f" ARGS "g"').bind(ARGS=Grammar.from_json_schema(STRINGS))
+    assert outer.remembers
+    assert outer.matches('f["a", "b"]g') and not outer.matches('f["a", "a"]g')
+
+
+@pytest.mark.parametrize("name", ["nested", "names of a pattern"])
+def test_a_saved_grammar_remembers(name, tmp_path):
+    known = small_vocabulary()
+    compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), known)
+    compiled.save(tmp_path / "grammar")
+    loaded = CompiledGrammar.load(tmp_path / "grammar", known)
+    begun = '[{"tags": ["a"' if name == "nested" else '{"a": null, "b'
+    ids = [one.matcher(begun).allowed_token_ids().tolist() for one in (compiled, loaded)]
+    assert loaded.grammar.remembers and ids[0] == ids[1]
+    repeated = '[{"tags": ["a", "a"' if name == "nested" else '{"a": null, "a"'
+    assert not loaded.grammar.is_prefix(repeated)
+
+
+def test_what_cannot_remember_says_so():
+    grammar = Grammar.from_json_schema(STRINGS)
+    compiled = compile_grammar(grammar, small_vocabulary())
+    for write in (grammar.to_gbnf, grammar.to_regex, grammar.to_llguidance):
+        with pytest.raises(GrammarError, match="uniqueItems"):
+            write()
+    with pytest.raises(GrammarError, match="uniqueItems"):
+        compiled.matcher().set_budget(100)
+    with pytest.raises(VocabularyError, match="uniqueItems"):
+        compile_grammar(grammar, Vocabulary([b'["', b'"]', b"a", b"</s>"], [3], [3]))
