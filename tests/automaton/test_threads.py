@@ -6,6 +6,7 @@ import os
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from constrained import BatchMatcher, Vocabulary, compile_grammar
 from constrained.automaton import batch as batches
 from constrained.automaton import native
 from tests.automaton.small_grammars import GRAMMARS
+from tests.chance import times
 
 VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), b"go to", b" desk", b"ab", b"abc", b""], [260])
 
@@ -62,9 +64,8 @@ def test_masks_do_not_depend_on_the_number_of_threads(threads):
 
 def test_several_python_threads_fill_and_advance_at_once():
     """They share compiled grammars, some new to all of them; switching is made as frequent as it can be."""
-    compiled = [compile_grammar(grammar, VOCABULARY) for grammar in GRAMMARS.values()]
 
-    def one(seed: int) -> None:
+    def one(compiled: list, seed: int) -> None:
         rnd = random.Random(seed)
         chosen = [rnd.choice(compiled) for _ in range(40)]
         batch = BatchMatcher((c.matcher() for c in chosen), threads=3)
@@ -74,7 +75,9 @@ def test_several_python_threads_fill_and_advance_at_once():
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as executor:
-            list(executor.map(one, range(8)))
+            for first in range(0, times(80, 800), 8):
+                compiled = [compile_grammar(grammar, VOCABULARY) for grammar in GRAMMARS.values()]
+                list(executor.map(partial(one, compiled), range(first, first + 8)))
     finally:
         sys.setswitchinterval(before)
 

@@ -246,6 +246,7 @@ static int fill_closure(Engine *e, int32_t frame) {
             else e->frames[top].closure = closure;
             if (failed) break;
             closure = e->frames[top].closure;
+            if (closure->done) continue; /* the other thread's is all there: `finish` would free what it holds */
         }
         int missing = 0;
         for (int i = 0; i < closure->below_count && !failed; i++) {
