@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from time import monotonic
 
@@ -16,10 +16,11 @@ import numpy as np
 
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.distance import Distance
+from constrained.automaton.distinct import Remembering, Way, ways_after
 from constrained.automaton.masks import FEW, Masks
 from constrained.automaton.positions import Accept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
 from constrained.automaton.vocabulary import UTF8_BYTES
-from constrained.errors import LimitError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
 from constrained.grammar.json_text import JsonText
@@ -30,6 +31,15 @@ EXACT_STEPS = 4_000
 
 SMALL_VOCABULARY = 256
 """Up to this vocabulary size, free text is searched exactly, token by token."""
+
+SPARE = 16
+"""Bytes by which the way to the end may grow with a token, because an item must differ from one written before."""
+
+SEARCHES = 4
+"""Tokens of one mask for which it is searched whether a text that remembers can be finished after them."""
+
+TRIED = 16
+"""Bytes that are tried at a place in an item, to find one that differs from those before."""
 
 
 class Budget:
@@ -52,7 +62,8 @@ class Budget:
 
     def horizon(self, state: State) -> float:
         """A number of tokens; a larger budget rules nothing out at `state`."""
-        return self._distance.farthest(state) + self._deeper
+        spare = state.longest + 2 * SPARE if isinstance(state, Remembering) else 0
+        return self._distance.farthest(state) + self._deeper + spare
 
     def bounds(self, frame: Stack) -> tuple[float, float]:
         """The bounds of a frame that the kernel computes :meth:`horizon` from (`Distance.of_rest`)."""
@@ -69,12 +80,16 @@ class Budget:
         counts = np.add.reduceat(np.isin(vocabulary.flat, list(begins)), vocabulary.offsets, dtype=np.int32)
         return level * (1 + int(counts.max()))
 
-    def fits(self, state: State | None, left: int | None) -> bool:
-        """Whether `state` can be finished, within `left` tokens if given; False for None."""
+    def fits(self, state: State | None, left: int | None, bytewise: bool = False) -> bool:
+        """Whether `state` can be finished, within `left` tokens if given (`bytewise`: of one byte); False for None."""
         if state is None:
             return False
+        if isinstance(state, Remembering):  # its vocabulary has every byte
+            return left is None or self._bytes_left(state) <= left
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
+        if bytewise:
+            return False
         if state.accepting:
             return left is None or left >= 0
         needs = map(self._from_position, sorted(state.positions, key=self._distance.of_position))
@@ -84,27 +99,53 @@ class Budget:
         """The fewest tokens that complete `state`, or an upper bound; None if it can't be completed."""
         if state.accepting:
             return 0
+        if isinstance(state, Remembering):
+            return self._bytes_left(state)
         found = [d for d in map(self._from_position, state.positions) if d is not None]
         return min(found, default=None)
 
-    def filter(self, state: State, ids: np.ndarray, left: int | None) -> np.ndarray:
+    def filter(self, state: State, ids: np.ndarray, left: int | None, bytewise: bool = False) -> np.ndarray:
         """Those of `ids` (allowed at `state`) after which the text can be finished in time."""
         after = None if left is None else left - 1
         if after is not None and after < 0:
             return ids[:0]
-        sure, unsure = self._split_free(state, ids, after)
+        if isinstance(state, Remembering) and left is not None:
+            return self._filter_remembering(state, ids, left)
+        sure, unsure = self._split_free(state, ids, after, bytewise)
         tokens = self._vocabulary.tokens
         if len(unsure) <= FEW:
-            kept = np.array([i for i in unsure.tolist() if self.fits(state.read(tokens[i]), after)], np.int32)
+            kept = np.array([i for i in unsure.tolist() if self.fits(state.read(tokens[i]), after, bytewise)], np.int32)
         else:
             states, which = self._masks.states_after(state, unsure)
             fine = np.zeros(len(states), bool)
             for i in np.unique(which):
-                fine[i] = self.fits(states[i], after)
+                fine[i] = self.fits(states[i], after, bytewise)
             kept = unsure[fine[which]]
         return np.sort(np.concatenate((sure, kept)))
 
-    def _split_free(self, state: State, ids: np.ndarray, left: int | None) -> tuple[np.ndarray, np.ndarray]:
+    def _filter_remembering(self, state: Remembering, ids: np.ndarray, left: int) -> np.ndarray:
+        """As `filter`. Where many tokens are allowed and few bytes are left, only the shortest way to the end stays."""
+        way, tokens = completion(state, self._lower), self._vocabulary.tokens
+        sure = ids[:0]
+        if len(state.ways) == 1:
+            ((now, _),) = state.ways
+            spare = max(0, len(way) - self._distance.nearest(now)) + SPARE
+            sure = self.filter(now, ids, int(left - spare), bytewise=True) if left > spare else sure
+        unsure = np.setdiff1d(ids, sure)
+        if len(unsure) > SEARCHES:
+            beginnings = {
+                way[:length] for length in range(1, min(len(way), left - len(way) + self._vocabulary.longest) + 1)
+            }
+            unsure = np.array([i for i in unsure.tolist() if tokens[i] in beginnings], np.int32)
+        fitting = [i for i in unsure.tolist() if self.fits(state.read(tokens[i]), left - 1)]
+        return np.sort(np.concatenate((sure, np.array(fitting, np.int32))))
+
+    def _bytes_left(self, state: Remembering) -> int:
+        return len(completion(state, self._lower))
+
+    def _split_free(
+        self, state: State, ids: np.ndarray, left: int | None, bytewise: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(ids that are fine, ids that must be checked). Tokens of free text are decided by their length."""
         text = [q for q in state.positions if isinstance(q, InText) and q.inside is None]
         if self.needed or len(text) != 1 or len(ids) < SMALL_VOCABULARY:
@@ -118,7 +159,7 @@ class Budget:
         fine = np.zeros(int(counts.max(initial=0)) + 2, bool)
         for length in np.unique(counts[counts > 0]):
             if q.high is None or length <= q.high:
-                fine[length] = self.fits(self._after(q, int(length)), left)
+                fine[length] = self.fits(self._after(q, int(length)), left, bytewise)
         sure = (counts > 0) & fine[counts]
         # Other tokens of free text are fine only if they can also be read as the end of it.
         ends_in_text = q.chars.edges(None).keys() & self._automaton.state(self._automaton.closure.enter(q.rest)).first()
@@ -293,6 +334,51 @@ def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) 
             what = "it takes too long to find a shortest text"
             raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
     raise AssertionError("a live position always has an end")
+
+
+def completion(state: Remembering, lower: Distance) -> bytes:
+    """A short text that completes `state`.
+
+    The search takes the nearest to the end first, so that it is done soon where items must differ; the text is not
+    always the shortest. States on the way keep their part of it (`Remembering.read`), so it stays within the budget.
+    """
+    if state.completion is not None:
+        return state.completion
+    limits, order, seen = state.automaton.limits, count(), set()
+    end = monotonic() + limits.search_milliseconds / 1000
+    heap: list[tuple[float, int, Way, bytes]] = [(lower.nearest(way[0]), -next(order), way, b"") for way in state.ways]
+    heapify(heap)
+    advice = "set no token budget: a text of this grammar is hard to finish"
+    while heap:
+        _, _, (now, memory), read = heappop(heap)
+        if now.accepting and memory is None:
+            state.completion = read
+            return read
+        key = now, memory and memory.key
+        if key in seen:
+            continue
+        seen.add(key)
+        limits.check("search_positions", len(seen), "a way to the end is too far to be found", advice)
+        if monotonic() > end:
+            what = "it takes too long to find a way to the end"
+            raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
+        differs = memory is not None and memory.stack[-1] is not None
+        ahead = _several if differs else _continuations
+        following = {data for q in now.positions for data in ahead(q)}
+        if memory is None or not memory.string:
+            following = {data for data in following if data.strip()} or following  # white space leads nowhere
+        for data in sorted(following):
+            for way in ways_after(now, memory, data):
+                heappush(heap, (lower.nearest(way[0]), -next(order), way, read + data))
+    raise GrammarError("no text completes what is written", hint="report it: a mask should have ruled it out")
+
+
+def _several(q: Position) -> list[bytes]:
+    """As `_continuations`, with several bytes where there is a choice: letters and digits first."""
+    if isinstance(q, InLiteral):
+        return [q.data[q.at :]]
+    first = sorted(q.first(), key=lambda byte: (not (byte < 0x80 and chr(byte).isalnum()), byte))
+    return [bytes((byte,)) for byte in first[:TRIED]]
 
 
 def _continuations(q: Position) -> Iterator[bytes]:

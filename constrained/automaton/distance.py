@@ -295,7 +295,7 @@ class _Bounds:
             parts.append(last[0] if of.last is not n.NEVER else sum(may))
         if of.condition and not self.lower:
             parts = must + may
-        short = sum(parts) + apart * max(len(parts) - 1, 0)
+        short = sum(parts) + (apart * (len(parts) - 1) if len(parts) > 1 else 0)  # as above
         begun = [spelled[i] + max(far, short) for i, found in one.items() for short, far in found]
         begun += [max(bound) for node, bound in ((of.others, others), (of.last, last)) if node is not n.NEVER]
         return short, max(begun, default=0) + short + apart + self._of(of.between)[1]
@@ -411,6 +411,15 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         One of these is read before each call.
     """
     sites = [(name, *site) for name, rule in rules.items() for site in _call_sites(rule.body)]
+    entered: dict[
+        str, frozenset[int]
+    ] = {}  # what is read before every call of a rule is read before its own calls, too
+    for _, _, callee, before, _ in sites:
+        entered[callee] = entered.get(callee, before) & before
+    sites = [
+        (name, call, callee, before | entered.get(name, frozenset()), tail)
+        for name, call, callee, before, tail in sites
+    ]
     calls = {id(call) for _, call, _, _, _ in sites if call is not None}
     uncut = {id(call) for _, call, _, before, tail in sites if call is not None and (tail or not before)}
     order = sorted({byte for _, _, _, before, _ in sites for byte in before}, key=_preference)

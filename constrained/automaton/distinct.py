@@ -86,6 +86,17 @@ class Memory:
     def __init__(self, stack: list[Level | None], text: bytearray, string: int):
         self.stack, self.text, self.string = stack, text, string
 
+    @property
+    def key(self) -> tuple:
+        """What tells it from others, for a search."""
+        stack = tuple(level and (level.seen, level.start, level.awaits) for level in self.stack)
+        return stack, self.string, bytes(self.text)
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest string that may not come again."""
+        return max((len(one.encode()) for level in self.stack if level for one in level.strings), default=0)
+
     def copy(self) -> Memory:
         stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
         return Memory(stack, bytearray(self.text), self.string)
@@ -232,11 +243,17 @@ class Remembering(State):
     There are several where it is open whether an array is one whose items differ.
     """
 
-    __slots__ = ("ways",)
+    __slots__ = ("completion", "ways")
 
     def __init__(self, automaton: Any, ways: list[Way]):
         super().__init__(automaton, tuple(dict.fromkeys(q for state, _ in ways for q in state.positions)))
         self.ways = ways
+        self.completion: bytes | None = None  # `budget.completion`
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest string that may not come again."""
+        return max((memory.longest for _, memory in self.ways if memory is not None), default=0)
 
     def step(self, byte: int) -> State | None:
         return self.read(bytes((byte,)))
@@ -244,7 +261,12 @@ class Remembering(State):
     def read(self, data: bytes) -> State | None:
         after = [way for state, memory in self.ways for way in ways_after(state, memory, data)]
         self.automaton.limits.check("state_positions", len(after), *TOO_MANY_WAYS)
-        return Remembering(self.automaton, after) if after else None
+        if not after:
+            return None
+        state = Remembering(self.automaton, after)
+        if self.completion is not None and self.completion.startswith(data):
+            state.completion = self.completion[len(data) :]
+        return state
 
     def first(self) -> set[int]:
         return {byte for byte in super().first() if self.step(byte) is not None}

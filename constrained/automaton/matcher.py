@@ -263,11 +263,6 @@ class Matcher:
         VocabularyError
             Even the shortest completion is longer.
         """
-        if tokens is not None and self.compiled.automaton.remembers:
-            raise GrammarError(
-                "no token budget can be kept where what a text has written is remembered (uniqueItems, minProperties)",
-                hint="set no budget, or leave the keyword out: Grammar.from_json_schema(…, lenient=True)",
-            )
         if tokens is not None and not self.compiled.budget.fits(self.state, tokens):
             need = self.compiled.budget.fewest(self.state)
             raise VocabularyError(

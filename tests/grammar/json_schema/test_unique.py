@@ -238,11 +238,55 @@ def test_a_saved_grammar_remembers(name, tmp_path):
 
 def test_what_cannot_remember_says_so():
     grammar = Grammar.from_json_schema(STRINGS)
-    compiled = compile_grammar(grammar, small_vocabulary())
     for write in (grammar.to_gbnf, grammar.to_regex, grammar.to_llguidance):
         with pytest.raises(GrammarError, match="uniqueItems"):
             write()
-    with pytest.raises(GrammarError, match="uniqueItems"):
-        compiled.matcher().set_budget(100)
     with pytest.raises(VocabularyError, match="uniqueItems"):
         compile_grammar(grammar, Vocabulary([b'["', b'"]', b"a", b"</s>"], [3], [3]))
+
+
+def follow(matcher, chance, budget):
+    """A text written within a budget of tokens, each chosen by chance among the allowed ones."""
+    known, text = matcher.compiled.vocabulary, b""
+    for _ in range(budget + 1):
+        ids = matcher.allowed_token_ids().tolist()
+        chosen = chance.choice([i for i in ids if known.tokens[i].isascii()] or ids)
+        assert matcher.advance(chosen)
+        if chosen in known.eos_token_ids:
+            return text.decode()
+        text += known.tokens[chosen]
+    raise AssertionError(f"not finished within the budget: {text!r}")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_text_is_finished_within_its_budget(name):
+    compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), small_vocabulary())
+    chance = random.Random(name)
+    least = compiled.budget.fewest(compiled.automaton.start)
+    for more in [0, 0, 1, 2, 5, 20, 60] * times(1, 20):
+        matcher = compiled.matcher()
+        matcher.set_budget(least + more)
+        assert is_valid(SCHEMAS[name], json.loads(follow(matcher, chance, least + more)))
+    with pytest.raises(VocabularyError, match="too small"):
+        compiled.matcher().set_budget(1)
+
+
+def test_a_budget_over_a_real_vocabulary():
+    known = vocabulary(NAMES[0])
+    schema = {"type": "object", "properties": {"tags": {**STRINGS, "minItems": 2}}, "required": ["tags"]}
+    compiled = compile_grammar(Grammar.from_json_schema(schema), known)
+    chance = random.Random(3)
+    for budget in (30, 60):
+        matcher = compiled.matcher('{"tags": ["a"')
+        matcher.set_budget(budget)
+        rest = follow(matcher, chance, budget)
+        assert is_valid(schema, json.loads('{"tags": ["a"' + rest))
+
+
+def test_the_last_tokens_of_a_budget_differ():
+    compiled = compile_grammar(Grammar.from_json_schema({**STRINGS, "minItems": 3}), small_vocabulary())
+    matcher = compiled.matcher('["", "a", ')
+    matcher.set_budget(4)
+    assert follow(matcher, random.Random(1), 4)[1] not in '"a'
+    with pytest.raises(VocabularyError, match="shortest way to finish takes 4"):
+        compiled.matcher('["", "a", ').set_budget(3)
