@@ -85,7 +85,7 @@ class Budget:
         if state is None:
             return False
         if isinstance(state, Remembering):  # its vocabulary has every byte
-            return left is None or self._bytes_left(state) <= left
+            return left is None or len(completion(state, self._lower)) <= left
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
         if bytewise:
@@ -100,7 +100,7 @@ class Budget:
         if state.accepting:
             return 0
         if isinstance(state, Remembering):
-            return self._bytes_left(state)
+            return len(completion(state, self._lower))
         found = [d for d in map(self._from_position, state.positions) if d is not None]
         return min(found, default=None)
 
@@ -133,15 +133,14 @@ class Budget:
             sure = self.filter(now, ids, int(left - spare), bytewise=True) if left > spare else sure
         unsure = np.setdiff1d(ids, sure)
         if len(unsure) > SEARCHES:
-            beginnings = {
-                way[:length] for length in range(1, min(len(way), left - len(way) + self._vocabulary.longest) + 1)
-            }
+            beginnings = {way[:length] for length in range(1, min(len(way), self._vocabulary.longest) + 1)}
             unsure = np.array([i for i in unsure.tolist() if tokens[i] in beginnings], np.int32)
         fitting = [i for i in unsure.tolist() if self.fits(state.read(tokens[i]), left - 1)]
-        return np.sort(np.concatenate((sure, np.array(fitting, np.int32))))
-
-    def _bytes_left(self, state: Remembering) -> int:
-        return len(completion(state, self._lower))
+        found = np.sort(np.concatenate((sure, np.array(fitting, np.int32))))
+        if not len(found) and not state.accepting:  # what must differ grew by more than SPARE with one token
+            what = f"the text can't be finished within {left} tokens, as its items must differ"
+            raise GrammarError(what, hint="set a larger token budget, or none")
+        return found
 
     def _split_free(
         self, state: State, ids: np.ndarray, left: int | None, bytewise: bool
