@@ -5,9 +5,9 @@
  * ways. What is left to try are the tokens in which, after characters of the set, something else stands.
  *
  * - Large sets (`permissive`): a base row of the tokens inside; the others are the set's outliers.
- * - Any set, where the text has no bounds and ends where a character outside the set stands (a run): the tokens inside, and the
- *   branches of the trie in which others leave the set (`Inside`). Digits and words are read so, and what is left of a
- *   character that a token has begun.
+ * - Any set, where the text ends where a character outside the set stands (a run): the tokens inside, and the branches of the
+ *   trie in which others leave the set (`Inside`). Digits and words are read so, and what is left of a character that a token
+ *   has begun.
  */
 #include "kernel.h"
 
@@ -36,11 +36,16 @@ static int32_t outlier_range(const TextSet *set, int byte, int half, int32_t low
     return set->outliers[end - 1].token < high ? end : outlier_at(set, *first, end, high);
 }
 
-static int32_t characters(const Tokens *t, const Node *node) {
-    const uint8_t *data = t->flat + t->offsets[node->low];
+/* How many characters begin in a token's bytes from `begin` to `end`. */
+static int32_t begun_between(const Tokens *t, int32_t token, int32_t begin, int32_t end) {
+    const uint8_t *data = t->flat + t->offsets[token];
     int32_t count = 0;
-    for (int32_t i = 0; i < node->depth; i++) count += (data[i] & 0xC0) != 0x80;
+    for (int32_t i = begin; i < end; i++) count += (data[i] & 0xC0) != 0x80;
     return count;
+}
+
+static int32_t characters(const Tokens *t, const Node *node) {
+    return begun_between(t, node->low, 0, node->depth);
 }
 
 /* Write the tokens below a node, of at most `most` characters (-1: any number), that stay in the set. */
@@ -260,13 +265,21 @@ static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
     return state == 0;
 }
 
-/* What is kept of a run of characters, without bounds, below a node: how many tokens stay in the set, their ids or, if they
- * are many, a row of them, and the branches in which others leave the set. */
+/* What is kept of a run of characters below a node: how many tokens stay in the set, their ids (sort_by_characters), and
+ * the branches in which others leave the set; if the tokens are many, a row of them, too. */
 typedef struct {
     int32_t count, branches;
-    int32_t is_row;
-    uint32_t data[]; /* ids or row; then the branches */
+    int32_t row;     /* words of the row, or 0 */
+    uint32_t data[]; /* ids, branches, row */
 } Inside;
+
+static Branch *branches_of(const Inside *inside) {
+    return (Branch *)(inside->data + inside->count);
+}
+
+static uint32_t *row_of(const Inside *inside) {
+    return (uint32_t *)(branches_of(inside) + inside->branches);
+}
 
 /* List the tokens below a node that stay in the set, in whose `state` the node is; push a branch where others leave it after
  * a character. `begin`: the depth at which the run began. */
@@ -296,7 +309,22 @@ static int list_inside(Walk *w, TextSet *set, const Node *node, int state, int32
     return 0;
 }
 
-/* What a run of characters, without bounds, allows below a node, whatever follows it: kept for all grammars. NULL on error. */
+/* How many characters begin in the token of an id. */
+static int32_t begun_in(const Tokens *t, uint32_t id) {
+    return begun_between(t, t->ranks[id], 0, t->lengths[t->ranks[id]]);
+}
+
+/* List ids by the characters that begin in their tokens, fewest first. 0: no memory. */
+static int sort_by_characters(const Tokens *t, const Target *found, uint32_t *ids) {
+    int32_t *end = calloc(t->longest + 2, sizeof *end);
+    for (int32_t i = 0; end && i < found->listed; i++) end[begun_in(t, found->list[i]) + 1]++;
+    for (int32_t count = 0; end && count <= t->longest; count++) end[count + 1] += end[count];
+    for (int32_t i = 0; end && i < found->listed; i++) ids[end[begun_in(t, found->list[i])]++] = (uint32_t)found->list[i];
+    free(end);
+    return end != NULL;
+}
+
+/* What a run of characters allows below a node, whatever its bounds and what follows it: kept for all grammars. NULL on error. */
 static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
     Tokens *t = w->engine->tokens;
     Config key = {TEXT, c->object, node_number(t, node), c->depth, 0, 0};
@@ -304,17 +332,14 @@ static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
     if (kept || read_only) return kept;
     Target found = {.touched_count = -1};
     int32_t begin = w->branch_count, failed = list_inside(w, t->sets[c->object], node, c->depth, node->depth, &found);
-    int32_t is_row = found.listed > t->words / 4, words = is_row ? t->words : found.listed, branches = w->branch_count - begin;
-    size_t bytes = sizeof *kept + words * sizeof(uint32_t) + branches * sizeof(Branch);
+    int32_t row = found.listed > t->words / 4 ? t->words : 0, branches = w->branch_count - begin;
+    size_t bytes = sizeof *kept + (found.listed + row) * sizeof(uint32_t) + branches * sizeof(Branch);
     w->branch_count = begin;
-    if (!failed && !(kept = calloc(1, bytes))) no_memory();
+    if (!failed && (!(kept = calloc(1, bytes)) || !sort_by_characters(t, &found, kept->data))) free(kept), kept = NULL, no_memory();
     if (kept) {
-        kept->count = found.listed, kept->branches = branches, kept->is_row = is_row;
-        for (int32_t i = 0; i < found.listed; i++) {
-            if (is_row) kept->data[found.list[i] >> 5] |= 1u << (found.list[i] & 31);
-            else kept->data[i] = (uint32_t)found.list[i];
-        }
-        if (branches) memcpy(kept->data + words, w->branches + begin, branches * sizeof(Branch));
+        kept->count = found.listed, kept->branches = branches, kept->row = row;
+        if (branches) memcpy(branches_of(kept), w->branches + begin, branches * sizeof(Branch));
+        for (int32_t i = 0; row && i < found.listed; i++) row_of(kept)[found.list[i] >> 5] |= 1u << (found.list[i] & 31);
         if (t->inside_bytes + bytes > MOST_INSIDE) map_clear(&t->inside, 1), t->inside_bytes = 0;
         Inside *before = map_get(&t->inside, &key); /* another thread's, while Python ran */
         if (before || map_put(&t->inside, &key, kept) < 0) free(kept), kept = before;
@@ -324,21 +349,40 @@ static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
     return kept;
 }
 
-/* Emit what a run of characters, without bounds, and what follows it allow below a node. One that allows many counts as
- * emitted, so that its mask is kept the next time. */
+/* How many of the tokens that stay in the set have no more than `most` characters that begin in them. */
+static int32_t short_ones(const Tokens *t, const Inside *inside, int32_t most) {
+    int32_t low = 0, high = inside->count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (begun_in(t, inside->data[middle]) <= most) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Emit what a run of characters and what follows it allow below a node. One that allows many counts as emitted, so that its
+ * mask is kept the next time. */
 static int read_run(Walk *w, const Node *node, const Config *c) {
+    const Tokens *t = w->engine->tokens;
     Closure *rest = closure_of(w->engine, c->rest);
     const uint64_t *first = rest ? closure_first(w->engine, rest) : NULL;
     const Inside *inside = first ? inside_of(w, node, c) : NULL;
     if (!inside) return -1;
-    const uint32_t *end = inside->data + (inside->is_row ? w->target->words : inside->count);
-    int32_t begin = w->branch_count;
-    w->emitted += inside->count, w->visits++;
-    if (inside->is_row) set_row(w->target, inside->data);
-    else if (emit_all(w, inside->data, inside->count) < 0) return -1;
+    const Branch *ends = branches_of(inside);
+    int32_t begin = w->branch_count, begun = c->depth ? 1 : 0, bounded = c->high >= 0 || c->low > 1;
+    int32_t most = most_characters(t, c, characters(t, node) - begun), count = most < 0 ? inside->count : short_ones(t, inside, most);
+    w->emitted += count, w->visits++;
+    if (inside->row && count == inside->count) set_row(w->target, row_of(inside));
+    else if (emit_all(w, inside->data, count) < 0) return -1;
     for (int32_t i = 0; i < inside->branches; i++) { /* those that go on: other runs, which are read meanwhile, may forget `inside` */
-        Branch branch = ((const Branch *)end)[i];
-        if (first[branch.low >> 6] >> (branch.low & 63) & 1 && push_branch(w, branch) < 0) return -1;
+        Branch branch = ends[i];
+        if (!(first[branch.low >> 6] >> (branch.low & 63) & 1)) continue;
+        if (bounded) {
+            int32_t last, token = tokens_below(t, branch.child, &last);
+            int32_t taken = begun + begun_between(t, token, node->depth, branch.depth + branch.high);
+            if (taken < c->low || (c->high >= 0 && taken > c->high)) continue;
+        }
+        if (push_branch(w, branch) < 0) return -1;
     }
     Vec after = {rest->configs, rest->n, rest->n};
     int32_t failed = 0, state = UNKNOWN;
@@ -351,15 +395,15 @@ static int read_run(Walk *w, const Node *node, const Config *c) {
 int read_text(Walk *w, const Node *node, const Config *c) {
     Engine *e = w->engine;
     TextSet *set = e->tokens->sets[set_of(e, c)];
-    /* a run that is over where something else than a character of its set stands, and may be after any character: not open */
-    int open = c->kind == LOOP || c->high >= 0 || c->low > 1 ? 1 : ambiguous(e, set, c->rest);
+    /* a run that is over where something else than a character of its set stands: not open */
+    int open = c->kind == LOOP ? 1 : ambiguous(e, set, c->rest), bounded = c->high >= 0 || c->low > 1;
     if (open < 0) return -1;
-    if (node->depth && !c->depth && (open || node->high - node->low > SMALL)) {
+    if (node->depth && !c->depth && (open || bounded || node->high - node->low > SMALL)) {
         if (text_index(e->tokens, set) < 0) return -1;
         int inside = set->permissive ? stays_inside(e->tokens, set, node) : 0;
         if (inside) return inside < 0 || free_text(w, node, c) < 0 ? -1 : 1;
     }
-    if (open) return 0;
+    if (open || (c->high == 1 && !c->depth)) return 0; /* one character is soon stepped over */
     return read_run(w, node, c) < 0 ? -1 : 1;
 }
 
