@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 
 class Endings:
-    """The tokens of a vocabulary that may end an item, as packed rows.
+    """The tokens of a vocabulary that may end an item, as packed rows that are made when they are asked for.
 
     Attributes
     ----------
@@ -36,32 +37,59 @@ class Endings:
         offsets: np.ndarray,
         pack: Callable[[np.ndarray], np.ndarray],
     ):
-        at = np.flatnonzero(np.isin(flat, list(b'",[]{}')))
-        ranks = np.unique(np.searchsorted(offsets, at, side="right") - 1).tolist()
+        of_token = np.searchsorted(offsets, np.flatnonzero(_IS_MARK[flat]), side="right") - 1
+        ranks = of_token[np.diff(of_token, prepend=-1) > 0]  # each once
+        self._tokens, self._ids, self._pack = [tokens[rank] for rank in ranks.tolist()], ids[ranks], pack
+        self._closing: dict[tuple[int, bool], np.ndarray] = {}
 
-        def those(fit: Callable[[bytes], Any]) -> np.ndarray:
-            return pack(ids[[rank for rank in ranks if fit(tokens[rank])]])
+    def _those(self, fit: Callable[[bytes], Any]) -> np.ndarray:
+        return self._pack(self._ids[[bool(fit(token)) for token in self._tokens]])
 
-        self.marked, self.quoted = those(lambda token: True), those(lambda token: b'"' in token)
-        self.begins, self.opens = those(_BEGINS.fullmatch), those(_OPENS.search)
-        self.again = those(lambda token: token.count(b'"') > 2 or _AGAIN.search(token))
-        self.again_begun = those(_AGAIN_BEGUN.search)
-        self.escaped = those(lambda token: b"\\" in token and b'"' in _ESCAPED.sub(b"", token))
-        self.closed_again = those(_CLOSED_AGAIN.search)
-        after = {rank: (token := tokens[rank], token.partition(b'"')[2]) for rank in ranks}
-        counts = {rank: [len(_CLOSES.findall(part)) for part in parts] for rank, parts in after.items()}
-        self._closing = [
-            [pack(ids[[r for r in ranks if counts[r][quoted] >= n]]) for n in _CLOSED] for quoted in (False, True)
-        ]
+    @cached_property
+    def marked(self) -> np.ndarray:
+        return self._pack(self._ids)
+
+    @cached_property
+    def quoted(self) -> np.ndarray:
+        return self._those(lambda token: b'"' in token)
+
+    @cached_property
+    def begins(self) -> np.ndarray:
+        return self._those(_BEGINS.fullmatch)
+
+    @cached_property
+    def opens(self) -> np.ndarray:
+        return self._those(_OPENS.search)
+
+    @cached_property
+    def again(self) -> np.ndarray:
+        return self._those(lambda token: token.count(b'"') > 2 or _AGAIN.search(token))
+
+    @cached_property
+    def again_begun(self) -> np.ndarray:
+        return self._those(_AGAIN_BEGUN.search)
+
+    @cached_property
+    def escaped(self) -> np.ndarray:
+        return self._those(lambda token: b"\\" in token and b'"' in _ESCAPED.sub(b"", token))
+
+    @cached_property
+    def closed_again(self) -> np.ndarray:
+        return self._those(_CLOSED_AGAIN.search)
 
     def closing(self, brackets: int, quoted: bool) -> np.ndarray:
         """Those that may close so many brackets, after a quote if `quoted`."""
-        return self._closing[quoted][min(brackets, len(_CLOSED)) - 1]
+        key = min(brackets, _CLOSED), quoted
+        if key not in self._closing:
+            after = (lambda token: token.partition(b'"')[2]) if quoted else bytes
+            self._closing[key] = self._those(lambda token: len(_CLOSES.findall(after(token))) >= key[0])
+        return self._closing[key]
 
 
-_CLOSED = range(1, 9)
+_CLOSED = 8
 """Brackets that one token closes, as far as tokens are told apart by that."""
 
+_IS_MARK = np.isin(np.arange(256), list(b'",[]{}'))
 _OPENS = re.compile(rb"[\[{].*,", re.DOTALL)
 _CLOSES = re.compile(rb"[\]}]")
 _CLOSED_AGAIN = re.compile(rb"[\]}].*,\s*\S", re.DOTALL)

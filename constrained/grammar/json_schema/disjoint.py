@@ -37,6 +37,35 @@ class Values(NamedTuple):
         )
 
 
+class Shown(NamedTuple):
+    """What keywords say outright of all values of a schema.
+
+    Attributes
+    ----------
+    types : frozenset of str
+        Their types.
+    values : dict of Values
+        Of the value itself (None), and of properties that are required, where these are told.
+    required : frozenset of str
+        The properties of every object; none where other values fit, too.
+    named : frozenset of str or None
+        The only properties that an object may have; None if it may have others.
+    """
+
+    types: frozenset[str]
+    values: dict[str | None, Values]
+    required: frozenset[str] | set[str]
+    named: frozenset[str] | None
+
+    def differ(self, other: Shown) -> bool:
+        """Whether it is plain that no value fits both."""
+        if self.types.isdisjoint(other.types) or differ(self.values, other.values):
+            return True
+        return any(
+            two.named is not None and not one.required <= two.named for one, two in ((self, other), (other, self))
+        )
+
+
 def _may_have(value, pattern: str) -> bool:
     """Whether a value, by its identity, may be a text that has a pattern."""
     first, last = literal_ends(pattern)
@@ -74,11 +103,11 @@ class Disjoint:
         # alternatives of a branch list, and the general test.
         out: list[list[int]] = [[] for _ in branches]
         shown = [self._shown(branch) for branch in branches]
-        if tells_all_apart([values for _, values in shown]):
+        if tells_all_apart([one.values for one in shown]):
             return out
         resolved: dict[int, dict[str | None, Values]] = {}
         for i, j in combinations(range(len(branches)), 2):
-            if shown[i][0].isdisjoint(shown[j][0]) or differ(shown[i][1], shown[j][1]):
+            if shown[i].differ(shown[j]):
                 continue
             for k in {i, j} - resolved.keys():
                 with self._roughly():
@@ -88,8 +117,8 @@ class Disjoint:
                 out[j].append(i)
         return out
 
-    def _shown(self, parts: list[Subschema]) -> tuple[frozenset[str], dict[str | None, Values]]:
-        """The types, and the values as in `_values`, by the keywords that hold in every alternative."""
+    def _shown(self, parts: list[Subschema]) -> Shown:
+        """What the keywords that hold in every alternative say outright."""
         document = self.alternatives.document
         known: dict[str, Subschema] = {}
         kinds = _KINDS
@@ -115,7 +144,13 @@ class Disjoint:
                 values[name] = Values(said.allowed)
             elif patterns:
                 values[name] = Values(frozenset(), patterns[:1])
-        return kinds, values
+        closed = [
+            frozenset(part["properties"] or ())
+            for part in together.parts
+            if part["additionalProperties"] is False and not part["patternProperties"]
+        ]
+        required = together.required if kinds == {"object"} else frozenset()
+        return Shown(kinds, values, required, frozenset.intersection(*closed) if closed else None)
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, Values]:
         """The values that each alternative lists: for itself (None), and for properties that are required."""

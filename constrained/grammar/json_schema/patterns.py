@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import categories, charset, matching
-from constrained.grammar.json_schema.finite_automata import ANY, nfa
+from constrained.grammar.json_schema.finite_automata import ANY, Nfa, nfa
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
@@ -130,17 +130,36 @@ def format_node(name: str, either: bool = False) -> Node:
 def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
     """All texts of a tree of characters, sorted; None if there may be more than `most`."""
     automaton = nfa(node, limits)
+    if not _are_few(automaton, most):
+        return None
     states = {"": automaton.start}
     work, found = [""], []
     for text in work:
         found += [text] if automaton.end in states[text] else []
-        sets = automaton.sets(states[text])
-        if len(found) > most or len(work) > 20 * most or any(b - a > most for chars in sets for a, b in chars.ranges):
-            return None
-        for after in {text + chr(c) for chars in sets for a, b in chars.ranges for c in range(a, b + 1)}:
-            states[after] = automaton.step(states[text], ord(after[-1]))
+        for character in automaton.characters(states[text]):
+            after = text + chr(character)
+            states[after] = automaton.step(states[text], character)
             work.append(after)
     return sorted(found)
+
+
+def _are_few(automaton: Nfa, most: int) -> bool:
+    """Whether there are at most `most` texts, and not many more beginnings of texts, counted without listing them."""
+    level, found, beginnings = {automaton.start: 1}, 0, 0  # those of one length, by their states
+    while level:
+        found += sum(count for states, count in level.items() if automaton.end in states)
+        beginnings += sum(level.values())
+        if found > most or beginnings > 20 * most:
+            return False
+        longer: dict[frozenset[int], int] = {}
+        for states, count in level.items():
+            if any(b - a > most for chars in automaton.sets(states) for a, b in chars.ranges):
+                return False
+            for character in automaton.characters(states):
+                after = automaton.step(states, character)
+                longer[after] = longer.get(after, 0) + count
+        level = longer
+    return True
 
 
 def has_texts(node: Node, count: int, limits: Limits) -> bool:
@@ -152,9 +171,7 @@ def has_texts(node: Node, count: int, limits: Limits) -> bool:
             break
         state = work.pop()  # of one text each
         found += automaton.end in state
-        ranges = [one for chars in automaton.sets(state) for one in chars.ranges]
-        following = {c for a, b in ranges for c in range(a, min(b, a + count) + 1)}
-        work += [automaton.step(state, c) for c in sorted(following)]
+        work += [automaton.step(state, c) for c in sorted(automaton.characters(state, count))]
     return found >= count
 
 
