@@ -42,7 +42,7 @@ class Names:
         their names are `apart`.
     condition : tuple of (int, int, int)
         Which names there must be, as the `rows` of a decision diagram (`bdd.py`) whose variables are the names'
-        indices; empty for no condition. Where there is one, there is no `high`.
+        indices; empty for no condition. Where there is one, `low` is at most 1.
     apart : bool
         The names of `others` differ (`nodes.Distinct`).
     """
@@ -74,7 +74,7 @@ class Names:
 
     def start(self) -> Node:
         """All members, one at least; NEVER where there can't be any."""
-        return self.at(0, 0, 0) if self.lives(0, 0, 0) and self.goes_on(0, 0) else NEVER
+        return self.at(0, 0, 0) if self.lives(0, 0, 0) and self.goes_on(0, 0, 0) else NEVER
 
     def may_end(self, written: int, others: int, shown: int) -> bool:
         """Whether no member need follow."""
@@ -101,11 +101,27 @@ class Names:
             self._made[key] = found[-1]
         return self._made[key]
 
+    def _fewest(self, written: int) -> int | None:
+        """How many names must still come at least, by what is required and by the condition; None if it can't be met."""
+        key = written, None
+        if key not in self._made:
+            there = written | self.required
+            found: list[int | None] = [None, 0]  # for each row of the condition
+            for i, then, other in self.condition:
+                ways = [found[then], None] if there >> i & 1 else [found[other], found[then]]
+                found.append(min((n + more for more, n in enumerate(ways) if n is not None), default=None))
+            more = found[-1]
+            self._made[key] = None if more is None else more + (self.required & ~written).bit_count()
+        return self._made[key]
+
     def lives(self, written: int, others: int, shown: int) -> bool:
         """Whether the object can still be completed: what is missing fits into the members that may follow."""
         # What must still come: required names, and members up to `low`. What may: names, and one other member where
         # there was none, as others may all have the same name and then count once.
-        need = max((self.required & ~written).bit_count(), self.low - written.bit_count() - self._counted(others))
+        asked = self._fewest(written)
+        if asked is None:
+            return False
+        need = max(asked, self.low - written.bit_count() - self._counted(others))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
         if self.apart and self.others is not NEVER:
             left = max(left, need)
@@ -117,9 +133,10 @@ class Names:
         # With `last`, one more member meets them all. Else the first demand is given to each member that can meet it in
         # turn, and the others are looked for among the rest.
         if not missing or self.last is not NEVER:
-            most = room - bool(missing) - (self.required & ~written).bit_count()
-            if not missing or most >= 0:
-                return most >= 0 and (not self.condition or self.meets(written | self.required))
+            asked = self._fewest(written)
+            fits = asked is not None and asked + bool(missing) <= room
+            if fits or not missing:
+                return fits
         ways = [
             (i, bits)
             for i, variants in enumerate(self.values)
@@ -139,7 +156,7 @@ class Names:
         if key not in self._made:
             lives = self.lives(written, others, shown)
             ways = [EMPTY] if lives and self.may_end(written, others, shown) else []
-            if lives and self.goes_on(written, others):
+            if lives and self.goes_on(written, others, shown):
                 ways.append(Seq((self.between, self.at(written, others, shown))))
             self._made[key] = alt(ways)
         return self._made[key]
@@ -149,10 +166,17 @@ class Names:
         rest = self.rest(written, others, shown)
         return [] if NEVER in (member, rest) else [Seq((member, rest))]  # not flat: what reads a member is shared
 
-    def goes_on(self, written: int, others: int) -> bool:
+    def goes_on(self, written: int, others: int, shown: int) -> bool:
         """Whether there may be another member."""
-        full = self.high is not None and written.bit_count() + others >= self.high
-        return not full and (self.others is not NEVER or bool(self.left(written)))
+        if self.high is None or not self.condition:
+            full = self.high is not None and written.bit_count() + others >= self.high
+            return not full and (self.others is not NEVER or bool(self.left(written)))
+        # a name may ask for others, for which there is no room
+        left = [i for i in range(len(self.values)) if self.left(written) >> i & 1]
+        ways = [(written | 1 << i, others, shown | bits) for i in left for _, bits in self.values[i]]
+        ways += [(written, others + 1, shown)] if self.others is not NEVER and not shown & self.shown + 1 else []
+        ways += [(written, others + 1, self.shown)] if self.last is not NEVER else []
+        return any(self.lives(*way) for way in ways)
 
     def left(self, written: int) -> int:
         """The names that may come next, as bits: those not written with which the condition can still be met."""
@@ -217,7 +241,7 @@ class Members(Inner):
     def names(self) -> tuple[bytes, ...]:
         """The names that may come next, sorted."""
         of = self.of
-        if not of.goes_on(self.written, self.others):
+        if not of.goes_on(self.written, self.others, self.shown):
             return ()
         free = of.left(self.written)
         left = [(text, i) for text, i in of.in_order if free >> i & 1]
@@ -243,7 +267,7 @@ class Members(Inner):
         """The members of other names that may come next, and what may follow them."""
         # One bit above the demands says that `last` was written, after which no other member may follow.
         of, closed = self.of, self.of.shown + 1
-        if of.others is NEVER or self.shown & closed or not of.goes_on(self.written, self.others):
+        if of.others is NEVER or self.shown & closed or not of.goes_on(self.written, self.others, self.shown):
             return NEVER
         ways = of.then(of.others, self.written, self.others + 1, self.shown)
         if of.shown & ~self.shown:

@@ -239,8 +239,8 @@ class Alternatives:
         return [part.made({"enum": list(every.values())}, "anyOf lists"), *others]
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
-        """A keyword as a condition on the names of an object, if it is one, and names are nowhere counted."""
-        if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._counts_names:
+        """A keyword as a condition on the names of an object, if it is one, and no object must have several names."""
+        if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._asks_for_several:
             return None
         found = presence(part, keyword, self.options, self.check)
         if found is None or not names_in(found.condition):
@@ -249,9 +249,9 @@ class Alternatives:
         return part.made({**of_objects, PRESENT: found.condition}, f"{keyword} present")
 
     @cached_property
-    def _counts_names(self) -> bool:
-        """Whether the document has a bound on how many properties there are, other than one at least."""
-        if not self.document.mentions(("minProperties", "maxProperties")):
+    def _asks_for_several(self) -> bool:
+        """Whether the document asks for more than one property, whatever their names."""
+        if not self.document.mentions(("minProperties",)):
             return False
         work: list = [self.document.root.schema]
         seen: set[int] = set()  # Python values can be circular
@@ -260,7 +260,7 @@ class Alternatives:
                 continue
             seen.add(id(value))
             if isinstance(value, dict):
-                if "maxProperties" in value or value.get("minProperties", 1) != 1:
+                if value.get("minProperties", 1) not in (0, 1):
                     return True
                 work += value.values()
             elif isinstance(value, list):

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
-from constrained.grammar.assertions import looks
+from constrained.grammar.assertions import Look, looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_text import Table, distances
 from constrained.grammar.lookaround import LookingToken
@@ -229,7 +229,8 @@ class Texts:
     def __init__(
         self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits
     ):
-        self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
+        conditions = [one for node in fitting for one in _conditions(node)] + [(node, False) for node in without]
+        self.parts = [(nfa(node, limits), wanted) for node, wanted in conditions]
         self.low, self.high, self.limits = low, high, limits
 
         self.start: State = tuple(one.start for one, _ in self.parts), 0
@@ -363,6 +364,20 @@ class Texts:
                     found.setdefault(to, []).extend(cell.ranges)
             self._known[sets] = {to: charset(ranges) for to, ranges in found.items()}
         return self._known[sets]
+
+
+@lru_cache(maxsize=256)
+def _conditions(node: nodes.Node) -> list[tuple[nodes.Node, bool]]:
+    """Trees that a text must have, or must not have, to have the tree `node`: each lookahead at its start is one.
+
+    Their automata are combined as a text is read, which takes far fewer states than one automaton of the whole tree.
+    """
+    items = list(node.items) if isinstance(node, nodes.Seq) else [node]
+    found = []
+    while items and isinstance(items[0], Look) and items[0].behind is None:
+        look = items.pop(0)
+        found.append((nodes.seq([look.node, nodes.repeat(nodes.Chars(ANY), 0, None)]), look.holds))
+    return [(nodes.seq(items), True), *found]
 
 
 @lru_cache(maxsize=256)

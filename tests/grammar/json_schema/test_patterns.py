@@ -7,6 +7,7 @@ import random
 import re
 import uuid
 from datetime import date, datetime, time
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -228,6 +229,21 @@ def test_a_string_with_one_pattern_and_not_another_where_their_automata_have_man
     schema = {"type": "string", "pattern": "^[ab]*a[ab]{20}$", "not": {"pattern": "bab{5}"}}
     grammar = Grammar.from_json_schema(schema)
     assert grammar.matches(f'"{"ab" * 12}a"') and not grammar.matches(f'"{"ab" * 12}abbbbb"')
+
+
+@pytest.mark.parametrize("pattern", ["^(?!.*b)a*[bc]$", "^(?=a.*c$)(?!ab).{2,3}$", "^(?=.$)a|b", "^(?!(?!a)).", "(?=b)b"])
+@pytest.mark.parametrize("length", [{}, {"minLength": 1, "maxLength": 2}])
+def test_lookaheads_at_the_start_of_a_pattern_are_conditions_on_the_whole_text(pattern, length):
+    grammar = Grammar.from_json_schema({"type": "string", "pattern": pattern, **length}, whitespace="compact")
+    low, high = length.get("minLength", 0), length.get("maxLength", 4)
+    for text in map("".join, (text for size in range(5) for text in product("abc", repeat=size))):
+        assert grammar.matches(f'"{text}"') == (low <= len(text) <= high and bool(re.search(pattern, text))), text
+    automaton = grammar.automaton  # no text comes to a dead end
+    for text in map("".join, (text for size in range(4) for text in product("abc", repeat=size))):
+        state = automaton.start
+        for byte in f'"{text}'.encode():
+            state = state and state.step(byte)
+        assert not state or state.first()
 
 
 @pytest.mark.parametrize(

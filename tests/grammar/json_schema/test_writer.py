@@ -90,6 +90,15 @@ SCHEMAS = {
     "oneOf of which two leave numbers free": {"oneOf": [{"minLength": 2}, {"maxLength": 3}, {"type": "array"}]},
     "if by what is required": {"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": {"required": ["c"]}},
     "oneOf by what is required": {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "oneOf of closed objects": {"oneOf": [
+        {"type": "object", "properties": {"a": True}, "required": ["a"], "additionalProperties": False},
+        {"type": "object", "properties": {"b": True}, "additionalProperties": False, "required": ["b"]},
+        {"type": "object", "properties": {"a": True, "b": True}, "required": ["b", "a"]},
+    ]},
+    "oneOf of a closed object and one of which a pattern has the name": {"oneOf": [
+        {"type": "object", "properties": {"a": True}, "patternProperties": {"b": True}, "additionalProperties": False},
+        {"type": "object", "required": ["b"], "properties": {"b": {"type": "integer"}}},
+    ]},
     "oneOf by bounds": {"type": "integer", "oneOf": [{"maximum": 1}, {"minimum": 10}]},
     "allOf": {"allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"type": "integer"}}}]},
     "not const": {"type": "string", "not": {"const": "a"}},
@@ -178,6 +187,14 @@ def test_in_any_order(name):
         {
             "properties": {"a": {"const": 0}, "b": True}, "minProperties": 1,
             "if": {"required": ["a"]}, "then": {"properties": {"d": False}}, "else": {"required": ["d"]},
+        },
+        {
+            "properties": {"a": True, "b": True, "c": True}, "maxProperties": 2,
+            "dependentRequired": {"a": ["b"], "b": ["c"]}, "anyOf": [{"required": ["b"]}, {"required": ["d"]}],
+        },
+        {
+            "properties": {"a": True, "b": True}, "maxProperties": 2, "minProperties": 1,
+            "dependentRequired": {"c": ["a"]}, "not": {"additionalProperties": {"type": "null"}},
         },
     ],
 )  # fmt: skip
