@@ -102,7 +102,7 @@ class Names:
         return self._made[key]
 
     def _fewest(self, written: int) -> int | None:
-        """How many names must still come at least, by what is required and by the condition; None if it can't be met."""
+        """The fewest names that must still come, by what is required and by the condition; None if it can't be met."""
         key = written, None
         if key not in self._made:
             there = written | self.required

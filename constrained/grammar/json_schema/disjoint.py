@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from itertools import combinations
 from typing import NamedTuple
@@ -54,7 +54,7 @@ class Shown(NamedTuple):
 
     types: frozenset[str]
     values: dict[str | None, Values]
-    required: frozenset[str] | set[str]
+    required: Set[str]
     named: frozenset[str] | None
 
     def differ(self, other: Shown) -> bool:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
+from itertools import takewhile
 
 from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
@@ -372,12 +373,11 @@ def _conditions(node: nodes.Node) -> list[tuple[nodes.Node, bool]]:
 
     Their automata are combined as a text is read, which takes far fewer states than one automaton of the whole tree.
     """
-    items = list(node.items) if isinstance(node, nodes.Seq) else [node]
-    found = []
-    while items and isinstance(items[0], Look) and items[0].behind is None:
-        look = items.pop(0)
-        found.append((nodes.seq([look.node, nodes.repeat(nodes.Chars(ANY), 0, None)]), look.holds))
-    return [(nodes.seq(items), True), *found]
+    items = node.items if isinstance(node, nodes.Seq) else (node,)
+    looks_ahead = list(takewhile(lambda item: isinstance(item, Look) and item.behind is None, items))
+    rest = nodes.repeat(nodes.Chars(ANY), 0, None)
+    found = [(nodes.seq([look.node, rest]), look.holds) for look in looks_ahead if isinstance(look, Look)]
+    return [(nodes.seq(items[len(found) :]) if found else node, True), *found]
 
 
 @lru_cache(maxsize=256)
