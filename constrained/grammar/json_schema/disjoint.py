@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ from constrained.grammar.json_schema.keywords import TYPES, types_of
 from constrained.grammar.json_schema.patterns import end_differently, literal_ends
 from constrained.grammar.json_schema.settled import Known
 from constrained.grammar.json_schema.strings import some_in_both
-from constrained.grammar.json_schema.validity import Resolver
+from constrained.grammar.json_schema.validity import Resolver, type_of
 
 _KINDS = frozenset(TYPES)
 
@@ -37,33 +39,81 @@ class Values(NamedTuple):
         )
 
 
-class Shown(NamedTuple):
+@dataclass
+class Shown:
     """What keywords say outright of all values of a schema.
 
     Attributes
     ----------
     types : frozenset of str
         Their types.
-    values : dict of Values
-        Of the value itself (None), and of properties that are required, where these are told.
-    required : frozenset of str
-        The properties of every object; none where other values fit, too.
-    named : frozenset of str or None
-        The only properties that an object may have; None if it may have others.
+    known : Known
+        The schemas that hold in every alternative.
+    own : Values or None
+        The values, where these are listed or have a pattern.
     """
 
     types: frozenset[str]
-    values: dict[str | None, Values]
-    required: Set[str]
-    named: frozenset[str] | None
+    known: Known
+    own: Values | None
+    _told: dict[str, tuple[frozenset[str], Values | None]] = field(default_factory=dict)
+
+    @cached_property
+    def required(self) -> Set[str]:
+        """The properties of every object; none where other values fit, too."""
+        return self.known.required if self.types == {"object"} else frozenset()
+
+    @cached_property
+    def values(self) -> dict[str | None, Values]:
+        """Of the value itself (None), and of properties that are required, where these are told."""
+        every: dict[str | None, Values | None] = {name: self.property(name)[1] for name in self.required}
+        every[None] = self.own
+        return {name: values for name, values in every.items() if values is not None}
+
+    def property(self, name: str) -> tuple[frozenset[str], Values | None]:
+        """The types and the values of a property."""
+        if name not in self._told:
+            said = self.known.property(name)
+            types = _KINDS.intersection(*map(_types_of, said.schemas))
+            self._told[name] = types, _values_of(said.schemas, types, said.allowed)
+        return self._told[name]
 
     def differ(self, other: Shown) -> bool:
         """Whether it is plain that no value fits both."""
-        if self.types.isdisjoint(other.types) or differ(self.values, other.values):
+        if self.types.isdisjoint(other.types) or self.own and other.own and self.own.differ(other.own):
             return True
-        return any(
-            two.named is not None and not one.required <= two.named for one, two in ((self, other), (other, self))
+        return any(self._differ_in(other, name) for name in self.required | other.required)
+
+    def _differ_in(self, other: Shown, name: str) -> bool:
+        """Whether a property that one has plainly has no value that fits both."""
+        (types, values), (types2, values2) = self.property(name), other.property(name)
+        apart = values is not None and values2 is not None and values.differ(values2)
+        return apart or types.isdisjoint(types2) or self._excludes(name) or other._excludes(name)
+
+    def _excludes(self, name: str) -> bool:
+        """Whether an object plainly can't have a property."""
+        return self.known.property(name).absent or any(
+            part["additionalProperties"] is False
+            and name not in (part["properties"] or ())
+            and not any(_may_have((False, name), pattern) for pattern in part["patternProperties"] or ())
+            for part in self.known.parts
         )
+
+
+def _types_of(part: Subschema) -> frozenset[str]:
+    """The types by `type`, and by the values listed."""
+    types = types_of(part)
+    for values in [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part):
+        types &= {type_of(value) for value in values}
+    return types
+
+
+def _values_of(parts: list[Subschema], types: frozenset[str], allowed: set | None) -> Values | None:
+    """The values of schemas that hold together, where these are listed or have a pattern."""
+    if allowed is not None:
+        return Values(allowed)
+    pattern = next((part["pattern"] for part in parts if "pattern" in part), None) if types == {"string"} else None
+    return None if pattern is None else Values(frozenset(), (pattern,))
 
 
 def _may_have(value, pattern: str) -> bool:
@@ -128,29 +178,12 @@ class Disjoint:
             if part.pointer not in known:
                 known[part.pointer] = part
                 self.alternatives.check(part)
-                kinds &= types_of(part)
+                kinds &= _types_of(part)
                 work += [document.refer(part)] if "$ref" in part else []
                 work += [part.below("allOf", i) for i in range(len(part["allOf"] or ()))]
         together = Known(list(known.values()), self.alternatives)
-        own = together.allowed(together.parts)
-        values: dict[str | None, Values] = {} if own is None else {None: Values(own)}
-        if own is None and kinds == {"string"}:
-            patterns = tuple(one["pattern"] for one in together.parts if "pattern" in one)
-            values |= {None: Values(frozenset(), patterns[:1])} if patterns else {}
-        for name in together.required if kinds == {"object"} else ():
-            said = together.property(name)
-            patterns = tuple(one["pattern"] for one in said.schemas if one["type"] == "string" and "pattern" in one)
-            if said.allowed is not None:
-                values[name] = Values(said.allowed)
-            elif patterns:
-                values[name] = Values(frozenset(), patterns[:1])
-        closed = [
-            frozenset(part["properties"] or ())
-            for part in together.parts
-            if part["additionalProperties"] is False and not part["patternProperties"]
-        ]
-        required = together.required if kinds == {"object"} else frozenset()
-        return Shown(kinds, values, required, frozenset.intersection(*closed) if closed else None)
+        own = _values_of(together.parts, kinds, together.allowed(together.parts))
+        return Shown(kinds, together, own)
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, Values]:
         """The values that each alternative lists: for itself (None), and for properties that are required."""
