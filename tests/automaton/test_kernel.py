@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import weakref
 
@@ -121,6 +122,18 @@ def test_keys_that_are_none_of_the_named_ones():
     pair = both(Grammar.from_json_schema(schema, whitespace="compact"), vocab)
     for budget in (None, None, None, None, 20, 30):
         walk_both(pair[0].matcher(), pair[1].matcher(), rnd, 25, budget)
+
+
+def test_json_strings_of_a_pattern_read_by_characters_and_later_by_their_classes():
+    pieces = ["".join(word) for n in (2, 3) for word in itertools.product("abcdefAé", repeat=n)]
+    pieces += [*"éß€😀", *(word + end for word in pieces[:30] for end in ('"', '"}', "\\n", "\\"))]
+    cut = ["aé".encode()[:2], "a😀".encode()[:3], "😀".encode()[1:] + b"a"]
+    words = [*(piece.encode() for piece in pieces), *cut]
+    vocab = Vocabulary([*(bytes((b,)) for b in range(256)), *words, b""], [256 + len(words)])
+    schema = {"type": "string", "pattern": r"^([^A]{2})*(A[^b]*)?$", "maxLength": 9}
+    compiled, plain = both(Grammar.from_json_schema(schema), vocab)
+    for text in ('"', '"a', '"ab', '"abé', '"aba', '"abaaA', '"ab€bé', '"ababab', '"abababAé', '"ababababA'):
+        assert_same(compiled.matcher(text), plain.matcher(text))
 
 
 @settings(max_examples=60)

@@ -1,12 +1,14 @@
 /* What stands between the quotes of a JSON string, read by a table: constrained/grammar/json_text.py.
  *
- * For masks, tokens that are alike to such a table are taken together: those whose characters are of the same classes
- * share a node of a second trie, over which the table runs once.
+ * For masks, a table runs over a second trie of the vocabulary's tokens, of characters in place of bytes, that serves all tables.
+ * One that does so often gets a smaller one, of classes of characters, in which tokens that are alike to it share a node.
  */
 #include "kernel.h"
 
 enum { CHARACTER = 1, ESCAPE, DIGITS, PAIR, PAIR_ESCAPE, PAIR_DIGITS }; /* where in a character */
 #define FEW 24 /* where no more ASCII characters than this may come, the vocabulary's own trie is walked */
+#define WALKS 2 /* after so many, tokens are taken together by classes: to do so costs about as much */
+#define FEWER 8 /* if that makes so many times fewer nodes */
 #define ANY_ESCAPE (-1) /* a character that is escaped without need */
 #define MOST_INSIDE ((PAIR_DIGITS << 28) | (3 << 24) | 0xFFFFFF)
 
@@ -15,6 +17,24 @@ typedef struct {
     int32_t node, token, offset;
 } Part;
 
+/* A node: where a token that begins with plain characters has come to. Nodes stand in the order of a walk. */
+typedef struct {
+    int32_t character, depth; /* the last one's place in `codes`, or its class; how many */
+    int32_t end;              /* of the nodes below */
+    int32_t whole, part;      /* where its tokens begin */
+} Place;
+
+/* The tokens of a vocabulary by the plain characters that they begin with, or by the classes of these. */
+struct Characters {
+    Place *place;
+    int32_t count, room;
+    int32_t *codes; /* the characters, ascending; NULL: by classes */
+    int32_t code_count;
+    int32_t *whole; /* ids of the tokens that end at a node, by node */
+    Part *parts;    /* the others, by node */
+    size_t bytes;
+};
+
 struct JsonText {
     PyObject *table;
     int32_t ranges, classes, states, farthest;
@@ -22,16 +42,21 @@ struct JsonText {
     int32_t *after;             /* [states][classes + 1] */
     int32_t *fewest, *ends;     /* [states] */
     int32_t ascii[128];         /* classes of these characters; -1: none stands for itself */
-    int32_t nodes, node_room;   /* of the second trie; 0: not built yet */
-    struct { int32_t parent, of, depth, whole, part; } *node; /* its class; how many characters; where its tokens begin */
-    int32_t *whole;             /* ids of the tokens that end at a node, by node */
-    Part *parts;                /* the others, by node */
+    int32_t *of_code;           /* classes of the vocabulary's characters; NULL: not looked up yet */
+    int32_t walks;
+    Characters *merged;         /* by classes; NULL: not made (yet) */
 };
+
+void characters_free(Characters *all) {
+    if (!all) return;
+    free(all->place), free(all->codes), free(all->whole), free(all->parts), free(all);
+}
 
 void json_free(JsonText *t) {
     if (!t) return;
+    characters_free(t->merged);
     Py_XDECREF(t->table);
-    free(t->starts), free(t->of_range), free(t->after), free(t->fewest), free(t->ends), free(t->node), free(t->whole), free(t->parts);
+    free(t->starts), free(t->of_range), free(t->after), free(t->fewest), free(t->ends), free(t->of_code);
     free(t);
 }
 
@@ -258,114 +283,184 @@ int step_json(const Engine *e, const Config *c, uint8_t byte, Config *next) {
 
 /* the second trie -------------------------------------------------------------------------------- */
 
-/* Node and class -> the node below. */
-typedef struct {
-    uint64_t *key; /* node * classes + class + 1; 0: none */
-    int32_t *node;
-    size_t room;
-} Children;
-
-static int32_t add_node(JsonText *t, int32_t parent, int32_t of) {
-    void *node = with_room(t->node, t->nodes + 1, &t->node_room, 1024, sizeof *t->node);
-    if (!node) return -1;
-    t->node = node;
-    t->node[t->nodes].parent = parent, t->node[t->nodes].of = of;
-    t->node[t->nodes].depth = parent < 0 ? 0 : t->node[parent].depth + 1;
-    t->node[t->nodes].whole = t->node[t->nodes].part = 0;
-    return t->nodes++;
+size_t characters_bytes(const Characters *all) {
+    return all ? all->bytes : 0;
 }
 
-static int32_t child_of(JsonText *t, Children *c, int32_t parent, int32_t of) {
-    if (2 * (size_t)t->nodes >= c->room) {
-        Children more = {.room = c->room ? 2 * c->room : 4096};
-        more.key = calloc(more.room, sizeof *more.key), more.node = malloc(more.room * sizeof *more.node);
-        for (size_t i = 0; more.key && more.node && i < c->room; i++) {
-            if (!c->key[i]) continue;
-            size_t at = c->key[i] * 0x9E3779B97F4A7C15ull >> 20 & (more.room - 1);
-            while (more.key[at]) at = (at + 1) & (more.room - 1);
-            more.key[at] = c->key[i], more.node[at] = c->node[i];
-        }
-        if (!more.key || !more.node) {
-            free(more.key), free(more.node);
-            return -1;
-        }
-        free(c->key), free(c->node);
-        *c = more;
+/* The plain character at an offset, which moves behind it; -1: none. */
+static int32_t plain_character(const uint8_t *data, int32_t length, int32_t *at) {
+    int32_t code = -1, inside = 0, end = *at;
+    do inside = next_inside(inside, data[end++], &code);
+    while (inside >> 28 == CHARACTER && end < length);
+    if (inside) return -1;
+    *at = end;
+    return code;
+}
+
+/* Add the nodes of a token's plain characters, the first `*depth` of which have nodes already. Returns where they end; -1: no
+ * memory. `path`: where each of them ends, and its node. */
+static int32_t add_places(Characters *all, const uint8_t *data, int32_t length, int32_t (*path)[2], int32_t *depth) {
+    int32_t at = path[*depth][0];
+    while (at < length) {
+        int32_t code = plain_character(data, length, &at);
+        if (code < 0) break;
+        Place *place = with_room(all->place, all->count + 2, &all->room, 1024, sizeof *place);
+        if (!place) return -1;
+        all->place = place, ++*depth;
+        place[all->count] = (Place){code, *depth, 0, 0, 0};
+        path[*depth][0] = at, path[*depth][1] = all->count++;
     }
-    uint64_t key = (uint64_t)parent * t->classes + of + 1;
-    size_t at = key * 0x9E3779B97F4A7C15ull >> 20 & (c->room - 1);
-    for (; c->key[at]; at = (at + 1) & (c->room - 1))
-        if (c->key[at] == key) return c->node[at];
-    int32_t node = add_node(t, parent, of);
-    if (node >= 0) c->key[at] = key, c->node[at] = node;
-    return node;
+    return at;
 }
 
-/* Follow a token's plain characters from a node and an offset; `*at` is where they end. -1: no memory. */
-static int32_t follow(JsonText *t, Children *children, const uint8_t *data, int32_t length, int32_t node,
-                      int32_t *at, int32_t (*path)[2], int32_t *steps) {
-    while (*at < length && node >= 0) {
-        int32_t code = -1, inside = 0, end = *at;
-        int32_t of = data[end] < 0x80 ? t->ascii[data[end]] : -1;
-        if (of >= 0) {
-            end++;
-        } else if (data[end] >= 0x80) {
-            do inside = next_inside(inside, data[end++], &code);
-            while (inside > 0 && end < length);
-            of = inside ? -1 : t->of_range[range_of(t, code)];
-        }
-        if (of < 0) break;
-        node = child_of(t, children, node, of);
-        *at = end;
-        path[*steps][0] = end, path[(*steps)++][1] = node;
+/* Number the characters, and let nodes have the numbers. */
+static int number_codes(Characters *all) {
+    int32_t *number = calloc(0x110000, sizeof *number);
+    all->codes = malloc(all->count * sizeof *all->codes);
+    if (!number || !all->codes) {
+        free(number);
+        return -1;
     }
-    return node;
+    for (int32_t n = 1; n < all->count; n++) number[all->place[n].character] = 1;
+    for (int32_t code = 0; code < 0x110000; code++)
+        if (number[code]) number[code] = all->code_count, all->codes[all->code_count++] = code;
+    for (int32_t n = 1; n < all->count; n++) all->place[n].character = number[all->place[n].character];
+    free(number);
+    return 0;
 }
 
-static int build(const Tokens *tokens, JsonText *t) {
-    Children children = {0};
-    Part *all = malloc((tokens->n + 1) * sizeof *all);
-    int32_t(*path)[2] = malloc((tokens->longest + 2) * sizeof *path);
-    t->whole = malloc((tokens->n + 1) * sizeof *t->whole), t->parts = malloc((tokens->n + 1) * sizeof *t->parts);
-    int failed = !all || !path || !t->whole || !t->parts || add_node(t, -1, -1) < 0;
-    int32_t steps = 0;
+/* Give the nodes their tokens, which are whole where they end at the offset. */
+static int hold(const Tokens *tokens, Characters *all, const Part *found, int32_t count) {
+    Place *place = all->place;
+    int32_t wholes = 0, parts = 0;
+    for (int32_t i = 0; i < count; i++) (*(found[i].offset == tokens->lengths[found[i].token] ? &place[found[i].node].whole : &place[found[i].node].part))++;
+    for (int32_t n = 0; n < all->count; n++) { /* counts become beginnings */
+        int32_t whole = place[n].whole, part = place[n].part;
+        place[n].whole = wholes, place[n].part = parts;
+        wholes += whole, parts += part;
+    }
+    all->whole = malloc((wholes + 1) * sizeof *all->whole), all->parts = malloc((parts + 1) * sizeof *all->parts);
+    if (!all->whole || !all->parts) return -1;
+    for (int32_t i = 0; i < count; i++) { /* and these the ends, which are the beginnings of the next */
+        Place *of = &place[found[i].node];
+        if (found[i].offset == tokens->lengths[found[i].token]) all->whole[of->whole++] = tokens->ids[found[i].token];
+        else all->parts[of->part++] = found[i];
+    }
+    for (int32_t n = all->count; n > 0; n--) place[n].whole = place[n - 1].whole, place[n].part = place[n - 1].part;
+    place[0].whole = place[0].part = 0;
+    all->bytes = all->count * sizeof *place + wholes * sizeof *all->whole + parts * sizeof *all->parts;
+    return 0;
+}
+
+static Characters *characters_of(const Tokens *tokens) {
+    Characters *all = calloc(1, sizeof *all);
+    Part *found = malloc((tokens->n + 1) * sizeof *found);
+    int32_t(*path)[2] = calloc(tokens->longest + 2, sizeof *path), depth = 0;
+    int failed = !all || !found || !path || !(all->place = calloc(2, sizeof *all->place));
+    if (!failed) all->count = 1, all->room = 2;
     for (int32_t i = 0; i < tokens->n && !failed; i++) {
         const uint8_t *data = tokens->flat + tokens->offsets[i], *before = i ? tokens->flat + tokens->offsets[i - 1] : data;
         int32_t length = tokens->lengths[i], shared = 0, most = i ? tokens->lengths[i - 1] : 0;
         if (length < most) most = length;
         while (shared < most && data[shared] == before[shared]) shared++;
-        while (steps && path[steps - 1][0] > shared) steps--;
-        int32_t at = steps ? path[steps - 1][0] : 0, node = steps ? path[steps - 1][1] : 0;
-        node = follow(t, &children, data, length, node, &at, path, &steps);
-        failed = node < 0;
-        all[i] = (Part){node, i, at};
-        if (!failed) (*(at == length ? &t->node[node].whole : &t->node[node].part))++;
+        for (; path[depth][0] > shared; depth--) all->place[path[depth][1]].end = all->count;
+        int32_t at = add_places(all, data, length, path, &depth);
+        failed = at < 0;
+        found[i] = (Part){path[depth][1], i, at};
     }
-    failed = failed || add_node(t, -1, -1) < 0; /* the end of the last node's tokens */
-    for (int32_t n = 0, whole = 0, part = 0; n < t->nodes && !failed; n++) { /* counts become beginnings */
-        int32_t wholes = t->node[n].whole, parts = t->node[n].part;
-        t->node[n].whole = whole, t->node[n].part = part;
-        whole += wholes, part += parts;
+    for (; !failed && depth >= 0; depth--) all->place[path[depth][1]].end = all->count;
+    failed = failed || hold(tokens, all, found, tokens->n) < 0 || number_codes(all) < 0;
+    free(found), free(path);
+    if (failed) {
+        characters_free(all);
+        return no_memory();
     }
-    for (int32_t i = 0; i < tokens->n && !failed; i++) {
-        if (all[i].offset == tokens->lengths[i]) t->whole[t->node[all[i].node].whole++] = tokens->ids[i];
-        else t->parts[t->node[all[i].node].part++] = all[i];
+    Place *fitted = realloc(all->place, (all->count + 1) * sizeof *fitted);
+    if (fitted) all->place = fitted;
+    all->bytes += all->code_count * sizeof *all->codes;
+    return all;
+}
+
+/* Look up the classes of a vocabulary's characters. */
+static int class_codes(Engine *e, JsonText *t) {
+    Tokens *tokens = e->tokens;
+    if (!tokens->characters && !(tokens->characters = characters_of(tokens))) return -1;
+    const Characters *all = tokens->characters;
+    int32_t *of_code = malloc((all->code_count + 1) * sizeof *of_code);
+    if (!of_code) {
+        no_memory();
+        return -1;
     }
-    for (int32_t n = t->nodes - 1; n > 0 && !failed; n--) t->node[n].whole = t->node[n - 1].whole, t->node[n].part = t->node[n - 1].part;
-    if (!failed) {
-        t->node[0].whole = t->node[0].part = 0;
-        Part *fitted = realloc(t->parts, (t->node[t->nodes - 1].part + 1) * sizeof *fitted);
-        void *node = realloc(t->node, t->nodes * sizeof *t->node);
-        if (fitted) t->parts = fitted;
-        if (node) t->node = node, t->node_room = t->nodes;
+    for (int32_t i = 0, range = 0; i < all->code_count; i++) {
+        while (range + 1 < t->ranges && t->starts[range + 1] <= all->codes[i]) range++;
+        of_code[i] = t->of_range[range];
     }
-    free(all), free(path), free(children.key), free(children.node);
-    if (!failed) return 0;
-    t->nodes = 0;
-    free(t->whole), free(t->parts);
-    t->whole = NULL, t->parts = NULL;
-    no_memory();
-    return -1;
+    t->of_code = of_code;
+    e->choices_bytes += all->code_count * sizeof *of_code;
+    return 0;
+}
+
+/* Nodes that are alike to a table, while they are collected. */
+typedef struct {
+    int32_t parent, of; /* its key; of the last character, the class */
+    int32_t depth, size, at;
+} Alike;
+
+/* List the tokens that the table can read by classes of their characters. How many; -1: on error, or if nodes are more than `most`. */
+static int32_t list_alike(const Tokens *tokens, const JsonText *t, Index *index, Alike **alike, int32_t most, Part *found, int32_t *path) {
+    const Characters *all = tokens->characters;
+    int32_t count = 0;
+    for (int32_t n = 0; n < all->count;) {
+        const Place *place = &all->place[n];
+        int32_t key[] = {n ? path[place->depth - 1] : -1, n ? t->of_code[place->character] : -1};
+        if (n && key[1] < 0) {
+            n = place->end;
+            continue;
+        }
+        int32_t number = index_number(index, (void **)alike, sizeof **alike, key, sizeof key, most);
+        if (number < 0) return -1;
+        (*alike)[number].depth = place->depth;
+        path[place->depth] = number;
+        for (int32_t i = place->whole; i < place[1].whole; i++)
+            found[count++] = (Part){number, tokens->ranks[all->whole[i]], tokens->lengths[tokens->ranks[all->whole[i]]]};
+        for (int32_t i = place->part; i < place[1].part; i++) found[count++] = (Part){number, all->parts[i].token, all->parts[i].offset};
+        n++;
+    }
+    return count;
+}
+
+/* Take the tokens together that are alike to a table, if that pays; -1 on error. */
+static int merge(Engine *e, JsonText *t) {
+    const Tokens *tokens = e->tokens;
+    Index index = {0};
+    Alike *alike = NULL;
+    Part *found = malloc((tokens->n + 1) * sizeof *found);
+    int32_t *path = malloc((tokens->longest + 1) * sizeof *path), count = -1;
+    if (found && path) count = list_alike(tokens, t, &index, &alike, tokens->characters->count / FEWER, found, path);
+    else no_memory();
+    Characters *merged = count < 0 ? NULL : calloc(1, sizeof *merged);
+    int failed = count < 0 ? PyErr_Occurred() != NULL : !merged || !(merged->place = calloc(index.count + 1, sizeof *merged->place));
+    for (int32_t n = index.count - 1; n >= 0 && merged && !failed; n--) {
+        alike[n].size++;
+        if (n) alike[alike[n].parent].size += alike[n].size;
+    }
+    for (int32_t n = 0; n < index.count && merged && !failed; n++) { /* `at` of a parent: where its next child comes */
+        int32_t at = n ? alike[alike[n].parent].at : 0;
+        if (n) alike[alike[n].parent].at += alike[n].size;
+        merged->place[at] = (Place){alike[n].of, alike[n].depth, at + alike[n].size, 0, 0};
+        alike[n].at = at + 1;
+        alike[n].size = at;
+    }
+    if (merged && !failed) {
+        for (int32_t i = 0; i < count; i++) found[i].node = alike[found[i].node].size;
+        merged->count = index.count;
+        failed = hold(tokens, merged, found, count) < 0;
+    }
+    if (failed) characters_free(merged), merged = NULL;
+    if (failed && !PyErr_Occurred()) no_memory();
+    free(found), free(path), free(alike), free(index.slots);
+    if ((t->merged = merged)) e->choices_bytes += merged->bytes;
+    return failed ? -1 : 0;
 }
 
 /* Emit a token if its bytes from `at` on can be read from `c`, and after the text from the state `after` of the table. */
@@ -403,6 +498,36 @@ static int walk_below(Walk *w, const JsonText *t, const Config *c, const Node *n
     return 0;
 }
 
+/* Emit the tokens that can be read from `c`: `state` has the first, and room for those after each character of a token. */
+static int walk_characters(Walk *w, const JsonText *t, const Config *c, int32_t *state, int32_t rest) {
+    const Characters *all = t->merged ? t->merged : w->engine->tokens->characters;
+    const Place *places = all->place;
+    const int32_t *of_code = t->merged ? NULL : t->of_code, *after = t->after, *fewest = t->fewest, *whole = all->whole;
+    uint32_t *row = w->target->row; /* locals: what is read in the loop would be read again after each bit that is set */
+    int32_t width = t->classes + 1, high = c->high < 0 ? INT32_MAX : c->high, count = all->count, emitted = 0;
+    for (int32_t n = 0; n < count;) {
+        const Place *place = &places[n];
+        int32_t depth = place->depth;
+        if (n) {
+            int32_t of = of_code ? of_code[place->character] : place->character, to = of < 0 ? -1 : after[(size_t)state[depth - 1] * width + of];
+            if (to < 0 || fewest[to] > high - depth) {
+                n = place->end;
+                continue;
+            }
+            state[depth] = to;
+        }
+        for (int32_t i = place->whole, end = place[1].whole; i < end; i++, emitted++) row[whole[i] >> 5] |= 1u << (whole[i] & 31);
+        for (int32_t i = place->part; i < place[1].part; i++) {
+            Config here = *c;
+            here.low = state[depth], here.high = c->high < 0 ? -1 : high - depth;
+            if (try_part(w, t, here, all->parts[i].token, all->parts[i].offset, n > 0, rest) < 0) return -1;
+        }
+        n++;
+    }
+    w->emitted += emitted;
+    return 0;
+}
+
 static int is_narrow(const Engine *e, const Config *c) {
     const JsonText *t = e->json[c->object];
     int count = 0;
@@ -422,33 +547,16 @@ int walk_json(Walk *w, const Config *c) {
     Vec from = {rest->configs, rest->n, 0};
     int32_t after = table_state(e, &from, 1);
     if (after < 0) return -1;
-    int full = !t->nodes && e->choices_bytes > e->max_row_bytes; /* so many second tries that no more are made */
-    if (c->depth || full || is_narrow(e, c)) return walk_below(w, t, c, node_at(e->tokens, 0), after) < 0 ? -1 : 1;
-    if (!t->nodes) {
-        if (build(e->tokens, t) < 0) return -1;
-        e->choices_bytes += t->nodes * sizeof *t->node + e->tokens->n * sizeof(int32_t) + t->node[t->nodes - 1].part * sizeof(Part);
-    }
-    int32_t width = t->classes + 1, *state = malloc(t->nodes * sizeof *state);
-    int failed = 0;
+    if (c->depth || is_narrow(e, c)) return walk_below(w, t, c, node_at(e->tokens, 0), after) < 0 ? -1 : 1;
+    if (!t->of_code && class_codes(e, t) < 0) return -1;
+    if (t->walks++ == WALKS && e->choices_bytes <= e->max_row_bytes && merge(e, t) < 0) return -1; /* up to so many bytes of such tries */
+    int32_t *state = malloc((e->tokens->longest + 1) * sizeof *state), failed = 0;
     if (!state) {
         no_memory();
         return -1;
     }
     state[0] = c->low;
-    for (int32_t n = 0; n < t->nodes - 1 && !failed; n++) {
-        int32_t depth = t->node[n].depth, left = c->high < 0 ? -1 : c->high - depth;
-        if (n) {
-            int32_t above = state[t->node[n].parent];
-            state[n] = above < 0 ? -1 : t->after[(size_t)above * width + t->node[n].of];
-            if (!leads(t, state[n], left < 0 && c->high < 0 ? -1 : left + 1)) state[n] = -1;
-        }
-        if (state[n] < 0) continue;
-        for (int32_t i = t->node[n].whole; i < t->node[n + 1].whole && !failed; i++) failed = emit(w, t->whole[i]) < 0;
-        Config here = *c;
-        here.low = state[n], here.high = left;
-        for (int32_t i = t->node[n].part; i < t->node[n + 1].part && !failed; i++)
-            failed = try_part(w, t, here, t->parts[i].token, t->parts[i].offset, n > 0, after) < 0;
-    }
+    failed = walk_characters(w, t, c, state, after) < 0;
     free(state);
     return failed ? -1 : 1;
 }

@@ -198,6 +198,7 @@ typedef struct {
     Spare rows, states;          /* of engines that are gone */
     struct CachedMask *clear;    /* a row of no tokens, while none is being written: masks.c */
     struct Walk *spare;          /* a walk's scratch memory, while no walk uses it */
+    struct Characters *characters; /* its tokens as characters: json_text.c */
     Map bases;                   /* (set, node, characters) -> row of the tokens that stay inside: free_text.c */
     Map inside;                  /* (set, node, state) -> the same of a run without bounds, and where others leave the set */
     size_t inside_bytes;
@@ -316,6 +317,7 @@ typedef struct {
 
 typedef struct Walk Walk;
 typedef struct JsonText JsonText;
+typedef struct Characters Characters;
 typedef struct State State;
 
 enum { DEAD = 0, UNKNOWN = -1, NO_ROOM = -2, FAILED = -3 };
@@ -553,6 +555,8 @@ PyObject *json_table(const JsonText *text);
 int json_checked(const JsonText *text, const Config *config);
 int32_t json_farthest(const JsonText *text);
 void json_free(JsonText *text);
+void characters_free(Characters *characters);
+size_t characters_bytes(const Characters *characters);
 int step_json(const Engine *engine, const Config *config, uint8_t byte, Config *next);
 int walk_json(Walk *walk, const Config *config);
 

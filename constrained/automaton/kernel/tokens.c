@@ -261,7 +261,7 @@ static void tokens_dealloc(Tokens *t) {
     free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
     for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);
     free(t->sets), map_clear(&t->bases, 1), map_clear(&t->inside, 1);
-    spare_free(&t->rows), spare_free(&t->states), walk_free(t->spare), free(t->clear);
+    spare_free(&t->rows), spare_free(&t->states), walk_free(t->spare), characters_free(t->characters), free(t->clear);
     Py_XDECREF(t->set_numbers);
     type->tp_free((PyObject *)t);
     Py_DECREF(type);
@@ -270,7 +270,7 @@ static void tokens_dealloc(Tokens *t) {
 static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
     size_t sum = t->ready ? (size_t)t->n * 8 + t->offsets[t->n] + t->trie_words * sizeof(uint32_t) : 0;
     if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
-    sum += t->bases.used * t->words * 4 + (t->bases.room + t->inside.room) * sizeof(Slot) + t->inside_bytes;
+    sum += t->bases.used * t->words * 4 + (t->bases.room + t->inside.room) * sizeof(Slot) + t->inside_bytes + characters_bytes(t->characters);
     sum += t->rows.count * t->rows.size + t->states.count * t->states.size + (t->clear ? t->words * 4 : 0);
     for (int i = 0; i < t->set_count; i++) {
         TextSet *set = t->sets[i];
