@@ -332,11 +332,13 @@ def some_in_both(one: Constraints, other: Constraints) -> bool:
         return False
     if what_is_said(one) == what_is_said(other):
         return True
-    for a, b in ((one, other), (other, one)):
-        fitting, without = trees(a) + trees(b, widely=True), unmatched(a) + unmatched(b, widely=True)
-        if not (fitting or without) or has_text(fitting, without, least, most, one.limits):
-            return True
-    return False
+
+    def some(widely: bool, widely2: bool) -> bool:
+        fitting = trees(one, widely) + trees(other, widely2)
+        without = unmatched(one, widely) + unmatched(other, widely2)
+        return not (fitting or without) or has_text(fitting, without, least, most, one.limits)
+
+    return some(True, True) and (some(False, True) or some(True, False))  # the first tells most schemas apart
 
 
 def has_text(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -353,7 +354,7 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
     GrammarError
         It is not a schema, is refused, or admits nothing.
     """
-    with _shallow():
+    with _reading():
         document = Document(schema, options.limits)
         rules = Rules(options.limits.schema)
         writer = Writer(document, rules, "", layout, options)
@@ -375,7 +376,7 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
     GrammarError
         It is not a schema, is refused, or admits nothing.
     """
-    with _shallow():
+    with _reading():
         document = Document(schema, options.limits)
         writer = Writer(document, rules, prefix, layout, options)
         node = writer.write(document.root)
@@ -385,16 +386,24 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
 
 def validator(schema: Any, options: Options) -> Callable[[Any], bool]:
     """A function that tells whether a value is valid under a schema. Raises GrammarError as `write_schema`."""
-    with _shallow():
+    with _reading():
         document = Document(schema, options.limits)
         admits = Alternatives(document, options).validator.admits
         return lambda value: admits(value, [document.root])
 
 
 @contextmanager
-def _shallow() -> Iterator[None]:
-    """Refuse a schema in which Python's own stack runs out."""
+def _reading() -> Iterator[None]:
+    """Refuse a schema in which Python's own stack runs out; no garbage is collected meanwhile.
+
+    What is made is nearly all kept, and a collection that falls in here would look through all that the process holds.
+    """
+    collects = gc.isenabled()
+    gc.disable()
     try:
         yield
     except RecursionError:
         raise GrammarError("JSON Schema: nested too deeply", hint="put the inner schemas under $defs") from None
+    finally:
+        if collects:
+            gc.enable()
