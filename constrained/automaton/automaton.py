@@ -25,7 +25,6 @@ from constrained.automaton.state import State
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
-from constrained.grammar.nodes import STEP
 
 MAX_TEXTS = 100_000
 """Most texts that `Grammar.texts` lists."""
@@ -36,11 +35,11 @@ class Automaton:
 
     Attributes
     ----------
-    frames, positions : Frames, Positions
+    frames : Frames
         Those created so far.
-    stacks : GraphStack
     templates : Templates
-    closure : Closure
+    liveness : Liveness or None
+        Decides which stacks can be finished; None if all can.
     root : Frame
         The frame that reads the whole text.
     remembers : bool
@@ -56,22 +55,35 @@ class Automaton:
             )
         grammar.check_slots()
         self.grammar, self.limits = grammar, grammar.limits
-        self.frames, self.positions = Frames(self.limits), Positions(self.limits)
-        nested = grammar.nested()
-        has_steps = any(STEP in one.slots for one in nested)
-        self.remembers = any(one.distinct for one in nested)
+        self.frames = Frames(self.limits)
+        self.remembers = grammar.remembers
         self.opened: dict = {}  # `distinct._opened`
-        self.stacks = GraphStack(self.frames, self.positions, self.limits, has_steps)
         self.templates = Templates(self.frames)
-        liveness = Liveness(grammar, self.frames, self.templates, self.limits) if has_gaps(grammar) else None
-        self.closure = Closure(grammar, self.frames, self.positions, self.stacks, self.templates, liveness, self.limits)
+        gaps = has_gaps(grammar)
+        self.liveness = Liveness(grammar, self.frames, self.templates, self.limits) if gaps else None
         self._states: dict[Reached, State] = {}
         self.root = self.frames.frame(grammar.start, self.frames.env(grammar, {}, 0), None)
-        if liveness and not liveness.can_finish(self.root):
+        if self.liveness and not self.liveness.can_finish(self.root):
             raise GrammarError(
                 "with these bindings no text can be complete",
                 hint="every text needs a slot that has no value; bind more values",
             )
+
+    @cached_property
+    def closure(self) -> Closure:
+        """The ε-closures in Python; the kernel computes most of its own, so few automata ever need them."""
+        made = Closure(self.grammar, self.frames, self.templates, self.liveness, self.limits)
+        return vars(self).setdefault("closure", made)  # the same one for all threads
+
+    @property
+    def positions(self) -> Positions:
+        """The positions created so far."""
+        return self.closure.positions
+
+    @property
+    def stacks(self) -> GraphStack:
+        """The graph-structured stack."""
+        return self.closure.stacks
 
     @cached_property
     def start(self) -> State:
@@ -88,12 +100,11 @@ class Automaton:
     def half_full(self) -> bool:
         """Whether half of some limit (frames, positions, states, entered frames) is used up."""
         limits = self.limits
-        return (
-            2 * len(self.frames) > limits.frames
-            or 2 * len(self.positions) > limits.positions
-            or 2 * len(self._states) > limits.states
-            or 2 * self.closure.entered > limits.entered
-        )
+        if "closure" in vars(self) and (
+            2 * len(self.positions) > limits.positions or 2 * self.closure.entered > limits.entered
+        ):
+            return True
+        return 2 * len(self.frames) > limits.frames or 2 * len(self._states) > limits.states
 
     def read(self, data: bytes) -> State | None:
         """The state after `data` from the start; None if no text begins so."""

@@ -66,9 +66,9 @@ class Bridge:
     ):
         self.capped, self.bounds = capped, bounds
         self.bottom, self.frame, self.no_call = automaton.frames.bottom, automaton.frames.frame, NO_CALL
-        self.asks, self.near, self.deep = automaton.closure.asks, graph_stack.NEAR, graph_stack.DEEP
-        self._limits, self._positions, self._stacks = automaton.limits, automaton.positions, automaton.stacks
-        self._frames, self._closure = automaton.frames, automaton.closure
+        self.asks = automaton.liveness is not None  # what may begin depends on the whole stack
+        self.near, self.deep = graph_stack.NEAR, graph_stack.DEEP
+        self._automaton, self._frames = automaton, automaton.frames
         self.tails, self.repeats = automaton.frames.tails, automaton.frames.repeats
 
     def construct(self, node: n.Node, env: Env) -> tuple:
@@ -90,7 +90,7 @@ class Bridge:
             if isinstance(node.item, n.Chars):
                 return _read(TEXT, env, node.item.chars, low, high, empty=not low)
             self._frames.know_repeat(node)
-            looped = self._closure.looped(node.item, env) if high > 1 else None
+            looped = self._automaton.closure.looped(node.item, env) if high > 1 else None
             if looped:
                 return _read(LOOP, env, (looped[0].chars, looped[1]), low, high, empty=not low)
             after = () if high == 1 else (self.repeat(node, max(low - 1, 0), max(high - 1, -1)),)
@@ -126,7 +126,7 @@ class Bridge:
 
     def may_be_empty(self, item: n.Node, env: Env) -> bool:
         """Whether an item of a repeat may be empty."""
-        return self._positions.accept in self._closure.enter(self._frames.frame(item, env, None))
+        return self._automaton.positions.accept in self._automaton.closure.enter(self._frames.frame(item, env, None))
 
     def repeat(self, node: n.Repeat, low: int, high: int) -> n.Repeat:
         """The repeat with other counts; `high` -1: no upper bound."""
@@ -134,40 +134,41 @@ class Bridge:
 
     def enter(self, frame: Frame) -> list[Described]:
         """The positions reached from `frame` without reading a byte, as plain values."""
-        return [describe(q) for q in self._closure.enter(frame)]
+        return [describe(q) for q in self._automaton.closure.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
         """The frame after a choice that what follows depends on (see `Closure.after_choice`)."""
-        return self._closure.after_choice(rest, parameter, value)
+        return self._automaton.closure.after_choice(rest, parameter, value)
 
     def aside(self, loop: Loop, low: int, high: int, rest: Stack) -> Stack:
         """The frame of what a loop reads in place of a character (see `Closure.aside`)."""
-        return self._closure.aside(loop, low, None if high < 0 else high, rest)
+        return self._automaton.closure.aside(loop, low, None if high < 0 else high, rest)
 
     def join(self, frames: tuple[Stack, ...]) -> Frame | bool | None:
         """Join `frames` into one; False if some parameter in them has no value yet."""
-        return False if any(map(is_open, frames)) else self._stacks.join(frames)
+        return False if any(map(is_open, frames)) else self._automaton.stacks.join(frames)
 
     def position(self, kind: int, what, rest: Stack, low: int, high: int, depth, bind) -> Position:
         """The position that `describe` gives these values for."""
+        positions = self._automaton.positions
         if kind == LITERAL:
-            return self._positions.literal(what, low, rest)
+            return positions.literal(what, low, rest)
         if kind == TEXT:
-            return self._positions.text(what, depth, low, None if high < 0 else high, rest)
+            return positions.text(what, depth, low, None if high < 0 else high, rest)
         if kind == CHOICES:
-            return self._positions.choices(what, low, high, depth, bind, rest)
+            return positions.choices(what, low, high, depth, bind, rest)
         if kind == LOOP:
-            return self._positions.loop(what, depth, low, None if high < 0 else high, rest, bind)
+            return positions.loop(what, depth, low, None if high < 0 else high, rest, bind)
         if kind == EXCEPT:
-            return self._positions.unlike(bind, what, low, high, depth, rest)
+            return positions.unlike(bind, what, low, high, depth, rest)
         if kind == JSON_TEXT:
-            return self._positions.json_text(what, low, None if high < 0 else high, depth, rest)
-        return self._positions.accept if kind == ACCEPT else self._positions.step_end(rest)
+            return positions.json_text(what, low, None if high < 0 else high, depth, rest)
+        return positions.accept if kind == ACCEPT else positions.step_end(rest)
 
     def refuse(self, limit: str) -> NoReturn:
         """Raise the LimitError for a limit that the kernel has passed."""
         what, advice = REFUSALS.get(limit, REFUSALS["state_positions"])
-        raise LimitError(limit, getattr(self._limits, limit), what, advice)
+        raise LimitError(limit, getattr(self._automaton.limits, limit), what, advice)
 
 
 def describe(q: Position) -> Described:

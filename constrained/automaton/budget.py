@@ -43,22 +43,27 @@ TRIED = 16
 
 
 class Budget:
-    """Distances to the end over one automaton and vocabulary, remembered per position."""
+    """Distances to the end over one automaton and vocabulary, remembered per position.
+
+    Attributes
+    ----------
+    needed : bool
+        Some byte of the grammar is not a token by itself, so that every step must be checked.
+    """
 
     def __init__(self, masks: Masks):
         self._masks = masks
         self._vocabulary = masks.vocabulary
         self._automaton = masks.automaton
         self._distance = Distance()
-        self._lower = Distance(lower=True)
         self._exact: dict[Position, tuple[int | None, bool]] = {}
         self._noted: dict[Position, int] = {}
+        vocabulary = masks.vocabulary
+        self.needed = not vocabulary.spells_all and not _bytes_of(masks.automaton.grammar) <= vocabulary.single_bytes
 
     @cached_property
-    def needed(self) -> bool:
-        """Whether some byte of the grammar is not a token by itself, so that every step must be checked."""
-        vocabulary = self._vocabulary
-        return not vocabulary.spells_all and not _bytes_of(self._automaton.grammar) <= vocabulary.single_bytes
+    def _lower(self) -> Distance:
+        return Distance(lower=True)
 
     def horizon(self, state: State) -> float:
         """A number of tokens; a larger budget rules nothing out at `state`."""

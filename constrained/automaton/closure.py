@@ -58,23 +58,30 @@ class Closure:
     ----------
     liveness : Liveness or None
         Decides which stacks can be finished; None if all can.
+
+    Attributes
+    ----------
+    positions : Positions
+        Those created so far.
+    stacks : GraphStack
+    entered : int
+        Frames entered so far.
     """
 
     def __init__(
         self,
         grammar: ContextFreeGrammar,
         frames: Frames,
-        positions: Positions,
-        stacks: GraphStack,
         templates: Templates,
         liveness: Liveness | None,
         limits: Limits,
     ):
-        self.positions = positions
-        self._grammar, self._frames, self._stacks, self._templates = grammar, frames, stacks, templates
+        self.positions = Positions(limits)
+        has_steps = any(n.STEP in one.slots for one in grammar.nested())
+        self.stacks = GraphStack(frames, self.positions, limits, has_steps)
+        self._grammar, self._frames, self._templates = grammar, frames, templates
         self._liveness, self._limits = liveness, limits
-        self.asks = liveness is not None  # the kernel must ask: what may begin depends on the whole stack
-        self._bottom = positions.accept_over(frames.bottom)
+        self._bottom = self.positions.accept_over(frames.bottom)
         self._loops: dict[tuple[int, int], tuple[n.Chars, Loop] | None] = {}
         self.entered = 0
 
@@ -83,7 +90,7 @@ class Closure:
         if frame is None:
             return (self.positions.accept,)
         if frame.closure is None:
-            frame.closure = self._stacks.join_positions(tuple(self.entered_by(frame)))
+            frame.closure = self.stacks.join_positions(tuple(self.entered_by(frame)))
         return frame.closure
 
     def into_choices(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from copy import copy
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -272,7 +273,7 @@ class ContextFreeGrammar:
     @property
     def remembers(self) -> bool:
         """Whether what a text has written must be remembered, here or in a grammar that a slot is bound to."""
-        return any(grammar.distinct for grammar in self.nested())
+        return any(map(attrgetter("distinct"), self.nested()))
 
     def nested(self) -> list[ContextFreeGrammar]:
         """This grammar and those that slots are bound to, at any depth, each once."""
