@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from math import isqrt
+from operator import attrgetter
 
 from constrained.grammar import nodes
 from constrained.grammar.members import Members
@@ -80,7 +81,7 @@ def scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
     """The rules from which some finite text can be derived (slots taken as bound, parameters as having one)."""
-    if any(rule.params for rule in rules.values()):
+    if any(map(attrgetter("params"), rules.values())):
         return TextlessArguments(rules).productive
     without = dict.fromkeys(rules, True)
     for name in reversed(without):  # what is called mostly stands after what calls it: most grammars are done then

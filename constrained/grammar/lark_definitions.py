@@ -86,6 +86,7 @@ class Definition:
     declared: bool  # by `%declare`: a slot
     at: int  # where its name stands, as an offset in its file
     scope: Scope
+    line: int = 0  # a rule's, one-based
 
     @property
     def span(self) -> SourceSpan:
@@ -185,8 +186,9 @@ class _Loader:
         known = scope.definitions.get(name)
         terminal = statement.name.isupper()
         body = Body(statement.options, scope)
+        new = Definition(name, terminal, statement.params, [body], False, statement.at, scope, statement.line)
         if statement.kind == "define" and not known:  # the usual case
-            scope.definitions[name] = Definition(name, terminal, statement.params, [body], False, statement.at, scope)
+            scope.definitions[name] = new
             return
         # A name is defined once; `%override` and `%extend` need a definition above them, and only those.
         span = scope.span(statement.at)
@@ -208,7 +210,7 @@ class _Loader:
                 raise span.error(f"'{statement.name}' has other parameters where it is defined", hint)
             known.bodies.append(body)
             return
-        scope.definitions[name] = Definition(name, terminal, statement.params, [body], False, statement.at, scope)
+        scope.definitions[name] = new
 
     def _declare(self, scope: Scope, statement: syntax.Declared) -> None:
         for declared in statement.names:

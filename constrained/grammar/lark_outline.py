@@ -54,7 +54,7 @@ class OutlineEntry:
     kind: str  # `RULE`, `TERMINAL`, `SLOT` or `IMPORT`
     span: SourceSpan  # of the name
     params: tuple[str, ...] = ()  # a template's parameters
-    options: Options = field(default_factory=lambda: Options([], []))  # empty for slots, imports
+    options: Options = field(default_factory=lambda: Options([]))  # empty for slots, imports
     how: str = "define"  # "define", "override" or "extend"
     library: str = ""  # what is imported: its path with dots, one in front where it is relative
     head: str = ""  # the text between the name and its colon

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from constrained.errors import GrammarError, nearest
 from constrained.grammar import nodes
@@ -242,7 +243,7 @@ class _Reader:
         if len(definition.bodies) > 1:
             found = nodes.alt([found, *(self.bodies.read(definition, body, given) for body in definition.bodies[1:])])
         params = tuple(p for p in definition.params if p not in given) if given else definition.params
-        line = self.source.line_column(definition.at)[0] if definition.scope.source is self.source else None
+        line = definition.line if definition.scope.source is self.source else None
         self.rules[name] = Rule(name, found, params, line)
         for param in definition.params:
             if param in self.definitions:
@@ -280,12 +281,14 @@ class _BodyReader:
         return self.body.scope.error(message, offset, hint, code)
 
     def options(self, options: Options) -> Node:
-        item = self.item
+        item, calls = self.item, self.calls
         found: list[Node] = []
         for items in options.items:
-            row = []  # by a loop: `map` would start another interpreter for each item
+            row: list[Node] = []  # by a loop: `map` would start another interpreter for each item
             for one in items:
-                row.append(item(one))
+                # Mostly a rule called before. Each call is a node of its own: `nesting_calls` tells them apart.
+                known = type(one) is Name and one.args is None and calls.get(one.text)
+                row.append(Call(known) if known else item(one))
             found.append(row[0] if len(row) == 1 else nodes.seq(row))
         return found[0] if len(found) == 1 else nodes.alt(found)
 
@@ -302,9 +305,7 @@ class _BodyReader:
         if isinstance(item, Name):
             if item.args is not None:
                 return self.template(item)
-            called = self.calls.get(item.text)
-            # Each call is a node of its own: `nesting_calls` tells them apart.
-            return Call(called) if called else self.name(item)
+            return self.name(item)
         if isinstance(item, Quoted) and (data := plain_text(item.text)):
             self.reader.size += 1
             if self.reader.size > self.reader.limits.nodes:
@@ -418,7 +419,7 @@ class TemplateArguments:
         self._called: set[str] = set()
         self._tokens: set[Parameter] = set()
         self._templates: dict[str, set[str]] = {}
-        if not any(d.params for d in definitions.values()):
+        if not any(map(attrgetter("params"), definitions.values())):
             return
         tokens: set[Parameter] = set()
         as_template: set[Parameter] = set()

@@ -85,7 +85,7 @@ class Options:
     """Alternatives, each a list of items; `aliases` are the offsets of aliases."""
 
     items: list[list[Item]]
-    aliases: list[int]
+    aliases: tuple[int, ...] = ()
 
 
 Value = Name | Quoted | Range
@@ -119,6 +119,7 @@ class Defined:
     at: int
     params: tuple[str, ...]
     options: Options
+    line: int  # one-based
 
 
 @dataclass(slots=True, eq=False)
@@ -164,6 +165,7 @@ class _Parser:
         self.kinds, self.texts, self.starts = tokens.kinds, tokens.texts, tokens.starts
         self.at = 0
         self.depth = 0
+        self.line, self.counted = 1, 0  # the line of the newest definition, which begins at that offset
 
     def error(self, message: str, hint: str | None = None, index: int | None = None) -> GrammarError:
         return self.tokens.error(message, self.at if index is None else index, hint)
@@ -230,6 +232,8 @@ class _Parser:
         if not terminal and self.kinds[start] != "rule":
             raise self.error(f"a rule or terminal expected here, not {self.shown()}")
         self.at += 1
+        self.line += self.tokens.source.text.count("\n", self.counted, at)
+        self.counted = at
         if modifiers and "?" in modifiers and name.startswith("_"):
             raise self.error(f"rule '{name}' can't be `?` and begin with `_`, too", "leave one of both out", start)
         params: tuple[str, ...] = ()
@@ -245,7 +249,7 @@ class _Parser:
         if options.aliases and (terminal or name.startswith("_")):
             why = "a terminal has no alternatives to name" if terminal else "a rule that begins with `_` is inlined"
             raise self.tokens.error_at("an alias can't stand here", options.aliases[0], f"{why}: leave `-> ...` out")
-        return Defined(kind, name, at, params, options)
+        return Defined(kind, name, at, params, options, self.line)
 
     def parameters(self) -> tuple[str, ...]:
         found: list[str] = []
@@ -318,7 +322,7 @@ class _Parser:
         """Parse alternatives and the end of their line; groups are on an explicit stack, as they can nest deeply."""
         outer: list[tuple[Options, int]] = []
         items: list[Item] = []
-        options = Options([items], [])
+        options = Options([items])
         kinds, texts, starts = self.kinds, self.texts, self.starts
         at = self.at  # a local name, as this loop meets every token; `self.at` is set before another method is called
         while True:
@@ -348,7 +352,7 @@ class _Parser:
                     self.check_depth(len(outer), "groups")
                 at += 1
                 items = []
-                options = Options([items], [])
+                options = Options([items])
             elif kind in _CLOSING:
                 self.at = at
                 if not outer:
@@ -365,13 +369,14 @@ class _Parser:
                     at = self.at
                 items = options.items[-1]
                 items.append(item)
-                if inner.aliases:
-                    options.aliases += inner.aliases
+                options.aliases += inner.aliases
             elif kind == "->":
-                options.aliases.append(starts[at])
+                options.aliases += (starts[at],)
                 self.at = at
                 self.alias()
                 at = self.at
+            elif kind == "newline" and kinds[at + 1] == "|":
+                at += 1
             elif kind in _ENDING:
                 self.at = at
                 if outer:

@@ -17,18 +17,18 @@ _STRING = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"i?'
 _REGEX = r"/(?!/)(?:[^/\\]|\\[\s\S])*/[imslux]*"
 _COMMENT = r"(?://|\#)[^\n]*"
 
-# A token, and the blanks after it. A newline token includes all blank space and comments after the line break, and the
-# `|` with which the next line continues the definition. Other comments, and backslashes at the end of a line, are
-# tokens that are dropped later. The most frequent alternatives come first, and each begins with a character or a class
-# rather than a group, so that `re` can skip it by looking at one character.
+# A token, and the blanks after it. A newline token includes all blank space and comments after the line break. Other
+# comments, and backslashes at the end of a line, are tokens that are dropped later. The most frequent alternatives come
+# first, and each begins with a character or a class rather than a group, so that `re` can skip it by looking at one
+# character.
 _TOKEN = re.compile(
     rf"""(?:
         [a-z][_a-z0-9]*
       | [|:(),~{{}}\[\]]
       | [A-Z][_A-Z0-9]*
       | {_STRING}
-      | \n\s*(?:{_COMMENT}\s*)*\|?
-      | \r\n\s*(?:{_COMMENT}\s*)*\|?
+      | \n\s*(?:{_COMMENT}\s*)*
+      | \r\n\s*(?:{_COMMENT}\s*)*
       | \.\.? | ->
       | {_REGEX}
       | [+-]?\d+
@@ -51,6 +51,7 @@ _BY_FIRST = {
     **dict.fromkeys("0123456789", "number"),
     "*": "operator",
     '"': "string",
+    "\n": "newline",
 }
 """The kind of a token by its first character, an ASCII one; empty where the others matter, too."""
 
@@ -113,10 +114,10 @@ def blank_comments(text: str) -> str:
 def _kind(text: str) -> str:
     """The kind of a token, with the blanks after it, that its first character alone doesn't tell."""
     first = text[0]
-    if first in "\r\n" and "\n" in text[:2]:
-        return "|" if text[text.rindex("\n") :].strip() == "|" else "newline"
     text = text.rstrip(" \t")
     second = text[1:2]
+    if first == "/" and second:
+        return _SKIPPED if second == "/" else "regex"
     if first in "?!":
         return _UNDECIDED
     if first == "." or text == "->":
@@ -127,9 +128,11 @@ def _kind(text: str) -> str:
         return "operator"
     if first == "_" and second:
         return "rule" if second.islower() else "terminal"
-    if first == "#" or first == "/" == second or first.isspace() and not text.isspace():
+    if first == "\r" and second == "\n":
+        return "newline"
+    if first == "#" or first.isspace() and not text.isspace():
         return _SKIPPED
-    kinds = {"/": "regex", "%": "directive", "\\": _SKIPPED}
+    kinds = {"%": "directive", "\\": _SKIPPED}
     return kinds.get(first, "bad") if second else "bad"
 
 

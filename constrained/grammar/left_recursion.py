@@ -377,8 +377,14 @@ def _may_begin_alike(node: Alt) -> bool:
     seen: set[object] = set()
     for one in node.items:
         first = one.items[0] if type(one) is Seq and one.items else one
-        key = first.rule if type(first) is Call else first.data if type(first) is Literal else nodes.shape(first)
-        if key in seen or type(first) is Alt:
+        key: object = type(first)
+        if type(first) is Call:
+            key = first.rule
+        elif type(first) is Literal:
+            key = first.data
+        elif type(first) is nodes.Chars:
+            key = first.chars
+        if key in seen or key is Alt:
             return True
         seen.add(key)
     return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import compress
+from operator import attrgetter
 
 from constrained.grammar.analysis import TextlessArguments
 from constrained.grammar.nodes import LEAVES, NEVER, Call, Literal, Node, Related, Rule, Seq, Var, find, shape
@@ -20,7 +21,7 @@ MOST = 1_000
 def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[str, Rule]:
     """`rules` with a rule for each call that has arguments without text; with `every`, for all that can be."""
     out = dict(rules)
-    if not any(rule.params for rule in rules.values()):
+    if not any(map(attrgetter("params"), rules.values())):
         return out
     calls = (call for rule in rules.values() for call in rule.find(Call))
     given = [arg for call in calls for arg in call.args if type(arg) not in LEAVES]
