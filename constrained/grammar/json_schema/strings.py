@@ -114,22 +114,25 @@ def spelled(node: Node) -> Node:
         return nodes.choices(text[1:-1] for v in node.values for text in texts(v.decode()))
     if isinstance(node, nodes.Repeat):
         if isinstance(node.item, nodes.Chars) and node.high is None:
-            return nodes.seq([nodes.repeat(character(node.item.chars), node.low, node.low), run(node.item.chars)])
+            chars, before = node.item.chars, max(node.low - 1, 0)
+            return nodes.seq([nodes.repeat(character(chars), before, before), run(chars, node.low > 0)])
         return nodes.repeat(spelled(node.item), node.low, node.high)
     assert isinstance(node, (nodes.Seq, nodes.Alt))
     items = [spelled(item) for item in node.items]
     return nodes.seq(items) if isinstance(node, nodes.Seq) else nodes.alt(items)
 
 
-def run(chars: CharSet) -> Node:
-    """Any number of characters of a set."""
+def run(chars: CharSet, some: bool = False) -> Node:
+    """Any number of characters of a set, but at least one if `some`."""
     if chars is ANY:
-        return FREE
+        return free(int(some), None)
     raw, escape = _written(chars)
     if escape is nodes.NEVER:
-        return nodes.repeat(raw, 0, None)
+        return nodes.repeat(raw, int(some), None)
     loop = nodes.repeat(raw, 0, None)
-    return nodes.seq([loop, nodes.repeat(nodes.seq([escape, loop]), 0, None)])
+    escaped = nodes.seq([escape, loop])
+    first = nodes.alt([nodes.repeat(raw, 1, None), escaped]) if some else loop
+    return nodes.seq([first, nodes.repeat(escaped, 0, None)])
 
 
 @lru_cache(maxsize=256)
