@@ -345,6 +345,8 @@ def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
         out = out | known.closing(outer, bool(memory.string))
     if any(around):
         out = out | known.closed_again
+    if memory.string:
+        out = out & known.quoted  # in a string, brackets are characters
     if top is None:
         return out
     free, begun = top.distinct.free, memory.begun

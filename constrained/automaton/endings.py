@@ -78,12 +78,17 @@ class Endings:
         return self._those(_CLOSED_AGAIN.search)
 
     def closing(self, brackets: int, quoted: bool) -> np.ndarray:
-        """Those that may close so many brackets, after a quote if `quoted`."""
+        """Those that may close so many brackets; if `quoted`, they begin inside a string."""
         key = min(brackets, _CLOSED), quoted
         if key not in self._closing:
-            after = (lambda token: token.partition(b'"')[2]) if quoted else bytes
+            after = (lambda token: token.partition(b'"')[2]) if quoted else _outside_strings
             self._closing[key] = self._those(lambda token: len(_CLOSES.findall(after(token))) >= key[0])
         return self._closing[key]
+
+
+def _outside_strings(token: bytes) -> bytes:
+    """What may be outside of strings in a token that begins there."""
+    return token if b"\\" in token else _STRING.sub(b"", token)  # with an escape it is open where a string ends
 
 
 _CLOSED = 8
@@ -92,6 +97,7 @@ _CLOSED = 8
 _IS_MARK = np.isin(np.arange(256), list(b'",[]{}'))
 _OPENS = re.compile(rb"[\[{].*,", re.DOTALL)
 _CLOSES = re.compile(rb"[\]}]")
+_STRING = re.compile(rb'"[^"]*"?')
 _CLOSED_AGAIN = re.compile(rb"[\]}].*,\s*\S", re.DOTALL)
 _BEGINS = re.compile(rb'[\s,]*(?:"[^"\\]*)?')
 _AGAIN = re.compile(rb'".*,\s*[^"\s]', re.DOTALL)
