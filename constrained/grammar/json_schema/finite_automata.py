@@ -8,7 +8,7 @@ problems", 1959). Its states are made when a text reaches them, and only those t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import takewhile
@@ -76,7 +76,7 @@ class Nfa:
                     found[i] |= bits
             for bits in found:
                 if bits not in sets:
-                    sets[bits] = frozenset(i for i in range(bits.bit_length()) if bits >> i & 1)
+                    sets[bits] = frozenset(_bits(bits))
             return [sets[bits] for bits in found]
 
         return after
@@ -390,3 +390,11 @@ def nfa(node: nodes.Node, limits: Limits) -> Nfa:
 def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     """Divide all characters into sets of those that the same ones of `sets` contain."""
     return charsets.partition([ANY, *sets])
+
+
+def _bits(number: int) -> Iterator[int]:
+    """Yield which bits are set."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
