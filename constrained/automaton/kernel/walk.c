@@ -292,47 +292,80 @@ int push_branch(Walk *w, Branch branch) {
     return 0;
 }
 
-/* Add a branch for each child of a node that values[low:high] go on with. */
-static int push_branches(Walk *w, const Node *node, const Config *c, int32_t low, int32_t high) {
-    const Choices *choices = &w->engine->choices[c->object];
-    int32_t length, most = w->branch_count + (high - low < 256 ? high - low : 256);
-    Branch *branches = with_room(w->branches, most, &w->branch_room, 128, sizeof *branches);
-    if (!branches) return -1;
-    w->branches = branches;
-    while (low < high) {
-        Branch next = {low, high, 0, node->depth};
-        uint8_t byte = choice(choices, low, &length)[c->depth];
-        if (high - low > 1) next.high = choices_from(choices, low, high, c->depth, byte + 1);
-        low = next.high;
-        if (!find_child(node, byte, &next.child)) continue;
-        prefetch_read(w->engine->tokens->trie + CHILD_AT(next.child));
-        branches[w->branch_count++] = next;
+/* Add a branch for each child of a node that values[low:high] go on with, `read` bytes of which are read. */
+static inline int push_branches(Walk *w, const Node *node, const Choices *choices, int32_t read, int32_t low, int32_t high) {
+    int32_t length;
+    if (w->branch_room - w->branch_count < 256) {
+        Branch *branches = with_room(w->branches, w->branch_count + 256, &w->branch_room, 256, sizeof *branches);
+        if (!branches) return -1;
+        w->branches = branches;
     }
+    Branch *next = w->branches + w->branch_count;
+    while (low < high) {
+        uint8_t byte = choice(choices, low, &length)[read];
+        int32_t end = high;
+        if (high - low > 1 && choice(choices, high - 1, &length)[read] != byte) { /* nearly always few, one after the other */
+            int32_t near = high - low < FEW ? high : low + FEW;
+            for (end = low + 1; end < near && choice(choices, end, &length)[read] == byte;) end++;
+            if (end == near) end = choices_from(choices, end, high, read, byte + 1);
+        }
+        if (find_child(node, byte, &next->child)) {
+            prefetch_read(w->engine->tokens->trie + CHILD_AT(next->child));
+            next->low = low, next->high = end, next->depth = node->depth;
+            next++;
+        }
+        low = end;
+    }
+    w->branch_count = (int32_t)(next - w->branches);
     return 0;
 }
 
-/* Emit what a branch, `read` bytes of whose values are read, allows inside the values. 1: what follows them has a say in it. */
-static int visit_inside(Walk *w, const Config *c, int32_t read, Branch branch) {
-    const Tokens *t = w->engine->tokens;
-    const Choices *choices = &w->engine->choices[c->object];
+/* Emit the token of a Leaf if values[low:high], `read` bytes of which are read, go on with it. 1: what follows them has a say in it;
+ * nothing does if they are the `last`. */
+static int visit_leaf(Walk *w, const Leaf *leaf, const Choices *choices, int32_t read, int32_t low, int32_t high, int last) {
     int32_t length;
-    if (!CHILD_IS_TOKEN(branch.child)) {
-        const Node *below = node_at(t, CHILD_AT(branch.child));
-        Config after = {CHOICES, c->object, 0, 0, 0, read + 1};
-        (void)choice(choices, branch.low, &length);
-        if (length == read + 1) return 1; /* one of the values ends here */
-        return emit_ends(w, below) < 0 ? -1 : push_branches(w, below, &after, branch.low, branch.high);
-    }
-    const Leaf *leaf = leaf_at(t, branch.child);
-    int32_t low = branch.low, high = branch.high;
     for (int32_t i = 1; i < leaf->length; i++) {
         (void)choice(choices, low, &length);
-        if (length == read + i) return 1; /* as above */
+        if (length == read + i) {
+            if (!last) return 1;
+            if (++low == high) return 0;
+        }
         low = choices_from(choices, low, high, read + i, leaf->bytes[i]);
         high = choices_from(choices, low, high, read + i, leaf->bytes[i] + 1);
         if (low == high) return 0;
     }
     return emit(w, leaf->id);
+}
+
+/* Emit what the values of choices allow below a node. Branches in which what follows a value has a say stay; nothing does if the
+ * values are the `last`. */
+static int visit_values(Walk *w, const Node *node, const Config *c, int last) {
+    const Tokens *t = w->engine->tokens;
+    const Choices *choices = &w->engine->choices[c->object];
+    int32_t begin = w->branch_count, kept = begin, length;
+    int failed = push_branches(w, node, choices, c->depth, c->low, c->high);
+    for (int32_t i = begin; i < w->branch_count && failed >= 0; i++) {
+        Branch branch = w->branches[i];
+        int32_t read = c->depth - node->depth + branch.depth; /* bytes of its values, before the child's */
+        if (CHILD_IS_TOKEN(branch.child)) {
+            failed = visit_leaf(w, leaf_at(t, branch.child), choices, read, branch.low, branch.high, last);
+            if (failed > 0) w->branches[kept++] = branch;
+            continue;
+        }
+        (void)choice(choices, branch.low, &length);
+        if (length == read + 1) { /* a value ends here: the shortest comes first */
+            if (!last) {
+                w->branches[kept++] = branch;
+                continue;
+            }
+            branch.low++;
+        }
+        const Node *below = node_at(t, CHILD_AT(branch.child));
+        if (below->ends) failed = emit_ends(w, below);
+        if (failed >= 0) failed = push_branches(w, below, choices, read + 1, branch.low, branch.high);
+    }
+    w->branch_count = kept;
+    return failed < 0 ? -1 : 0;
 }
 
 /* Emit what a branch allows, whatever it comes to. */
@@ -341,19 +374,6 @@ static int visit_branch(Walk *w, const Config *c, int32_t read, Branch branch) {
     Vec one = {&group, 1, 1};
     if (CHILD_IS_TOKEN(branch.child)) return try_leaf(w, branch.child, &one);
     return vec_copy(&w->level[branch.depth], &one) < 0 ? -1 : descend(w, branch.depth, branch.child);
-}
-
-/* Emit what the values of choices allow below a node. Branches in which what follows a value has a say stay. */
-static int visit_values(Walk *w, const Node *node, const Config *c) {
-    int32_t begin = w->branch_count, kept = begin;
-    int failed = push_branches(w, node, c, c->low, c->high);
-    for (int32_t i = begin; i < w->branch_count && failed >= 0; i++) {
-        Branch branch = w->branches[i];
-        failed = visit_inside(w, c, c->depth - node->depth + branch.depth, branch);
-        if (failed > 0) w->branches[kept++] = branch;
-    }
-    w->branch_count = kept;
-    return failed < 0 ? -1 : 0;
 }
 
 /* The same, kept for next time: whatever follows the values, they are read alike. */
@@ -369,7 +389,7 @@ static int recall_values(Walk *w, const Node *node, const Config *c) {
     Target found = {.touched_count = -1}, *target = w->target;
     int32_t begin = w->branch_count;
     w->target = &found;
-    int failed = visit_values(w, node, c);
+    int failed = visit_values(w, node, c, 0);
     w->target = target;
     w->emitted -= found.listed;
     if (!failed) failed = emit_all(w, (uint32_t *)found.list, found.listed);
@@ -395,7 +415,8 @@ int keep_values(Engine *e, const Node *node, const Config *c) {
 static int visit_choices(Walk *w, const Node *node, const Config *c) {
     int many = c->rest && c->high - c->low > FEW && node->high - node->low > WIDE;
     int32_t begin = w->branch_count;
-    int failed = many ? recall_values(w, node, c) : visit_values(w, node, c);
+    int last = !c->rest && w->engine->choices[c->object].bind == Py_None;
+    int failed = many ? recall_values(w, node, c) : visit_values(w, node, c, last);
     for (int32_t i = begin, end = w->branch_count; i < end && failed >= 0; i++) {
         Branch branch = w->branches[i];
         failed = visit_branch(w, c, c->depth - node->depth + branch.depth, branch);
