@@ -203,6 +203,21 @@ def test_values_after_a_literal_are_looked_up_when_a_grammar_is_compiled(count, 
         assert_same(compiled.matcher(text), plain.matcher(text))
 
 
+@pytest.mark.parametrize("numbers, looked_up", [(1, 1), (2, 2), (4, 5), (85, 5), (86, 0)])
+def test_first_masks_of_a_choice_are_looked_up_when_it_is_compiled(numbers, looked_up):
+    """At first, and after the first tokens of at least four of up to 256 texts. Some texts begin others."""
+    commands = [f"{verb}{number}" for verb in ("examine ", "go to ", "go") for number in range(1, numbers + 1)]
+    heads = ["ex", "amine", "go", " to", "to 1", "ne 2", *map(str, range(100)), *map(chr, range(32, 127))]
+    tokens = sorted({*heads, *(f" {number}" for number in range(0, 90, 3)), "go1", "o2"})
+    vocab = Vocabulary([*map(str.encode, tokens), b"<eos>"], eos_token_ids=[len(tokens)])
+    compiled, plain = both(Grammar.from_choices([*commands, "look"]), vocab)
+    assert compiled.engine.rows == looked_up
+    for text in ("", "e", "ex", "exam", "examine", "examine 1", "go", "go ", "go to", "go1", "lo", "look"):
+        assert_same(compiled.matcher(text), plain.matcher(text))
+    for seed in range(10):
+        walk_both(compiled.matcher(), plain.matcher(), random.Random(seed), 8)
+
+
 @pytest.mark.parametrize("count", [2, 16, 17])
 def test_literals_that_may_come_at_one_place(count):
     """At most 16 are followed in turns. Some are alike at first, or one is the beginning of another."""

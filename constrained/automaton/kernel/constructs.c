@@ -322,5 +322,6 @@ int read_ahead(Engine *e) {
         if (e->constructs[i].kind == UNREAD && read_plain(e, i, 1) < 0) return -1;
     }
     int32_t more = 2 * e->construct_index.count; /* or the first masks would move the frames several times */
-    return expect_frames(e, more < MOST_EXPECTED ? more : MOST_EXPECTED) < 0 ? -1 : look_up_values(e);
+    if (expect_frames(e, more < MOST_EXPECTED ? more : MOST_EXPECTED) < 0 || look_up_values(e) < 0) return -1;
+    return look_up_first(e, MOST_VALUES);
 }

@@ -564,6 +564,7 @@ void forget_masks(Engine *engine);
 int keep_inside(Engine *engine, const Config *key, const Target *found, const Branch *branches, int32_t count);
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);
+int look_up_first(Engine *engine, int32_t most);
 Py_ssize_t precompute(Engine *engine, Py_ssize_t most);
 
 #define MAX_EOS 8 /* ids that may end a text */

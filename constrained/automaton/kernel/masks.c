@@ -7,6 +7,8 @@
 #define CROWD 8    /* texts in one state, each of which would keep a row of its own */
 #define FEW 16     /* positions that need no memory of their own */
 #define LISTED 32  /* to set so many ids is quicker than to read a row */
+#define SEVERAL 4  /* values whose mask is looked up when a grammar is compiled */
+#define FIRST 24   /* masks looked up then */
 
 /* What stands for a mask that isn't kept: of a position to keep when it comes again, and of one that was tried. */
 static CachedMask wanted = {.count = -2}, tried = {.count = -2};
@@ -376,6 +378,69 @@ done:
     if (walked.at != few && walked.at != as_many) free(walked.at);
     if (whole.at != few && whole.at != as_many) free(whole.at);
     return result;
+}
+
+/* the first masks ahead -------------------------------------------------------------------------- */
+
+/* Bytes of the longest token that a text begins with. */
+static int32_t longest_token(const Tokens *t, const uint8_t *text, int32_t length) {
+    const Node *node = node_at(t, 0);
+    int32_t longest = 0;
+    uint32_t child;
+    for (int32_t i = 0; i < length && find_child(node, text[i], &child); i++) {
+        if (CHILD_IS_TOKEN(child)) {
+            const Leaf *leaf = leaf_at(t, child);
+            return leaf->length <= length - i && !memcmp(leaf->bytes, text + i, leaf->length) ? i + leaf->length : longest;
+        }
+        node = node_at(t, CHILD_AT(child));
+        if (node->ends) longest = i + 1;
+    }
+    return longest;
+}
+
+/* The values of choices that begin as values[low] does with its longest token: `c` after that token. */
+static Config after_longest(const Engine *e, const Config *c, int32_t low) {
+    const Choices *choices = &e->choices[c->object];
+    Config after = {CHOICES, c->object, c->rest, low, low + 1, c->depth};
+    int32_t length, other;
+    const uint8_t *value = choice(choices, low, &length);
+    if (length > c->depth) after.depth += longest_token(e->tokens, value + c->depth, length - c->depth);
+    for (; after.high < c->high; after.high++) {
+        const uint8_t *next = choice(choices, after.high, &other);
+        if (other < after.depth || memcmp(next + c->depth, value + c->depth, after.depth - c->depth)) break;
+    }
+    return after;
+}
+
+/* Keep what a choice allows that nothing follows. */
+static int keep_choice(Engine *e, const Config *c) {
+    Vec one = {(Config *)c, 1, 1};
+    Target found = {.touched_count = -1};
+    int32_t emitted, cost;
+    int failed = walk(e, &one, &found, &emitted, &cost) < 0;
+    if (!failed && found.listed <= HEAVY) failed = !keep(e, c, &found, HEAVY, NULL);
+    free(found.list);
+    return failed ? -1 : 0;
+}
+
+/* Where a grammar is a choice among up to `most` texts, such as commands, keep what it allows at first, and after the longest token
+ * of each: several texts go on behind a verb, and in more ways than anywhere else. */
+int look_up_first(Engine *e, int32_t most) {
+    Config states[FIRST] = {e->start.n ? e->start.at[0] : (Config){0}};
+    const Config *start = &states[0];
+    if (e->start.n != 1 || start->kind != CHOICES || start->rest || start->high - start->low > most) return 0;
+    if (e->choices[start->object].bind != Py_None || start->high - start->low < SEVERAL) return 0;
+    for (int i = 0, count = 1; i < count; i++) {
+        const Config c = states[i];
+        Config after = after_longest(e, &c, c.low);
+        int alike = after.high == c.high; /* a verb's first token, as "ex" of "examine" */
+        if (keep_choice(e, &c) < 0) return -1;
+        for (int32_t low = c.low; low < c.high && (!i || alike); low = after.high) {
+            after = after_longest(e, &c, low);
+            if (after.high - after.low >= SEVERAL && after.depth > c.depth && count < FIRST) states[count++] = after;
+        }
+    }
+    return 0;
 }
 
 /* everything ahead ------------------------------------------------------------------------------- */
