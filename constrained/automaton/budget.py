@@ -366,7 +366,9 @@ def completion(state: Remembering, lower: Distance) -> bytes:
         if monotonic() > end:
             what = "it takes too long to find a way to the end"
             raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
-        differs = memory is not None and memory.stack[-1] is not None
+        differs = memory is not None and any(
+            level is not None and (level is memory.stack[-1] or level.distinct.varied) for level in memory.stack
+        )
         ahead = _several if differs else _continuations
         following = {data for q in now.positions for data in ahead(q)}
         if memory is None or not memory.string:

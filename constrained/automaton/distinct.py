@@ -7,6 +7,9 @@ only strings, numbers and words are looked at before they end.
 
 What can be read next depends on what was written in few tokens: those that end an item, or that come close to one. The
 mask of the automaton's own state is kept as for any state, and only these tokens are tried (`Endings`).
+
+Objects that can't be longer have properties of very many values (`nodes.Distinct.varied`). As long as one of these is
+still to come, an object can differ from all others; after that, what it can still be is searched.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +63,7 @@ class Level:
     @property
     def strings(self) -> list[str]:
         """The strings among what is seen."""
-        return [key for key in self.seen if isinstance(key, str)]
+        return _strings(self.seen)
 
     @property
     def holds_containers(self) -> bool:
@@ -100,6 +103,14 @@ class Memory:
     def copy(self) -> Memory:
         stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
         return Memory(stack, bytearray(self.text), self.string)
+
+    def items(self) -> Iterator[tuple[int, Begun]]:
+        """The arrays and objects that are being written as items, and may be one that is seen, by their depth."""
+        for depth, level in enumerate(self.stack):
+            if level is not None and level.start >= 0 and level.seen and self.text[level.start] in _OPENING:
+                begun = _begun(bytes(self.text[level.start :]), level)
+                if begun.same:
+                    yield depth, begun
 
     @property
     def begun(self) -> bytes:
@@ -147,28 +158,137 @@ class Memory:
         return True
 
     def lives(self, state: State) -> bool:
-        """Whether what the innermost level has begun, or awaits, can still differ."""
+        """Whether what is begun, or awaited, can still differ."""
+        for depth, begun in self.items():
+            is_between = depth == len(self.stack) - 2 and not self.string and not begun.value
+            closes = is_between and state.first() <= _CLOSING | _SPACES  # white space can decide that it does
+            if (closes or not begun.to_come) and not self._differs(state, depth, begun):
+                return False
         top = self.stack[-1]
         if top is None or not top.seen or top.distinct.free and self.string:
             return True
         if top.start < 0:
             return not top.awaits or top.distinct.free or _next_lives(state, top)
-        return _lives(state, self.begun, top)
+        return _lives(state, self.begun, top.seen)
+
+    def _differs(self, state: State, depth: int, begun: Begun) -> bool:
+        """Whether an item that has no more to come can still differ."""
+        is_scalar = begun.value and begun.value[0] not in _OPENING and depth == len(self.stack) - 2
+        if is_scalar and begun.place is not None and _lives(state, begun.value, begun.values):
+            return True
+        work: list[Way] = [(state, self)]
+        for _ in range(SEARCHED):
+            if not work:
+                break
+            now, memory = work.pop()
+            first = now.first()
+            for byte in sorted(first if memory and memory.string else first - _SPACES, key=_LAST_CLOSING.__getitem__):
+                for after, known in _read(now, memory, bytes((byte,))):
+                    assert known is not None, "the array is open"
+                    level = known.stack[depth]
+                    if len(known.stack) == depth + 1 and level is not None and level.start < 0:
+                        return True
+                    work.append((after, known))
+        return False
+
+
+class Begun(NamedTuple):
+    """An array or object that is being written, as an item of an array whose items differ.
+
+    Attributes
+    ----------
+    same : list
+        The items seen that begin with the items, or have the members, that are whole, as `identity` has them.
+    to_come : bool
+        Whether it can have more items or members, or a property of very many values is still to be begun.
+    place : str, int or None
+        The index of the item, or the name of the member, that isn't whole; None for a name that may be written again.
+    value : bytes
+        What is written of it.
+    """
+
+    same: list
+    to_come: bool
+    place: str | int | None
+    value: bytes
+
+    @property
+    def values(self) -> frozenset:
+        """What the value must not be, unless something else differs: as in `Level.seen`."""
+        if isinstance(self.place, int):
+            found = {one[self.place + 1] for one in self.same if len(one) > self.place + 1}
+        else:
+            found = {value for one in self.same for name, value in one if name == self.place}
+        return frozenset(value[1] if _is_text(value) else value for value in found)
+
+
+def _is_text(identified: Any) -> bool:
+    return isinstance(identified, tuple) and identified[0] is False and isinstance(identified[1], str)
+
+
+def _begun(written: bytes, level: Level) -> Begun:
+    text = written.decode("utf-8", "ignore")  # a character may have been begun
+    items: list = []  # or members, as (name, value)
+    is_array = text[0] == "["
+    place: str | int | None = None
+    value = b""
+    at = _end(_BETWEEN, text, 1)
+    while at < len(text) and (is_array or text[at] == '"'):
+        try:
+            if is_array:
+                place = len(items)
+            else:
+                place, at = _DECODER.raw_decode(text, at)
+                at = _end(_BETWEEN, text, at)
+            found, end = _DECODER.raw_decode(text, at)
+            is_whole = _end(_NUMBER, text, at) < len(text)  # a number may go on
+        except ValueError:
+            is_whole = False
+        if not is_whole:
+            value = b"" if place is None else written[len(text[:at].encode()) :]
+            break
+        items.append(identity(found) if is_array else (place, identity(found)))
+        place, at = None, _end(_BETWEEN, text, end)
+    if is_array:
+        start = ("array", *items)
+        same = [one for one in level.seen if isinstance(one, tuple) and one[: len(start)] == start]
+        return Begun(same, True, place, value)
+    once, varied = level.distinct.once, level.distinct.varied
+    members = frozenset(member for member in items if member[0] in once)  # others may be written again
+    objects = [one for one in level.seen if isinstance(one, frozenset) and members <= one]
+    begun = {name for name, _ in items} | ({place} if value else set())
+    return Begun(objects, varied is None or not begun.issuperset(varied), place if place in once else None, value)
+
+
+def _end(pattern: re.Pattern, text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
+
+
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[\s,:]*")
+_NUMBER = re.compile(r"[-+.0-9eE]*")
+_LAST_CLOSING = bytes(3 if byte in b"]}" else 2 if byte in b'"' else 0 if byte in b"\\,-" else 1 for byte in range(256))
+"""In which order bytes are tried: the last ones first."""
 
 
 def _next_lives(state: State, level: Level) -> bool:
     for byte in state.first() - _SPACES:
         after = state.step(byte)
-        if byte in _OPENING or after is not None and _lives(after, bytes((byte,)), level):
+        if byte in _OPENING or after is not None and _lives(after, bytes((byte,)), level.seen):
             return True
     return False
 
 
-def _lives(state: State, begun: bytes, level: Level) -> bool:
+def _lives(state: State, begun: bytes, seen: frozenset) -> bool:
     """Whether an item that has begun so can end as one that isn't seen."""
     if begun[0] in _OPENING:
         return True
-    return _string_lives(state, begun[1:], level.strings) if begun[0] == _QUOTE else _word_lives(state, begun, level)
+    return _string_lives(state, begun[1:], _strings(seen)) if begun[0] == _QUOTE else _word_lives(state, begun, seen)
+
+
+def _strings(seen: frozenset) -> list[str]:
+    return [key for key in seen if isinstance(key, str)]
 
 
 def _string_lives(state: State | None, begun: bytes, seen: list[str]) -> bool:
@@ -192,7 +312,7 @@ def _string_lives(state: State | None, begun: bytes, seen: list[str]) -> bool:
     return False
 
 
-def _word_lives(state: State, begun: bytes, level: Level) -> bool:
+def _word_lives(state: State, begun: bytes, seen: frozenset) -> bool:
     """The same of a number, or of true, false or null."""
     work: deque[tuple[State | None, bytes]] = deque([(state, begun)])
     for _ in range(SEARCHED):
@@ -204,7 +324,7 @@ def _word_lives(state: State, begun: bytes, level: Level) -> bool:
         first = now.first()
         if not first.isdisjoint(_ENDING):
             try:
-                if identity(json.loads(begun)) not in level.seen:
+                if identity(json.loads(begun)) not in seen:
                     return True
             except ValueError:
                 pass  # it isn't whole
@@ -288,6 +408,11 @@ class Remembering(State):
 
 def ways_after(state: State, memory: Memory | None, data: bytes) -> list[Way]:
     """The ways to go on after `data`."""
+    return [(now, known) for now, known in _read(state, memory, data) if known is None or known.lives(now)]
+
+
+def _read(state: State, memory: Memory | None, data: bytes) -> list[Way]:
+    """The ways after `data`, some of which may lead nowhere."""
     if memory is None and _OPENING.isdisjoint(data):
         after = state.read(data)
         return [] if after is None else [(after, None)]
@@ -309,7 +434,7 @@ def ways_after(state: State, memory: Memory | None, data: bytes) -> list[Way]:
                     continue
                 following.append((after, own if own and own.stack else None))
         ways = following
-    return [(now, known) for now, known in ways if known is None or known.lives(now)]
+    return ways
 
 
 def _opened(state: State, byte: int) -> list[tuple[State, Distinct | None]]:
@@ -347,6 +472,18 @@ def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
         out = out | known.closed_again
     if memory.string:
         out = out & known.quoted  # in a string, brackets are characters
+    for depth, item in memory.items():
+        near = None
+        if memory.string and item.place is not None and item.value[:1] == b'"' and depth == len(memory.stack) - 2:
+            near = endings(item.value[1:], _strings(item.values))
+        if near is None and not item.to_come:
+            return np.full_like(out, -1)
+        if near is None and not memory.string:
+            out = out | known.blank
+        if near and not item.to_come:
+            out = out | known.escapes | vocabulary.pack(np.fromiter(_near(near, False, vocabulary), np.int32))
+        if near != []:
+            out = out | (known.quoted if memory.string else known.marked)
     if top is None:
         return out
     free, begun = top.distinct.free, memory.begun

@@ -25,6 +25,8 @@ class Endings:
         Those that may close a bracket and then begin another item.
     opens : ndarray
         Those that may open an array and have two items in it, or an object and have two names.
+    escapes, blank : ndarray
+        Those that have a backslash; white space.
     escaped : ndarray
         Those that may end a string in which they have an escape.
     """
@@ -37,9 +39,13 @@ class Endings:
         offsets: np.ndarray,
         pack: Callable[[np.ndarray], np.ndarray],
     ):
-        of_token = np.searchsorted(offsets, np.flatnonzero(_IS_MARK[flat]), side="right") - 1
-        ranks = of_token[np.diff(of_token, prepend=-1) > 0]  # each once
+        def with_any(are: np.ndarray) -> np.ndarray:
+            of_token = np.searchsorted(offsets, np.flatnonzero(are[flat]), side="right") - 1
+            return of_token[np.diff(of_token, prepend=-1) > 0]  # each once
+
+        ranks = with_any(_IS_MARK)
         self._tokens, self._ids, self._pack = [tokens[rank] for rank in ranks.tolist()], ids[ranks], pack
+        self._with = lambda some: pack(ids[with_any(np.isin(np.arange(256), list(some)))])
         self._closing: dict[tuple[int, bool], np.ndarray] = {}
 
     def _those(self, fit: Callable[[bytes], Any]) -> np.ndarray:
@@ -72,6 +78,14 @@ class Endings:
     @cached_property
     def escaped(self) -> np.ndarray:
         return self._those(lambda token: b"\\" in token and b'"' in _ESCAPED.sub(b"", token))
+
+    @cached_property
+    def escapes(self) -> np.ndarray:
+        return self._with(b"\\")
+
+    @cached_property
+    def blank(self) -> np.ndarray:
+        return self._with(b" \t\n\r")
 
     @cached_property
     def closed_again(self) -> np.ndarray:

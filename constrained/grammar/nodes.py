@@ -232,10 +232,17 @@ class Distinct:
         The names of the members differ; else the items do.
     free : bool
         However a string (or name) has begun, it can go on in endlessly many ways.
+    once : tuple of str
+        Names that no object among the items can have twice.
+    varied : tuple of str, or None
+        Names that objects among the items may always have, each with more values than are remembered; None where such
+        arrays and objects can always have more items or members.
     """
 
     names: bool
     free: bool
+    once: tuple[str, ...] = ()
+    varied: tuple[str, ...] | None = None
 
 
 class Rules(dict[str, Rule]):

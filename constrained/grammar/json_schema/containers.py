@@ -159,27 +159,31 @@ def _remembered(
     own = constraints.prefix() if high is None else min(constraints.prefix(), high)
     parts = [constraints.item(i) for i in range(own + (own != high))]
     kinds = [one for each in parts for one in writer.constraints_of(each)]
+    closed = [one for one in kinds if not _goes_on(one, writer)]
+    varied = _varied(closed, writer) if closed else None
     hint = "leave uniqueItems out and look for repeats afterwards"
     if writer.options.distinct is None:
         what = f"uniqueItems takes items of which there are at most {DISTINCT:,} values"
     elif constraints.wanted():
         what = "uniqueItems of such items is not supported beside contains"
-    elif not all(_goes_on(one, writer) for one in kinds):
-        what = "uniqueItems takes no arrays or objects as items that can't always be longer"
-        hint = "let them have further items or properties, or leave uniqueItems out"
+    elif closed and not varied:
+        what = "uniqueItems takes no arrays or objects as items that can't always be longer, nor have a free property"
+        hint = "let them have further items or properties, or one property that all may have, or leave uniqueItems out"
     elif low > 1 and not all(any(_has_many(one, low, writer) for one in writer.constraints_of(each)) for each in parts):
         what = f"it isn't plain that there are {low} items that differ"
     elif low > writer.limits.distinct:
         what = f"no more than {writer.limits.distinct:,} items are remembered (the limit `distinct`)"
     else:
         free = all(any(map(_is_free, writer.constraints_of(each))) for each in parts)
+        named = [set(one.names) for one in kinds if one.listed is None and "object" in one.types]
+        once = tuple(sorted(set.intersection(*named))) if named else ()
         items = [writer.node(each) for each in parts]
         rest = items.pop() if own != high else NEVER
         end = seq([layout.edge, literal("]")])
         inside = [literal("]")] * (not low)
         if high != 0:
             inside.append(seq([layout.edge, _in_a_row(items, rest, low, high, layout), end]))
-        return _opened("[", f"{name} items", partial(alt, inside), Distinct(False, free), writer)
+        return _opened("[", f"{name} items", partial(alt, inside), Distinct(False, free, once, varied), writer)
     writer.options.refuse(constraints.all("uniqueItems")[0][0], "uniqueItems", what, hint)
     return None
 
@@ -197,18 +201,45 @@ def _goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
     """Whether arrays and objects of these can always have another item or property: so there is one that differs."""
     if constraints.listed is not None:
         return not any(isinstance(value, (list, dict)) for value in constraints.listed[1])
-    more: list[list[Subschema]] = []
-    if "array" in constraints.types:
-        if constraints.counts("Items")[1] is not None or constraints.wanted() or constraints.all("uniqueItems"):
-            return False
-        more.append(constraints.item(constraints.prefix()))
-    if "object" in constraints.types:
-        named = constraints.key_patterns or constraints.all("propertyNames") or constraints.witnesses()
-        low, high = constraints.counts("Properties")
-        if low > 1 or high is not None or named:
-            return False
-        more.append(constraints.key(None, frozenset()))
-    return all(any(writer.admits(value, parts) for value in _SIMPLE) for parts in more)
+    if "array" in constraints.types and not _array_goes_on(constraints, writer):
+        return False
+    if "object" not in constraints.types:
+        return True
+    named = constraints.key_patterns or constraints.all("propertyNames") or constraints.witnesses()
+    low, high = constraints.counts("Properties")
+    return low <= 1 and high is None and not named and _takes_some(constraints.key(None, frozenset()), writer)
+
+
+def _array_goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
+    if constraints.counts("Items")[1] is not None or constraints.wanted() or constraints.all("uniqueItems"):
+        return False
+    return _takes_some(constraints.item(constraints.prefix()), writer)
+
+
+def _takes_some(parts: list[Subschema], writer: ValueWriter) -> bool:
+    return any(writer.admits(value, parts) for value in _SIMPLE)
+
+
+def _varied(every: list[Constraints], writer: ValueWriter) -> tuple[str, ...]:
+    """Names that all of some objects may have in any order, each with more values than are remembered."""
+    found: list[set[str]] = []
+    for one in every:
+        named = one.key_patterns or one.all("propertyNames") or one.witnesses()
+        is_array = "array" in one.types and not _array_goes_on(one, writer)
+        if one.listed is not None or named or is_array or not writer.options.any_order:
+            return ()
+        if writer.node(one.key(None, frozenset())) is not NEVER:  # free names may be written twice
+            return ()
+        always = one.required if one.counts("Properties")[1] is not None or one.present else one.names
+        most = writer.limits.distinct
+        many = (name for name in always if any(_has_many(v, most, writer) for v in _scalars_of(one, name, writer)))
+        found.append(set(many))
+    return tuple(sorted(set.intersection(*found)))
+
+
+def _scalars_of(constraints: Constraints, name: str, writer: ValueWriter) -> list[Constraints]:
+    every = writer.constraints_of(constraints.property(name))
+    return [one for one in every if one.types.isdisjoint(("array", "object"))]
 
 
 _SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]

@@ -12,7 +12,9 @@ pattern says what is left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import islice
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
@@ -145,34 +147,36 @@ def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
 
 def _are_few(automaton: Nfa, most: int) -> bool:
     """Whether there are at most `most` texts, and not many more beginnings of texts, counted without listing them."""
-    level, found, beginnings = {automaton.start: 1}, 0, 0  # those of one length, by their states
-    while level:
-        found += sum(count for states, count in level.items() if automaton.end in states)
-        beginnings += sum(level.values())
-        if found > most or beginnings > 20 * most:
+    found = beginnings = 0
+    for texts, begun in _counted(automaton, most):
+        found, beginnings = found + texts, beginnings + begun
+        if max(found, begun) > most or beginnings > 20 * most:
             return False
-        longer: dict[frozenset[int], int] = {}
-        for states, count in level.items():
-            if any(b - a > most for chars in automaton.sets(states) for a, b in chars.ranges):
-                return False
-            for character in automaton.characters(states):
-                after = automaton.step(states, character)
-                longer[after] = longer.get(after, 0) + count
-        level = longer
     return True
 
 
 def has_texts(node: Node, count: int, limits: Limits) -> bool:
     """Whether a tree of characters surely has so many texts, as a short search shows."""
-    automaton = nfa(node, limits)
-    work, found = [automaton.start], 0
-    for _ in range(100 * count):
-        if found >= count or not work:
-            break
-        state = work.pop()  # of one text each
-        found += automaton.end in state
-        work += [automaton.step(state, c) for c in sorted(automaton.characters(state, count))]
-    return found >= count
+    found = 0
+    for texts, begun in islice(_counted(nfa(node, limits), count), 20 * count):
+        found += texts
+        if max(found, begun) >= count:
+            return True
+    return False
+
+
+def _counted(automaton: Nfa, most: int) -> Iterator[tuple[int, int]]:
+    """For each length, how many texts have it, and how many beginnings of texts; of a range, `most` and one count."""
+    level = {automaton.start: 1}
+    while level:
+        yield sum(n for states, n in level.items() if automaton.end in states), sum(level.values())
+        longer: dict[frozenset[int], int] = {}
+        for states, n in level.items():
+            for character in automaton.characters(states, most):
+                after = automaton.step(states, character)
+                if any(automaton.distances[one] < len(automaton.edges) for one in after):  # it leads to an end
+                    longer[after] = longer.get(after, 0) + n
+        level = longer
 
 
 _ASCII_WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]

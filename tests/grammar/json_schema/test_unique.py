@@ -21,8 +21,21 @@ NESTED = {
     "uniqueItems": True,
     "items": {"type": "object", "properties": {"tags": STRINGS, "n": {"type": "integer"}}, "required": ["tags"]},
 }
+TAG = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string", "maxLength": 2}},
+       "required": ["k"], "additionalProperties": False}  # fmt: skip
 OPEN = {"anyOf": [{**STRINGS, "minItems": 2}, {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2}]}
 SCHEMAS = {
+    "closed objects": {**ANYTHING, "items": TAG, "minItems": 2},
+    "closed objects or strings": {
+        **ANYTHING, "items": {"anyOf": [{**TAG, "required": ["k", "v"]}, {"type": "string"}]}
+    },
+    "closed objects with little else": {
+        **ANYTHING, "items": {
+            "type": "object", "additionalProperties": False, "required": ["n"], "maxProperties": 2,
+            "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}, "c": {"enum": ["x", "xy", 1]},
+                           "d": {"type": "array", "items": {"type": "null"}}},
+        },
+    },
     "strings": STRINGS,
     "anything": ANYTHING,
     "objects": OBJECTS,
@@ -43,6 +56,13 @@ SCHEMAS = {
     },
 }  # fmt: skip
 ITEMS = {
+    "closed objects": [{"k": k, **v} for k in ("", "a", "ab", 'q"') for v in ({}, {"v": ""}, {"v": "é"}, {"v": "ab"})],
+    "closed objects or strings": ["a", "b", *({"k": k, "v": v} for k in ("a", "b") for v in ("", "a"))],
+    "closed objects with little else": [
+        {"n": n, **more}
+        for n in (1, 10)
+        for more in ({}, {"b": True}, {"c": "x"}, {"c": "xy"}, {"d": []}, {"d": [None]})
+    ],
     "strings": ["a", "b", "desk 1", "desk 10", "", 'a"', "a\\", "é", "\U0001f600", "\n", "/"],
     "objects": [{}, {"a": "b"}, {"a": "b", "c": 1}, {"c": 1, "a": "b"}, {"c": 1.0}, {"a": "", "d": {"a": [1, 1]}}],
     "nested": [{"tags": t, "n": n} for t in ([], ["a"], ["a", "b"], ["b", "a"], ["a", "a"]) for n in (1, 2)],
