@@ -2,8 +2,8 @@
 
 The automaton reads such an array like any other. Beside its state, the items (or names) that are written are kept, each
 as the value that it is: "a" is "\\u0061", and 1 is 1.0. A text that repeats one can't go on, and neither can one that
-could only repeat one. Arrays and objects among the items can always have more in them (`json_schema.containers`), so
-only strings, numbers and words are looked at before they end.
+could only repeat one. Arrays and objects among the items can mostly have more in them (`json_schema.containers`): so
+they are looked at before they end only where white space would leave nothing but their end.
 
 What can be read next depends on what was written in few tokens: those that end an item, or that come close to one. The
 mask of the automaton's own state is kept as for any state, and only these tokens are tried (`Endings`).

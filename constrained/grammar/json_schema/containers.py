@@ -167,8 +167,10 @@ def _remembered(
     elif constraints.wanted():
         what = "uniqueItems of such items is not supported beside contains"
     elif closed and not varied:
-        what = "uniqueItems takes no arrays or objects as items that can't always be longer, nor have a free property"
-        hint = "let them have further items or properties, or one property that all may have, or leave uniqueItems out"
+        what = (
+            "uniqueItems takes no arrays or objects as items of which it isn't plain that there is always another one"
+        )
+        hint = "let them have further items or properties, or a property that may be any text, or leave uniqueItems out"
     elif low > 1 and not all(any(_has_many(one, low, writer) for one in writer.constraints_of(each)) for each in parts):
         what = f"it isn't plain that there are {low} items that differ"
     elif low > writer.limits.distinct:

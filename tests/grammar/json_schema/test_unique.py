@@ -233,6 +233,33 @@ def test_what_must_come_is_forced():
     assert not compiled.grammar.is_prefix("[true,false,")
 
 
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ({"type": "object"}, '[{"a": 1}, {"a": 1'),
+        ({"type": "array"}, "[[1], [1"),
+        (TAG, '[{"k": "", "v": "é"}, {"v": "\\u00e9", "k": ""'),
+    ],
+)
+def test_no_white_space_leaves_only_the_end_of_an_item_that_is_repeated(items, text):
+    grammar = Grammar.from_json_schema({**ANYTHING, "items": items})
+    for space in (" ", "\n"):
+        assert not grammar.is_prefix(text + space)
+        assert grammar.is_prefix(text.replace("1", "2", 1).replace('"k": ""', '"k": "a"', 1) + space)  # another item
+
+
+@pytest.mark.parametrize("name", ["closed objects", "closed objects with little else"])
+def test_a_closed_object_may_differ_up_to_its_last_member(name):
+    grammar = Grammar.from_json_schema(SCHEMAS[name], whitespace="compact")
+    if name == "closed objects":  # v may still come after k, but not after both
+        assert grammar.is_prefix('[{"k":"a","v":"b"},{"k":"a"') and not grammar.is_prefix('[{"k":"a"},{"k":"a"}')
+        assert not grammar.is_prefix('[{"k":"a","v":"bc"},{"k":"a","v":"bc"')
+        assert grammar.is_prefix('[{"k":"a","v":"bc"},{"k":"a","v":"b')
+    else:  # two members at most
+        assert not grammar.is_prefix('[{"n":1,"c":"x"},{"c":"x","n":1,') and grammar.is_prefix('[{"n":1},{"n":1,"c":1')
+        assert not grammar.is_prefix('[{"c":1,"n":1},{"n":1,"c":1')
+
+
 def test_no_more_is_remembered_than_the_limit():
     grammar = Grammar.from_json_schema(STRINGS, limits=Limits(distinct=2))
     assert grammar.matches('["a", "b"]') and not grammar.is_prefix('["a", "b",')
