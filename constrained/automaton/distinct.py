@@ -36,6 +36,7 @@ SEARCHED = 5_000
 """Beginnings of one string, number or word that are tried, one byte longer each, to find one that differs."""
 
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+_BLANK = (b" ", b"\t", b"\n", b"\r")
 _OPENING, _CLOSING, _SPACES = frozenset(b"[{"), frozenset(b"]}"), frozenset(b" \t\n\r")
 _ENDING = _CLOSING | _SPACES | {_COMMA}
 _IN_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u[0-9a-fA-F]{0,3})?\Z")
@@ -104,10 +105,15 @@ class Memory:
         stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
         return Memory(stack, bytearray(self.text), self.string)
 
-    def items(self) -> Iterator[tuple[int, Begun]]:
-        """The arrays and objects that are being written as items, and may be one that is seen, by their depth."""
+    def items(self, every: bool = True) -> Iterator[tuple[int, Begun]]:
+        """The arrays and objects that are being written as items, and may be one that is seen, by their depth.
+
+        Unless `every`, only those that can't always be longer.
+        """
         for depth, level in enumerate(self.stack):
-            if level is not None and level.start >= 0 and level.seen and self.text[level.start] in _OPENING:
+            if level is None or level.start < 0 or not level.seen or not every and level.distinct.varied is None:
+                continue
+            if self.text[level.start] in _OPENING:
                 begun = _begun(bytes(self.text[level.start :]), level)
                 if begun.same:
                     yield depth, begun
@@ -159,10 +165,11 @@ class Memory:
 
     def lives(self, state: State) -> bool:
         """Whether what is begun, or awaited, can still differ."""
-        for depth, begun in self.items():
-            is_between = depth == len(self.stack) - 2 and not self.string and not begun.value
-            closes = is_between and state.first() <= _CLOSING | _SPACES  # white space can decide that it does
-            if (closes or not begun.to_come) and not self._differs(state, depth, begun):
+        # white space can decide that an item closes
+        closes = not self.string and self.text[-1:] in _BLANK and state.first() <= _CLOSING | _SPACES
+        for depth, begun in self.items(closes):
+            is_last = closes and depth == len(self.stack) - 2 and not begun.value
+            if (is_last or not begun.to_come) and not self._differs(state, depth, begun):
                 return False
         top = self.stack[-1]
         if top is None or not top.seen or top.distinct.free and self.string:
@@ -255,9 +262,12 @@ def _begun(written: bytes, level: Level) -> Begun:
         return Begun(same, True, place, value)
     once, varied = level.distinct.once, level.distinct.varied
     members = frozenset(member for member in items if member[0] in once)  # others may be written again
+    place = place if place in once else None
     objects = [one for one in level.seen if isinstance(one, frozenset) and members <= one]
+    if place is not None and value:
+        objects = [one for one in objects if any(name == place for name, _ in one)]
     begun = {name for name, _ in items} | ({place} if value else set())
-    return Begun(objects, varied is None or not begun.issuperset(varied), place if place in once else None, value)
+    return Begun(objects, varied is None or not begun.issuperset(varied), place, value)
 
 
 def _end(pattern: re.Pattern, text: str, at: int) -> int:
@@ -478,12 +488,15 @@ def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
             near = endings(item.value[1:], _strings(item.values))
         if near is None and not item.to_come:
             return np.full_like(out, -1)
-        if near is None and not memory.string:
-            out = out | known.blank
+        if near == []:
+            continue
+        level = memory.stack[depth]
+        if level is not None and level.distinct.varied is None:  # only white space can decide that it closes
+            out = out | (known.blank & known.quoted if memory.string else known.blank)
+            continue
+        out = out | (known.quoted if memory.string else known.marked | known.blank)
         if near and not item.to_come:
             out = out | known.escapes | vocabulary.pack(np.fromiter(_near(near, False, vocabulary), np.int32))
-        if near != []:
-            out = out | (known.quoted if memory.string else known.marked)
     if top is None:
         return out
     free, begun = top.distinct.free, memory.begun

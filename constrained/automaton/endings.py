@@ -26,7 +26,7 @@ class Endings:
     opens : ndarray
         Those that may open an array and have two items in it, or an object and have two names.
     escapes, blank : ndarray
-        Those that have a backslash; white space.
+        Those that have a backslash; that end with white space.
     escaped : ndarray
         Those that may end a string in which they have an escape.
     """
@@ -45,7 +45,8 @@ class Endings:
 
         ranks = with_any(_IS_MARK)
         self._tokens, self._ids, self._pack = [tokens[rank] for rank in ranks.tolist()], ids[ranks], pack
-        self._with = lambda some: pack(ids[with_any(np.isin(np.arange(256), list(some)))])
+        self._ids_of_all, self._last = ids, flat[np.append(offsets[1:], len(flat)) - 1]
+        self._with_backslash = lambda: ids[with_any(np.arange(256) == ord("\\"))]
         self._closing: dict[tuple[int, bool], np.ndarray] = {}
 
     def _those(self, fit: Callable[[bytes], Any]) -> np.ndarray:
@@ -81,11 +82,11 @@ class Endings:
 
     @cached_property
     def escapes(self) -> np.ndarray:
-        return self._with(b"\\")
+        return self._pack(self._with_backslash())
 
     @cached_property
     def blank(self) -> np.ndarray:
-        return self._with(b" \t\n\r")
+        return self._pack(self._ids_of_all[np.isin(self._last, list(b" \t\n\r"))])
 
     @cached_property
     def closed_again(self) -> np.ndarray:

@@ -134,10 +134,10 @@ class Nfa:
         """The sets of characters that the next states depend on."""
         return {chars for s in states for chars, _ in self.edges[s]}
 
-    def characters(self, states: frozenset[int], most: int = MAX_CODE_POINT) -> set[int]:
-        """The characters that may follow, of each range the first and `most` more."""
+    def characters(self, states: frozenset[int]) -> set[int]:
+        """The characters that may follow."""
         ranges = {one for chars in self.sets(states) for one in chars.ranges}
-        return {c for a, b in ranges for c in range(a, min(b, a + most) + 1)}
+        return {c for low, high in ranges for c in range(low, high + 1)}
 
     def _state(self) -> int:
         self.limits.check("schema", len(self.edges), "a pattern with too many states", "use smaller repeats")

@@ -19,7 +19,7 @@ from itertools import islice
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import categories, charset, matching
-from constrained.grammar.json_schema.finite_automata import ANY, Nfa, nfa
+from constrained.grammar.json_schema.finite_automata import ANY, Nfa, nfa, partition
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
@@ -148,7 +148,7 @@ def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
 def _are_few(automaton: Nfa, most: int) -> bool:
     """Whether there are at most `most` texts, and not many more beginnings of texts, counted without listing them."""
     found = beginnings = 0
-    for texts, begun in _counted(automaton, most):
+    for texts, begun in _counted(automaton):
         found, beginnings = found + texts, beginnings + begun
         if max(found, begun) > most or beginnings > 20 * most:
             return False
@@ -158,24 +158,24 @@ def _are_few(automaton: Nfa, most: int) -> bool:
 def has_texts(node: Node, count: int, limits: Limits) -> bool:
     """Whether a tree of characters surely has so many texts, as a short search shows."""
     found = 0
-    for texts, begun in islice(_counted(nfa(node, limits), count), 20 * count):
+    for texts, begun in islice(_counted(nfa(node, limits)), 20 * count):
         found += texts
         if max(found, begun) >= count:
             return True
     return False
 
 
-def _counted(automaton: Nfa, most: int) -> Iterator[tuple[int, int]]:
-    """For each length, how many texts have it, and how many beginnings of texts; of a range, `most` and one count."""
+def _counted(automaton: Nfa) -> Iterator[tuple[int, int]]:
+    """For each length, how many texts have it, and how many beginnings of texts."""
     level = {automaton.start: 1}
     while level:
         yield sum(n for states, n in level.items() if automaton.end in states), sum(level.values())
         longer: dict[frozenset[int], int] = {}
         for states, n in level.items():
-            for character in automaton.characters(states, most):
-                after = automaton.step(states, character)
+            for chars in partition(frozenset(automaton.sets(states))):
+                after = automaton.step(states, chars.ranges[0][0])
                 if any(automaton.distances[one] < len(automaton.edges) for one in after):  # it leads to an end
-                    longer[after] = longer.get(after, 0) + n
+                    longer[after] = longer.get(after, 0) + n * sum(high - low + 1 for low, high in chars.ranges)
         level = longer
 
 
