@@ -234,6 +234,7 @@ def _is_text(identified: Any) -> bool:
 
 
 def _begun(written: bytes, level: Level) -> Begun:
+    """What an array or object has so far, from its text."""
     text = written.decode("utf-8", "ignore")  # a character may have been begun
     items: list = []  # or members, as (name, value)
     is_array = text[0] == "["

@@ -271,16 +271,21 @@ def test_it_is_known_within_other_grammars():
     assert outer.matches('f["a", "b"]g') and not outer.matches('f["a", "a"]g')
 
 
-@pytest.mark.parametrize("name", ["nested", "names of a pattern"])
-def test_a_saved_grammar_remembers(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "begun", "repeated"),
+    [
+        ("nested", '[{"tags": ["a"', '[{"tags": ["a", "a"'),
+        ("names of a pattern", '{"a": null, "b', '{"a": null, "a"'),
+        ("closed objects", '[{"k": "a", "v": "b"}, {"k": "a"', '[{"k": "a", "v": "bc"}, {"v": "bc", "k": "a" '),
+    ],
+)
+def test_a_saved_grammar_remembers(name, begun, repeated, tmp_path):
     known = small_vocabulary()
     compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), known)
     compiled.save(tmp_path / "grammar")
     loaded = CompiledGrammar.load(tmp_path / "grammar", known)
-    begun = '[{"tags": ["a"' if name == "nested" else '{"a": null, "b'
     ids = [one.matcher(begun).allowed_token_ids().tolist() for one in (compiled, loaded)]
     assert loaded.grammar.remembers and ids[0] == ids[1]
-    repeated = '[{"tags": ["a", "a"' if name == "nested" else '{"a": null, "a"'
     assert not loaded.grammar.is_prefix(repeated)
 
 
