@@ -16,8 +16,9 @@ import numpy as np
 
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.bridge import describe
-from constrained.automaton.distinct import Memory, Remembering, doubtful, ways_after
+from constrained.automaton.distinct import Remembering, doubtful, ways_after
 from constrained.automaton.graph_stack import forks_below
+from constrained.automaton.memory import Memory
 from constrained.automaton.positions import Accept, Fork, InLiteral, InText, Position, Stack, StepEnd
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
@@ -350,6 +351,23 @@ class Constraints:
             if not evaluated:
                 out.append(part.below("unevaluatedProperties"))
         return out
+
+
+class ValueWriter(Protocol):
+    """What writes the values inside an array or object: `writer.Writer`."""
+
+    options: Options
+    limits: Limits
+    settled: bool
+
+    def later(self, name: str, write: Callable[[], Node]) -> Node: ...
+    def wait(self, name: str, write: Callable[[], Node]) -> Node: ...
+    def node(self, parts: list[Subschema]) -> Node: ...
+    def spellings(self, value: Any) -> set[bytes]: ...
+    def values(self, parts: list[Subschema]) -> list[Any] | None: ...
+    def constraints_of(self, parts: list[Subschema]) -> list[Constraints]: ...
+    @property
+    def admits(self) -> Callable[[Any, list[Subschema]], bool]: ...
 
 
 def _each_once(parts: list[Subschema]) -> list[Subschema]:

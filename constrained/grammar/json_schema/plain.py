@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from constrained.grammar import nodes
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
-from constrained.grammar.json_schema.containers import PATTERNS
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing
 from constrained.grammar.json_schema.numbers import integer, whole
+from constrained.grammar.json_schema.objects import PATTERNS
 from constrained.grammar.json_schema.patterns import EXAMPLES, FORMAT_STATES, end_differently, is_simple
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.strings import is_written

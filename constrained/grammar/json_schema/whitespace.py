@@ -36,6 +36,16 @@ class Layout:
         parts = [seq([self.comma if i else EMPTY, item]) for i, item in enumerate(items)]
         return self.around(opening, seq(parts), closing)
 
+    def in_a_row(self, own: Sequence[Node], rest: Node, low: int, high: int | None) -> Node:
+        """The items in `own` in order, then any number of `rest`, with commas: `low` to `high` in all, one at least."""
+        first, *following = own or [rest]
+        beyond = max(len(own), 1)
+        tail = repeat(seq([self.comma, rest]), max(low - beyond, 0), None if high is None else max(high - beyond, 0))
+        for index in range(len(following), 0, -1):
+            tail = seq([self.comma, following[index - 1], tail])
+            tail = tail if index < low else alt([EMPTY, tail])
+        return seq([first, tail])
+
 
 def layout(whitespace: str) -> Layout:
     """The layout of that name.

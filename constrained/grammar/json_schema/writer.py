@@ -14,14 +14,16 @@ from constrained.errors import GrammarError
 from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
+from constrained.grammar.json_schema.arrays import array
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
-from constrained.grammar.json_schema.containers import DISTINCT, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
+from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.plain import Contents, are_in_order, elements, members
 from constrained.grammar.json_schema.plain_walk import Full, PlainWalk
+from constrained.grammar.json_schema.unique import DISTINCT
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import (

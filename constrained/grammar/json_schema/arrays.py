@@ -1,0 +1,85 @@
+"""Arrays."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from constrained.grammar.json_schema.constraints import Constraints, ValueWriter
+from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.unique import unique_items
+from constrained.grammar.json_schema.whitespace import Layout
+from constrained.grammar.nodes import EMPTY, NEVER, Node, alt, literal, seq
+
+
+def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
+    """The arrays that `constraints` admit."""
+    low, high = constraints.counts("Items")
+    writer.limits.check("repeat", max(low, high or 0), f"an array of {max(low, high or 0)} items")
+    if high is not None and high < low:
+        return NEVER
+    if (high is None or high > 1) and any(unique for _, unique in constraints.all("uniqueItems")):
+        node = unique_items(constraints, low, high, writer, name, layout)
+        if node is not None:
+            return node
+    if constraints.wanted():
+        return _Counting(constraints, low, high, writer, name, layout).node()
+    own = constraints.prefix() if high is None else min(constraints.prefix(), high)
+    items = [writer.node(constraints.item(i)) for i in range(own)]
+    rest = writer.node(constraints.item(constraints.prefix()))
+    full = layout.around("[", layout.in_a_row(items, rest, low, high), "]") if high != 0 else NEVER
+    return full if low else alt([literal("[]"), full])
+
+
+class _Counting:
+    """Arrays of which some items fit further schemas: a rule for each (index, how many were counted for each schema).
+
+    Indices and counts are told apart as far as they matter.
+    """
+
+    def __init__(
+        self, constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
+    ):
+        self.constraints, self.low, self.high = constraints, low, high
+        self.writer, self.name, self.layout = writer, name, layout
+        self.wanted = constraints.wanted()
+        self.last = max(1, constraints.prefix(), low, *(w.first for w in self.wanted)) if high is None else high
+
+    def node(self) -> Node:
+        start = 0, (0,) * len(self.wanted)
+        full = self.layout.around("[", self._from(*start), "]")
+        return alt([literal("[]"), full]) if self._may_end(*start) else full
+
+    def _from(self, at: int, counts: tuple[int, ...]) -> Node:
+        """What can follow `at` items, of which `counts` fitted each of the wanted schemas."""
+        key = f"{self.name}:{at},{','.join(map(str, counts))}"
+        return self.writer.later(key, partial(self._written, at, counts))
+
+    def _written(self, at: int, counts: tuple[int, ...]) -> Node:
+        out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
+        for chosen, after in self._items(at, counts):
+            node = self.writer.node([*self.constraints.item(at), *chosen])
+            if node is not NEVER:
+                then = self._from(min(at + 1, self.last), after)
+                out.append(seq([self.layout.comma if at else EMPTY, node, then]))
+        return alt(out)
+
+    def _may_end(self, at: int, counts: tuple[int, ...]) -> bool:
+        return at >= self.low and all(c >= w.low for c, w in zip(counts, self.wanted))
+
+    def _items(self, at: int, counts: tuple[int, ...]) -> list[tuple[list[Subschema], tuple[int, ...]]]:
+        """The ways to count the item at that index: the schemas that it must fit, and the counts after it."""
+        if at == self.high:
+            return []
+        out: list[tuple[list[Subschema], tuple[int, ...]]] = [([], ())]
+        for wanted, count in zip(self.wanted, counts):
+            fits, counted = wanted.schema, (count + 1,)
+            ways: list[tuple[list[Subschema], tuple[int, ...]]]
+            if at < wanted.first or wanted.high is None and count >= wanted.low:
+                ways = [([], (count,))]
+            elif wanted.high is None:
+                ways = [([], (count,)), ([fits], counted)]
+            else:
+                ways = [([fits.made({"not": fits}, "no item")], (count,))]
+                ways += [([fits], counted)] if count < wanted.high else []
+            out = [(chosen + more, after + then) for chosen, after in out for more, then in ways]
+        return out
