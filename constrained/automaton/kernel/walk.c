@@ -173,12 +173,22 @@ int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
     return emit_ends(w, below) < 0 ? -1 : visit_from(w, below, after);
 }
 
-/* Begin to load the children of a node whose bytes are wanted: the memory of some arrives while others are visited. */
-static void expect_children(const Tokens *t, const Node *node, const uint64_t wanted[4]) {
-    for (int i = 0; i < node->count; i++) {
-        uint8_t byte = CHILD_BYTE(node->child[i]);
-        if (wanted[byte >> 6] >> (byte & 63) & 1) prefetch_read(t->trie + CHILD_AT(node->child[i]));
+/* The children of a node whose bytes are wanted: how many. Their memory begins to arrive: that of some while others are visited. */
+static int wanted_children(const Tokens *t, const Node *node, const uint64_t wanted[4], uint32_t children[256]) {
+    int count = 0, many = 0;
+    for (int k = 0; k < 4; k++) many += count_bits(wanted[k]);
+    if (node->count < FEW || many > FEW) {
+        for (int i = 0; i < node->count; i++) {
+            uint8_t byte = CHILD_BYTE(node->child[i]);
+            if (wanted[byte >> 6] >> (byte & 63) & 1) children[count++] = node->child[i];
+        }
+    } else {
+        for (int k = 0; k < 4; k++)
+            for (uint64_t bits = wanted[k]; bits; bits &= bits - 1)
+                count += find_child(node, (uint8_t)(k * 64 + lowest_bit(bits)), &children[count]);
     }
+    for (int i = 0; i < count; i++) prefetch_read(t->trie + CHILD_AT(children[i]));
+    return count;
 }
 
 /* Emit the tokens below a node that can be read from a state of the table. */
@@ -186,23 +196,10 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
     const Tokens *t = w->engine->tokens;
     const uint64_t *wanted = table_first(w->engine, state);
     if (!wanted) return -1;
-    int many = 0;
-    for (int k = 0; k < 4; k++) many += count_bits(wanted[k]);
-    if (node->count < FEW || many > FEW) {
-        if (node->count < FEW) expect_children(t, node, wanted);
-        for (int i = 0; i < node->count; i++) {
-            uint8_t byte = CHILD_BYTE(node->child[i]);
-            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, node->child[i]) < 0) return -1;
-        }
-        return 0;
-    }
-    for (int k = 0; k < 4; k++) {
-        for (uint64_t bits = wanted[k]; bits; bits &= bits - 1) {
-            uint8_t byte = (uint8_t)(k * 64 + lowest_bit(bits));
-            uint32_t child;
-            if (find_child(node, byte, &child) && descend_from(w, node, state, child) < 0) return -1;
-        }
-    }
+    uint32_t children[256];
+    int count = wanted_children(t, node, wanted, children);
+    for (int i = 0; i < count; i++)
+        if (descend_from(w, node, state, children[i]) < 0) return -1;
     return 0;
 }
 
@@ -471,22 +468,9 @@ int visit(Walk *w, int32_t number) {
     }
     uint64_t wanted[4];
     if (next_bytes(e, here, wanted) < 0) return -1;
-    if (node->count < FEW) {
-        expect_children(e->tokens, node, wanted);
-        for (int i = 0; i < node->count; i++) {
-            uint8_t byte = CHILD_BYTE(node->child[i]);
-            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node->depth, node->child[i]) < 0) return -1;
-        }
-        return 0;
-    }
-    for (int k = 0; k < 4; k++) {
-        while (wanted[k]) {
-            uint8_t byte = (uint8_t)(k * 64 + lowest_bit(wanted[k]));
-            wanted[k] &= wanted[k] - 1;
-            uint32_t child;
-            if (find_child(node, byte, &child) && descend(w, node->depth, child) < 0) return -1;
-        }
-    }
+    uint32_t children[256];
+    int count = wanted_children(e->tokens, node, wanted, children);
+    for (int i = 0; i < count; i++)
+        if (descend(w, node->depth, children[i]) < 0) return -1;
     return 0;
 }
-
