@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from constrained.automaton.closure import Closure
+from constrained.automaton.distance import Distance
 from constrained.automaton.distinct import Remembering
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
 from constrained.automaton.graph_stack import GraphStack
@@ -74,6 +75,11 @@ class Automaton:
         """The ε-closures in Python; the kernel computes most of its own, so few automata ever need them."""
         made = Closure(self.grammar, self.frames, self.templates, self.liveness, self.limits)
         return vars(self).setdefault("closure", made)  # the same one for all threads
+
+    @cached_property
+    def nearest(self) -> Distance:
+        """Lower bounds on the bytes to the end."""
+        return Distance(lower=True)
 
     @property
     def positions(self) -> Positions:

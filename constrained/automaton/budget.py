@@ -61,10 +61,6 @@ class Budget:
         vocabulary = masks.vocabulary
         self.needed = not vocabulary.spells_all and not _bytes_of(masks.automaton.grammar) <= vocabulary.single_bytes
 
-    @cached_property
-    def _lower(self) -> Distance:
-        return Distance(lower=True)
-
     def horizon(self, state: State) -> float:
         """A number of tokens; a larger budget rules nothing out at `state`."""
         spare = state.longest + 2 * SPARE if isinstance(state, Remembering) else 0
@@ -90,7 +86,7 @@ class Budget:
         if state is None:
             return False
         if isinstance(state, Remembering):  # its vocabulary has every byte
-            return left is None or len(completion(state, self._lower)) <= left
+            return left is None or len(completion(state)) <= left
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
         if bytewise:
@@ -105,7 +101,7 @@ class Budget:
         if state.accepting:
             return 0
         if isinstance(state, Remembering):
-            return len(completion(state, self._lower))
+            return len(completion(state))
         found = [d for d in map(self._from_position, state.positions) if d is not None]
         return min(found, default=None)
 
@@ -130,7 +126,7 @@ class Budget:
 
     def _filter_remembering(self, state: Remembering, ids: np.ndarray, left: int) -> np.ndarray:
         """As `filter`. Where many tokens are allowed and few bytes are left, only the shortest way to the end stays."""
-        way, tokens = completion(state, self._lower), self._vocabulary.tokens
+        way, tokens = completion(state), self._vocabulary.tokens
         sure = ids[:0]
         if len(state.ways) == 1:
             ((now, _),) = state.ways
@@ -207,7 +203,7 @@ class Budget:
         All positions along the text are noted, so that a text that the budget admits can go on: from each
         position noted with `k` tokens, some token leads to one that is noted with `k - 1`.
         """
-        path = shortest(self._automaton, (start,), self._lower)
+        path = shortest(self._automaton, (start,))
         try:
             ends = [0, *self._vocabulary.fewest_tokens(b"".join(data for _, data in path))]
         except ValueError:
@@ -291,18 +287,16 @@ def text_bytes(nodes: Iterable[n.Node], grammar: ContextFreeGrammar) -> set[int]
     return out
 
 
-def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) -> list[tuple[Position, bytes]]:
+def shortest(automaton: Automaton, starts: Iterable[Position]) -> list[tuple[Position, bytes]]:
     """Find a text of the fewest bytes from one of `starts` to the end: its positions, and what is read at each.
 
     This is A* over positions (Hart, Nilsson and Raphael, 1968). Its lower bound on the bytes left is computed from
     the grammar, and keeps the search from trying every text that nests less deeply.
 
-    Parameters
-    ----------
-    automaton : Automaton
-    starts : iterable of Position
-    lower : Distance
-        Made with ``lower=True``.
+    Raises
+    ------
+    LimitError
+        It takes more than `search_positions` or `search_milliseconds`.
     """
     came: dict[Position, tuple[Position | None, bytes]] = {}
     order = count()
@@ -312,7 +306,7 @@ def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) 
 
     def push(read: int, q: Position, before: Position | None, data: bytes) -> None:
         # Among equals, prefer the path that has read more: the search stays on one of them.
-        heappush(heap, (read + lower.of_position(q), -read, next(order), q, before, data))
+        heappush(heap, (read + automaton.nearest.of_position(q), -read, next(order), q, before, data))
 
     for q in starts:
         push(0, q, None, b"")
@@ -340,7 +334,7 @@ def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) 
     raise AssertionError("a live position always has an end")
 
 
-def completion(state: Remembering, lower: Distance) -> bytes:
+def completion(state: Remembering) -> bytes:
     """A short text that completes `state`.
 
     The search takes the nearest to the end first, so that it is done soon where items must differ; the text is not
@@ -348,7 +342,7 @@ def completion(state: Remembering, lower: Distance) -> bytes:
     """
     if state.completion is not None:
         return state.completion
-    limits, order, seen = state.automaton.limits, count(), set()
+    limits, lower, order, seen = state.automaton.limits, state.automaton.nearest, count(), set()
     end = monotonic() + limits.search_milliseconds / 1000
     heap: list[tuple[float, int, Way, bytes]] = [(lower.nearest(way[0]), -next(order), way, b"") for way in state.ways]
     heapify(heap)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from constrained.automaton.automaton import State
 from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.liveness import has_gaps
 from constrained.automaton.positions import (
@@ -25,6 +24,7 @@ from constrained.automaton.positions import (
     Stack,
     StepEnd,
 )
+from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText

@@ -8,8 +8,9 @@ they are looked at before they end only where white space would leave nothing bu
 What can be read next depends on what was written in few tokens: those that end an item, or that come close to one. The
 mask of the automaton's own state is kept as for any state, and only these tokens are tried (`Endings`).
 
-Objects that can't be longer have properties of very many values (`nodes.Distinct.varied`). As long as one of these is
-still to come, an object can differ from all others; after that, what it can still be is searched.
+Others can't be longer. As long as the properties that are still to come have more values than there are items that
+begin alike (`nodes.Distinct.varied`), an object can differ from all of these; after that, what it can still be is
+searched.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import json
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from heapq import heappop, heappush
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -34,11 +36,8 @@ from constrained.grammar.nodes import Call, Distinct
 SEARCHED = 5_000
 """Beginnings of one string, number or word that are tried, one byte longer each, to find one that differs."""
 
-_QUOTE, _BACKSLASH = b'"\\'
+_QUOTE, _BACKSLASH, _OBJECT = b'"\\{'
 _BLANK = (b" ", b"\t", b"\n", b"\r")
-
-_LAST_CLOSING = bytes(3 if byte in b"]}" else 2 if byte in b'"' else 0 if byte in b"\\,-" else 1 for byte in range(256))
-"""In which order bytes are tried: the last ones first."""
 
 
 def _goes_on(state: State, memory: Memory) -> bool:
@@ -53,7 +52,7 @@ def _goes_on(state: State, memory: Memory) -> bool:
     if top is None or not top.seen or top.distinct.free and memory.string:
         return True
     if top.start < 0:
-        return not top.awaits or top.distinct.free or _next_lives(state, top)
+        return not top.awaits or top.distinct.free or _next_lives(state, memory)
     return _lives(state, memory.begun, top.seen)
 
 
@@ -62,28 +61,42 @@ def _differs(state: State, memory: Memory, depth: int, begun: Begun) -> bool:
     is_scalar = begun.value and begun.value[0] not in OPENING and depth == len(memory.stack) - 2
     if is_scalar and begun.place is not None and _lives(state, begun.value, begun.values):
         return True
-    work: list[Way] = [(state, memory)]
+    if memory.string and _string_lives(state, memory.inside, begun.texts):
+        return True
+    return _ends_otherwise(state, memory, depth)
+
+
+def _ends_otherwise(state: State, memory: Memory, depth: int) -> bool:
+    """Whether a search finds an end of the item at that depth that no item before it has."""
+    order, nearest = count(), state.automaton.nearest.nearest
+    work: list[tuple[float, int, State, Memory]] = [(0, 0, state, memory)]
     for _ in range(SEARCHED):
         if not work:
             break
-        now, written = work.pop()
-        first = now.first()
-        for byte in sorted(first if written and written.string else first - SPACES, key=_LAST_CLOSING.__getitem__):
+        *_, now, written = heappop(work)  # of those nearest to the end, the last one that was found
+        for byte in sorted(now.first() if written.string else now.first() - SPACES):
             for after, known in _read(now, written, bytes((byte,))):
                 assert known is not None, "the array is open"
                 level = known.stack[depth]
                 if len(known.stack) == depth + 1 and level is not None and level.start < 0:
                     return True
-                work.append((after, known))
+                heappush(work, (nearest(after), -next(order), after, known))
     return False
 
 
-def _next_lives(state: State, level: Level) -> bool:
+def _next_lives(state: State, memory: Memory) -> bool:
+    """Whether there is an item, or a name, that may come next."""
+    top = memory.stack[-1]
+    assert top is not None, "asked of a level"
     for byte in state.first() - SPACES:
+        if byte in OPENING:
+            if byte == _OBJECT and top.has_more(len(top.seen)) or top.distinct.varied is None:
+                return True
+            continue
         after = state.step(byte)
-        if byte in OPENING or after is not None and _lives(after, bytes((byte,)), level.seen):
+        if after is not None and _lives(after, bytes((byte,)), top.seen):
             return True
-    return False
+    return top.distinct.varied is not None and _ends_otherwise(state, memory, len(memory.stack) - 1)
 
 
 def _lives(state: State, begun: bytes, seen: frozenset) -> bool:
@@ -256,6 +269,8 @@ def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
         near = None
         if memory.string and item.place is not None and item.value[:1] == b'"' and depth == len(memory.stack) - 2:
             near = endings(item.value[1:], strings(item.values))
+        elif memory.string:
+            near = endings(memory.inside, item.texts)
         if near is None and not item.to_come:
             return np.full_like(out, -1)
         if near == []:
@@ -265,8 +280,11 @@ def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
             out = out | (known.blank & known.quoted if memory.string else known.blank)
             continue
         out = out | (known.quoted if memory.string else known.marked | known.blank)
+        if not memory.string and item.place is not None and not item.value:  # a number or word may be all of its value
+            starts = [b'"' + end for end in endings(b"", strings(item.values)) or ()]
+            out = out | ~known.only_begins | _packed(starts, False, vocabulary)
         if near and not item.to_come:
-            out = out | known.escapes | vocabulary.pack(np.fromiter(_near(near, False, vocabulary), np.int32))
+            out = out | known.escapes | _packed(near, False, vocabulary)
     if top is None:
         return out
     free, begun = top.distinct.free, memory.begun
@@ -276,11 +294,15 @@ def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
             return out | known.quoted if free else np.full_like(out, -1)
         out = out | (known.again if free else known.again_begun)
         if ends:
-            out = out | known.escaped | vocabulary.pack(np.fromiter(_near(ends, free, vocabulary), np.int32))
+            out = out | known.escaped | _packed(ends, free, vocabulary)
         return out
     if not top.seen or free and not any(isinstance(key, tuple) and key[0] != "array" for key in top.seen):
-        return out | (known.marked & ~known.begins)
+        return out | (known.marked & ~known.begins if top.distinct.varied is None else known.marked)
     return ~known.begins if free and not begun else np.full_like(out, -1)
+
+
+def _packed(ends: list[bytes], free: bool, vocabulary: Vocabulary) -> np.ndarray:
+    return vocabulary.pack(np.fromiter(_near(ends, free, vocabulary), np.int32))
 
 
 def _near(ends: list[bytes], free: bool, vocabulary: Vocabulary) -> Iterator[int]:

@@ -19,6 +19,8 @@ class Endings:
         With a quote, comma or bracket; with a quote.
     begins : ndarray
         Those that at most begin a string as an item.
+    only_begins : ndarray
+        Those that begin a string, and no more.
     again, again_begun : ndarray
         Those that may end a string and then another item, or begin one.
     closed_again : ndarray
@@ -63,6 +65,10 @@ class Endings:
     @cached_property
     def begins(self) -> np.ndarray:
         return self._those(_BEGINS.fullmatch)
+
+    @cached_property
+    def only_begins(self) -> np.ndarray:
+        return self._those(_ONLY_BEGINS.fullmatch)
 
     @cached_property
     def opens(self) -> np.ndarray:
@@ -114,6 +120,7 @@ _OPENS = re.compile(rb"[\[{].*,", re.DOTALL)
 _CLOSES = re.compile(rb"[\]}]")
 _STRING = re.compile(rb'"[^"]*"?')
 _CLOSED_AGAIN = re.compile(rb"[\]}].*,\s*\S", re.DOTALL)
+_ONLY_BEGINS = re.compile(rb'"[^"\\]*')
 _BEGINS = re.compile(rb'[\s,]*(?:"[^"\\]*)?')
 _AGAIN = re.compile(rb'".*,\s*[^"\s]', re.DOTALL)
 _AGAIN_BEGUN = re.compile(rb'".*,\s*\S', re.DOTALL)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from json.encoder import encode_basestring
+from math import prod
 from typing import Any, NamedTuple
 
 from constrained.grammar.json_schema.constraints import identity
@@ -16,6 +17,8 @@ OPENING, CLOSING, SPACES = frozenset(b"[{"), frozenset(b"]}"), frozenset(b" \t\n
 ENDING = CLOSING | SPACES | {_COMMA}
 """Bytes that follow a number or a word."""
 _IN_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+_NONE: frozenset[str] = frozenset()
 
 
 class Level:
@@ -42,6 +45,22 @@ class Level:
         """The strings among what is seen."""
         return strings(self.seen)
 
+    def has_more(self, count: int, begun: Set = _NONE, place: object = None, another: bool = False) -> bool:
+        """Whether an object surely can still differ from `count` others, by members that aren't begun.
+
+        `begun`: names of the others. `place`: that name has come, and not its value. `another`: some name has to come.
+        """
+        varied = self.distinct.varied
+        if varied is None:
+            return True
+        for each in varied:
+            left = {name: ways for name, ways in each if name not in begun}
+            every = prod(left.values())
+            there = [place] if place is not None else left if another else ()  # one of these is there: a way less
+            if min((every - every // left[name] for name in there if name in left), default=every) <= count:
+                return False
+        return True
+
     @property
     def holds_containers(self) -> bool:
         """Whether an array or object is among what is seen."""
@@ -59,12 +78,14 @@ class Memory:
         The text, at least from where the outermost level's item begins.
     string : int
         1 inside a string, 2 there after a backslash, else 0.
+    opened : int
+        Where in `text` that string begins, after its quote.
     """
 
-    __slots__ = ("stack", "string", "text")
+    __slots__ = ("opened", "stack", "string", "text")
 
-    def __init__(self, stack: list[Level | None], text: bytearray, string: int):
-        self.stack, self.text, self.string = stack, text, string
+    def __init__(self, stack: list[Level | None], text: bytearray, string: int, opened: int = 0):
+        self.stack, self.text, self.string, self.opened = stack, text, string, opened
 
     @property
     def key(self) -> tuple:
@@ -79,7 +100,7 @@ class Memory:
 
     def copy(self) -> Memory:
         stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
-        return Memory(stack, bytearray(self.text), self.string)
+        return Memory(stack, bytearray(self.text), self.string, self.opened)
 
     def items(self, every: bool = True) -> Iterator[tuple[int, Begun]]:
         """The arrays and objects that are being written as items, and may be one that is seen, by their depth.
@@ -99,6 +120,11 @@ class Memory:
         """What is written of the innermost level's string, number or word; empty if there is none."""
         top = self.stack[-1]
         return bytes(self.text[top.start :]) if top is not None and top.start >= 0 else b""
+
+    @property
+    def inside(self) -> bytes:
+        """What is written of the string that is open."""
+        return bytes(self.text[self.opened :])
 
     def read(self, byte: int, opened: Distinct | None, most: int) -> bool:
         """Read a byte that the grammar admits; False if an item is written again, or more than `most` are begun."""
@@ -122,7 +148,7 @@ class Memory:
         if byte in OPENING:
             self.stack.append(None if opened is None else Level(opened))
         elif byte == _QUOTE:
-            self.string = 1
+            self.string, self.opened = 1, at + 1
         return True
 
     def _ended(self, level: Level, end: int) -> bool:
@@ -148,7 +174,7 @@ class Begun(NamedTuple):
     same : list
         The items seen that begin with the items, or have the members, that are whole, as `identity` has them.
     to_come : bool
-        Whether it can have more items or members, or a property of very many values is still to be begun.
+        Whether it can always have more items or members, or surely differs by properties that are still to be begun.
     place : str, int or None
         The index of the item, or the name of the member, that isn't whole; None for a name that may be written again.
     value : bytes
@@ -161,6 +187,11 @@ class Begun(NamedTuple):
     value: bytes
 
     @property
+    def texts(self) -> list[str]:
+        """All strings in the items of `same`: one with another string differs from them."""
+        return [text for one in self.same for text in _texts_in(one)]
+
+    @property
     def values(self) -> frozenset:
         """What the value must not be, unless something else differs: as in `Level.seen`."""
         if isinstance(self.place, int):
@@ -168,6 +199,19 @@ class Begun(NamedTuple):
         else:
             found = {value for one in self.same for name, value in one if name == self.place}
         return frozenset(value[1] if _is_text(value) else value for value in found)
+
+
+def _texts_in(identified: Any) -> Iterator[str]:
+    """All strings in a value, as `identity` has it."""
+    if _is_text(identified):
+        yield identified[1]
+    elif isinstance(identified, frozenset):
+        for name, value in identified:
+            yield name
+            yield from _texts_in(value)
+    elif identified[0] == "array":
+        for item in identified[1:]:
+            yield from _texts_in(item)
 
 
 def _is_text(identified: Any) -> bool:
@@ -201,15 +245,16 @@ def _begun(written: bytes, level: Level) -> Begun:
     if is_array:
         start = ("array", *items)
         same = [one for one in level.seen if isinstance(one, tuple) and one[: len(start)] == start]
-        return Begun(same, True, place, value)
-    once, varied = level.distinct.once, level.distinct.varied
+        return Begun(same, level.distinct.varied is None, place, value)
+    once = level.distinct.once
     members = frozenset(member for member in items if member[0] in once)  # others may be written again
-    place = place if place in once else None
     objects = [one for one in level.seen if isinstance(one, frozenset) and members <= one]
-    if place is not None and value:
+    if place in once:
         objects = [one for one in objects if any(name == place for name, _ in one)]
     begun = {name for name, _ in items} | ({place} if value else set())
-    return Begun(objects, varied is None or not begun.issuperset(varied), place, value)
+    another = place is None and (at < len(text) or text.rstrip()[-1] == "," or not items and len(text) > 1)
+    more = level.has_more(len(objects), begun, None if value else place, another)
+    return Begun(objects, more, place if place in once else None, value)
 
 
 def _end(pattern: re.Pattern, text: str, at: int) -> int:

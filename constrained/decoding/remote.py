@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 
 from constrained.automaton import Grammar
 from constrained.automaton.budget import shortest
-from constrained.automaton.distance import Distance
 from constrained.automaton.matcher import not_a_grammar
 from constrained.decoding.request import Generation, Message, Request
 from constrained.errors import GrammarError, ModelError, needs_extra
@@ -362,7 +361,7 @@ def most_like(answer: str, action: Grammar, listed: list[str] | None = None) -> 
             data = data[:end]
             break
         state = after
-    rest = shortest(state.automaton, state.positions, Distance(lower=True))
+    rest = shortest(state.automaton, state.positions)
     return (data + b"".join(piece for _, piece in rest)).decode()
 
 

@@ -92,7 +92,7 @@ class Table:
 
     def bytes_left(self, state: int, inside: int, least: bool = False) -> int:
         """A bound on the fewest bytes to an end, one or more characters from here; a lower one if `least`."""
-        nearest = min(self.fewest[to] for to in self._ahead(state, inside) if to >= 0)
+        nearest = min((self.fewest[to] for to in self._ahead(state, inside) if to >= 0), default=0)  # 0: it only ends
         kind, count = inside >> 28, inside >> 24 & 15
         if least:
             return (1, count, 1, 4 - count, 6, 5, 4 - count)[kind] + nearest

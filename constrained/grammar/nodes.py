@@ -234,15 +234,16 @@ class Distinct:
         However a string (or name) has begun, it can go on in endlessly many ways.
     once : tuple of str
         Names that no object among the items can have twice.
-    varied : tuple of str, or None
-        Names that objects among the items may always have, each with more values than are remembered; None where such
-        arrays and objects can always have more items or members.
+    varied : tuple of tuple of (str, int), or None
+        For each alternative of arrays and objects among the items that can't always have more items or members: the
+        names that an object may have whatever else it has, each with in how many ways it surely can have it or not.
+        None where there is no such alternative.
     """
 
     names: bool
     free: bool
     once: tuple[str, ...] = ()
-    varied: tuple[str, ...] | None = None
+    varied: tuple[tuple[tuple[str, int], ...], ...] | None = None
 
 
 class Rules(dict[str, Rule]):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 
 from hypothesis import settings
 from lark import Lark
@@ -17,7 +16,6 @@ from lark.exceptions import LarkError
 
 from constrained import Grammar
 from constrained.automaton.budget import shortest
-from constrained.automaton.distance import Distance
 from tests.chance import times
 
 Accepts = Callable[[str], bool]
@@ -52,12 +50,7 @@ def words(alphabet: str, longest: int) -> Iterable[str]:
 def completion(grammar: Grammar, begun: bytes) -> bytes:
     """The shortest bytes that make a whole text of `begun`, by the engine's own automaton."""
     state = grammar.automaton.read(begun)
-    return b"".join(data for _, data in shortest(grammar.automaton, state.positions, _bounds(grammar)))
-
-
-@lru_cache(maxsize=4)
-def _bounds(grammar: Grammar) -> Distance:
-    return Distance(lower=True)
+    return b"".join(data for _, data in shortest(grammar.automaton, state.positions))
 
 
 def sample(grammar: Grammar, rnd: random.Random, longest: int = 16) -> str:

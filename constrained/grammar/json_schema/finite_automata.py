@@ -348,6 +348,21 @@ class Texts:
                 return None
         return sets
 
+    def at_least(self, most: int) -> int:
+        """A number of texts that there surely are, as a short search shows; no more than `most`."""
+        level = {self.start: 1} if self.lives(self.start) else {}
+        found = best = seen = 0
+        while level and best < most and seen < 20 * most:
+            seen += len(level)
+            found += sum(n for state, n in level.items() if self.may_end(state))
+            best = max(best, found, sum(level.values()))  # each beginning leads to an end
+            longer: dict[State, int] = {}
+            for state, n in level.items():
+                for to, chars in self.after(state).items():
+                    longer[to] = longer.get(to, 0) + n * sum(high - low + 1 for low, high in chars.ranges)
+            level = longer
+        return min(best, most)
+
     def accepts(self, text: str, state: State) -> bool:
         """Whether `text` may follow, and be the end, where texts have no greatest length."""
         sets, count = state

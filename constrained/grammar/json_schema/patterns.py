@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import islice
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
@@ -153,16 +152,6 @@ def _are_few(automaton: Nfa, most: int) -> bool:
         if max(found, begun) > most or beginnings > 20 * most:
             return False
     return True
-
-
-def has_texts(node: Node, count: int, limits: Limits) -> bool:
-    """Whether a tree of characters surely has so many texts, as a short search shows."""
-    found = 0
-    for texts, begun in islice(_counted(nfa(node, limits)), 20 * count):
-        found += texts
-        if max(found, begun) >= count:
-            return True
-    return False
 
 
 def _counted(automaton: Nfa) -> Iterator[tuple[int, int]]:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.constraints import Constraints, ValueWriter
+from constrained.grammar.json_schema.constraints import Constraints, ValueWriter, identity
 from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.patterns import has_texts
+from constrained.grammar.json_schema.finite_automata import Texts
+from constrained.grammar.json_schema.numbers import whole
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq
+
+DEPTH = 4
+"""Objects in one another whose values are counted."""
 
 DISTINCT = 1_000
 """Values that the items of an array with uniqueItems may have, and names that are told apart by patterns."""
@@ -47,32 +52,27 @@ def _remembered(
     parts = [constraints.item(i) for i in range(own + (own != high))]
     kinds = [one for each in parts for one in writer.constraints_of(each)]
     closed = [one for one in kinds if not _goes_on(one, writer)]
-    varied = _varied(closed, writer) if closed else None
     hint = "leave uniqueItems out and look for repeats afterwards"
     if writer.options.distinct is None:
         what = f"uniqueItems takes items of which there are at most {DISTINCT:,} values"
     elif constraints.wanted():
         what = "uniqueItems of such items is not supported beside contains"
-    elif closed and not varied:
-        what = (
-            "uniqueItems takes no arrays or objects as items of which it isn't plain that there is always another one"
-        )
-        hint = "let them have further items or properties, or a property that may be any text, or leave uniqueItems out"
-    elif low > 1 and not all(any(_has_many(one, low, writer) for one in writer.constraints_of(each)) for each in parts):
+    elif low > 1 and not all(_at_least(each, low, writer) >= low for each in parts):
         what = f"it isn't plain that there are {low} items that differ"
     elif low > writer.limits.distinct:
         what = f"no more than {writer.limits.distinct:,} items are remembered (the limit `distinct`)"
     else:
         free = all(any(map(_is_free, writer.constraints_of(each))) for each in parts)
-        named = [set(one.names) for one in kinds if one.listed is None and "object" in one.types]
-        once = tuple(sorted(set.intersection(*named))) if named else ()
+        varied = tuple({_varied(one, writer): None for one in closed}) if closed else None
         items = [writer.node(each) for each in parts]
         rest = items.pop() if own != high else NEVER
         end = seq([layout.edge, literal("]")])
         inside = [literal("]")] * (not low)
         if high != 0:
             inside.append(seq([layout.edge, layout.in_a_row(items, rest, low, high), end]))
-        return opened("[", f"{name} items", partial(alt, inside), Distinct(False, free, once, varied), writer)
+        return opened(
+            "[", f"{name} items", partial(alt, inside), Distinct(False, free, _once(kinds, writer), varied), writer
+        )
     writer.options.refuse(constraints.all("uniqueItems")[0][0], "uniqueItems", what, hint)
     return None
 
@@ -92,11 +92,7 @@ def _goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
         return not any(isinstance(value, (list, dict)) for value in constraints.listed[1])
     if "array" in constraints.types and not _array_goes_on(constraints, writer):
         return False
-    if "object" not in constraints.types:
-        return True
-    named = constraints.key_patterns or constraints.all("propertyNames") or constraints.witnesses()
-    low, high = constraints.counts("Properties")
-    return low <= 1 and high is None and not named and _takes_some(constraints.key(None, frozenset()), writer)
+    return "object" not in constraints.types or _object_goes_on(constraints, writer)
 
 
 def _array_goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
@@ -105,55 +101,98 @@ def _array_goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
     return _takes_some(constraints.item(constraints.prefix()), writer)
 
 
+def _object_goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
+    low, high = constraints.counts("Properties")
+    if low > 1 or high is not None or constraints.all("propertyNames") or constraints.witnesses():
+        return False
+    trees, most = constraints.key_trees, writer.limits.distinct + len(constraints.names)
+    for matched in ([], *([pattern] for pattern in trees)):
+        fitting = [trees[pattern][0] for pattern in matched]
+        without = [either for pattern, (_, either) in trees.items() if pattern not in matched]
+        some = _takes_some(constraints.key(None, frozenset(matched)), writer)
+        if some and Texts(fitting, without, 0, None, writer.limits).at_least(most) == most:
+            return True
+    return False
+
+
 def _takes_some(parts: list[Subschema], writer: ValueWriter) -> bool:
     return any(writer.admits(value, parts) for value in _SIMPLE)
-
-
-def _varied(every: list[Constraints], writer: ValueWriter) -> tuple[str, ...]:
-    """Names that all of some objects may have in any order, each with more values than are remembered."""
-    found: list[set[str]] = []
-    for one in every:
-        named = one.key_patterns or one.all("propertyNames") or one.witnesses()
-        is_array = "array" in one.types and not _array_goes_on(one, writer)
-        if one.listed is not None or named or is_array or not writer.options.any_order:
-            return ()
-        if writer.node(one.key(None, frozenset())) is not NEVER:  # free names may be written twice
-            return ()
-        always = one.required if one.counts("Properties")[1] is not None or one.present else one.names
-        most = writer.limits.distinct
-        many = (name for name in always if any(_has_many(v, most, writer) for v in _scalars_of(one, name, writer)))
-        found.append(set(many))
-    return tuple(sorted(set.intersection(*found)))
-
-
-def _scalars_of(constraints: Constraints, name: str, writer: ValueWriter) -> list[Constraints]:
-    every = writer.constraints_of(constraints.property(name))
-    return [one for one in every if one.types.isdisjoint(("array", "object"))]
 
 
 _SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]
 
 
-def _has_many(constraints: Constraints, count: int, writer: ValueWriter) -> bool:
-    """Whether there surely are so many values."""
+def _once(kinds: list[Constraints], writer: ValueWriter) -> tuple[str, ...]:
+    """Names that no object of these can have twice: they are named wherever there may be others."""
+    objects = [one for one in kinds if one.listed is None and "object" in one.types]
+    found = {name for one in objects for name in one.names}
+    for one in objects:
+        if one.key_patterns or writer.node(one.key(None, frozenset())) is not NEVER:
+            found &= set(one.names)
+    return tuple(sorted(found))
+
+
+def _varied(constraints: Constraints, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
+    """See `nodes.Distinct.varied`."""
+    ways = _ways(constraints, writer.limits.distinct, writer)
+    return tuple(sorted((name, count) for name, count in ways.items() if count > 1))
+
+
+def _ways(constraints: Constraints, most: int, writer: ValueWriter, depth: int = DEPTH) -> dict[str, int]:
+    """In how many ways an object surely can have each property or not, whatever else it has, up to `most`.
+
+    0: a required one, of which it isn't plain that there is any.
+    """
+    if constraints.listed is not None or "object" not in constraints.types or constraints.witnesses():
+        return {}
+    any_name = writer.options.any_order and not _is_bounded(constraints)
+    found = {}
+    for name in constraints.names if any_name else constraints.required:
+        values = _at_least(constraints.property(name), most, writer, depth)
+        found[name] = min(values + (name not in constraints.required), most)
+    return found
+
+
+def _is_bounded(constraints: Constraints) -> bool:
+    """Whether it is more than the values of its properties that decides whether an object fits."""
+    counted = constraints.counts("Properties") != (0, None) or constraints.all("propertyNames")
+    return bool(counted or constraints.present or constraints.witnesses())
+
+
+def _at_least(parts: list[Subschema], most: int, writer: ValueWriter, depth: int = DEPTH) -> int:
+    """A number of values that there surely are, no more than `most`."""
+    return max((_values(one, most, writer, depth - 1) for one in writer.constraints_of(parts)), default=0)
+
+
+def _values(constraints: Constraints, most: int, writer: ValueWriter, depth: int) -> int:
     if constraints.listed is not None:
-        return False
-    if not constraints.types.isdisjoint(("array", "object")):  # `_goes_on`
-        return True
-    if "string" in constraints.types and not constraints.denied and not strings.unmatched(constraints):
-        trees, (low, high) = strings.trees(constraints), constraints.counts("Length")
-        if not trees and (high is None or high >= max(low, 1)):
-            return True
-        if len(trees) == 1 and not low and high is None and has_texts(trees[0], count, writer.limits):
-            return True
-    if constraints.types.isdisjoint(("integer", "number")) or constraints.denied:
-        return False
+        fitting = (value for value in constraints.listed[1] if writer.admits(value, list(constraints.parts)))
+        return min(len(set(map(identity, fitting))), most)
+    found = 0
+    if "string" in constraints.types:
+        said = strings.trees(constraints), strings.unmatched(constraints), *constraints.counts("Length")
+        found += Texts(*said, writer.limits).at_least(most)
+    if depth and "array" in constraints.types and _array_goes_on(constraints, writer):
+        own = (constraints.item(i) for i in range(min(constraints.prefix(), constraints.counts("Items")[0])))
+        found += most * all(_at_least(parts, 1, writer, depth) for parts in own)
+    if depth and "object" in constraints.types and not _is_bounded(constraints):
+        ways = prod(_ways(constraints, most, writer, depth).values())
+        found += most if ways and _object_goes_on(constraints, writer) else ways
+    if not constraints.denied:
+        found += ("null" in constraints.types) + 2 * ("boolean" in constraints.types) + _numbers(constraints, most)
+    return min(found, most)
+
+
+def _numbers(constraints: Constraints, most: int) -> int:
     if constraints.multiple() is not None or constraints.no_multiples():
-        return False
-    for low_end, high_end in constraints.intervals():
-        if low_end is None or high_end is None or high_end[0] - low_end[0] > count + 1:
-            return True
-    return False
+        return 0
+    ((low, high),) = constraints.intervals()
+    if "number" in constraints.types:
+        return most if low is None or high is None or low[0] < high[0] else 0
+    first, last = whole(low, high)
+    return (
+        0 if "integer" not in constraints.types else most if first is None or last is None else max(last - first + 1, 0)
+    )
 
 
 def _is_free(constraints: Constraints) -> bool:
@@ -171,6 +210,7 @@ def names_apart(
     trees = [both for both, _ in constraints.key_trees.values()]
     if writer.options.distinct is None or restricted or shown or low > writer.limits.distinct or len(trees) > 1:
         return None
-    if trees and not has_texts(trees[0], low + len(names), writer.limits):
+    enough = low + len(names)
+    if trees and Texts(trees, [], 0, None, writer.limits).at_least(enough) < enough:
         return None
     return Distinct(True, not trees)

@@ -36,6 +36,20 @@ SCHEMAS = {
                            "d": {"type": "array", "items": {"type": "null"}}},
         },
     },
+    "few closed objects": {
+        **ANYTHING, "items": {"properties": {"a": {"enum": ["x", "xy"]}, "b": {"type": "boolean"}}, "required": ["a"],
+                              "type": "object", "additionalProperties": False}
+    },
+    "closed objects of one kind or another": {**ANYTHING, "items": {"oneOf": [TAG, {**TAG, "required": ["v"],
+        "properties": {"v": {"type": "null"}, "w": {"type": "string", "pattern": "^x?y?$"}}}]}},
+    "closed objects in closed objects": {
+        **ANYTHING, "minItems": 2, "items": {"type": "object", "properties": {"t": TAG, "b": {"const": 1}},
+                                             "required": ["t"], "additionalProperties": False}
+    },
+    "closed arrays": {**ANYTHING, "items": {"type": "array", "items": {"type": "integer"}, "maxItems": 2}},
+    "closed objects but for a pattern": {
+        **ANYTHING, "items": {**TAG, "patternProperties": {"^x-": {}}, "properties": {"k": {"enum": ["a", "ab"]}}}
+    },
     "strings": STRINGS,
     "anything": ANYTHING,
     "objects": OBJECTS,
@@ -63,6 +77,20 @@ ITEMS = {
         for n in (1, 10)
         for more in ({}, {"b": True}, {"c": "x"}, {"c": "xy"}, {"d": []}, {"d": [None]})
     ],
+    "few closed objects": [{"a": a, **b} for a in ("x", "xy") for b in ({}, {"b": True}, {"b": False})],
+    "closed objects of one kind or another": [
+        {"k": "a"},
+        {"k": "a", "v": "b"},
+        {"k": "a", "v": ""},
+        {"v": None},
+        {"w": "x", "v": None},
+        {"v": None, "w": ""},
+    ],
+    "closed objects in closed objects": [
+        {"t": {"k": k, **v}, **b} for k in ("", "a", "a}") for v in ({}, {"v": "a"}) for b in ({}, {"b": 1})
+    ],
+    "closed arrays": [[], [1], [10], [1, 10], [10, 1], [1, 1]],
+    "closed objects but for a pattern": [{"k": "a"}, {"k": "ab"}, {"k": "a", "x-": 1}, {"x-": 1, "k": "a"}],
     "strings": ["a", "b", "desk 1", "desk 10", "", 'a"', "a\\", "é", "\U0001f600", "\n", "/"],
     "objects": [{}, {"a": "b"}, {"a": "b", "c": 1}, {"c": 1, "a": "b"}, {"c": 1.0}, {"a": "", "d": {"a": [1, 1]}}],
     "nested": [{"tags": t, "n": n} for t in ([], ["a"], ["a", "b"], ["b", "a"], ["a", "a"]) for n in (1, 2)],
