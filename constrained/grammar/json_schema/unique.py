@@ -64,15 +64,14 @@ def _remembered(
     else:
         free = all(any(map(_is_free, writer.constraints_of(each))) for each in parts)
         varied = tuple({_varied(one, writer): None for one in closed}) if closed else None
+        distinct = Distinct(False, free, _once(kinds, writer), varied)
         items = [writer.node(each) for each in parts]
         rest = items.pop() if own != high else NEVER
         end = seq([layout.edge, literal("]")])
         inside = [literal("]")] * (not low)
         if high != 0:
             inside.append(seq([layout.edge, layout.in_a_row(items, rest, low, high), end]))
-        return opened(
-            "[", f"{name} items", partial(alt, inside), Distinct(False, free, _once(kinds, writer), varied), writer
-        )
+        return opened("[", f"{name} items", partial(alt, inside), distinct, writer)
     writer.options.refuse(constraints.all("uniqueItems")[0][0], "uniqueItems", what, hint)
     return None
 
@@ -143,7 +142,9 @@ def _ways(constraints: Constraints, most: int, writer: ValueWriter, depth: int =
 
     0: a required one, of which it isn't plain that there is any.
     """
-    if constraints.listed is not None or "object" not in constraints.types or constraints.witnesses():
+    if constraints.listed is not None or "object" not in constraints.types:
+        return {}
+    if constraints.witnesses() or constraints.denied:
         return {}
     any_name = writer.options.any_order and not _is_bounded(constraints)
     found = {}
@@ -172,14 +173,15 @@ def _values(constraints: Constraints, most: int, writer: ValueWriter, depth: int
     if "string" in constraints.types:
         said = strings.trees(constraints), strings.unmatched(constraints), *constraints.counts("Length")
         found += Texts(*said, writer.limits).at_least(most)
+    if constraints.denied:
+        return min(found, most)
     if depth and "array" in constraints.types and _array_goes_on(constraints, writer):
         own = (constraints.item(i) for i in range(min(constraints.prefix(), constraints.counts("Items")[0])))
         found += most * all(_at_least(parts, 1, writer, depth) for parts in own)
     if depth and "object" in constraints.types and not _is_bounded(constraints):
         ways = prod(_ways(constraints, most, writer, depth).values())
         found += most if ways and _object_goes_on(constraints, writer) else ways
-    if not constraints.denied:
-        found += ("null" in constraints.types) + 2 * ("boolean" in constraints.types) + _numbers(constraints, most)
+    found += ("null" in constraints.types) + 2 * ("boolean" in constraints.types) + _numbers(constraints, most)
     return min(found, most)
 
 
@@ -189,10 +191,10 @@ def _numbers(constraints: Constraints, most: int) -> int:
     ((low, high),) = constraints.intervals()
     if "number" in constraints.types:
         return most if low is None or high is None or low[0] < high[0] else 0
+    if "integer" not in constraints.types:
+        return 0
     first, last = whole(low, high)
-    return (
-        0 if "integer" not in constraints.types else most if first is None or last is None else max(last - first + 1, 0)
-    )
+    return most if first is None or last is None else max(last - first + 1, 0)
 
 
 def _is_free(constraints: Constraints) -> bool:
