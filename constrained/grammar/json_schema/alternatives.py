@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import combinations, islice
-from operator import itemgetter
 from typing import Any
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
@@ -138,8 +137,10 @@ class Alternatives:
             before = known
             choices = [left for choice in choices if (left := known.left(choice)) is not None]
         if not choices:
-            saying = [((*order, self._place(part)), part) for order, part in flat.values()]
-            return [tuple(part for order, part in sorted(saying, key=itemgetter(0)) if order[-1] >= 0)]
+            saying = [(order, place, part) for order, part in flat.values() if (place := self._place(part)) >= 0]
+            if len(saying) > 1:
+                saying.sort(key=lambda one: (*one[0], one[1]))
+            return [tuple([part for _, _, part in saying])]
         first, *others = sorted(choices, key=len)  # few branches first: contradictions show sooner
         out: list[Conjunction] = []
         for branch in first:

@@ -32,7 +32,8 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     low, high = constraints.counts("Properties")
     key_parts = [part.below("propertyNames") for part, _ in constraints.all("propertyNames")]
     names = [k for k in constraints.names if not key_parts or writer.admits(k, key_parts)]
-    if any(k not in names for k in constraints.required):
+    asked_for = frozenset(constraints.required)
+    if not asked_for.issubset(names):
         return NEVER
     # The names that are known, each with its values; names of which no value is left aren't there.
     witnesses = constraints.witnesses()
@@ -44,7 +45,7 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     number: dict[str, int] = {}
     for k in names:
         variants = _variants(constraints, k, witnesses, writer, layout)
-        required = k in constraints.required
+        required = k in asked_for
         if variants:
             number[k] = len(pairs)
             pairs.append((strings.texts(k), variants, required))

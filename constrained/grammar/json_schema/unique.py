@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import prod
 from typing import Any
 
 from constrained.errors import GrammarError
@@ -132,26 +131,17 @@ def _once(kinds: list[Constraints], writer: ValueWriter) -> tuple[str, ...]:
 
 
 def _varied(constraints: Constraints, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
-    """See `nodes.Distinct.varied`."""
-    ways = _ways(constraints, writer.limits.distinct, writer)
-    return tuple(sorted((name, count) for name, count in ways.items() if count > 1))
-
-
-def _ways(constraints: Constraints, most: int, writer: ValueWriter, depth: int = DEPTH) -> dict[str, int]:
-    """In how many ways an object surely can have each property or not, whatever else it has, up to `most`.
-
-    0: a required one, of which it isn't plain that there is any.
-    """
+    """See `nodes.Distinct.varied`; no number is above the limit `distinct`."""
     if constraints.listed is not None or "object" not in constraints.types:
-        return {}
+        return ()
     if constraints.witnesses() or constraints.denied:
-        return {}
+        return ()
+    most, found = writer.limits.distinct, []
     any_name = writer.options.any_order and not _is_bounded(constraints)
-    found = {}
     for name in constraints.names if any_name else constraints.required:
-        values = _at_least(constraints.property(name), most, writer, depth)
-        found[name] = min(values + (name not in constraints.required), most)
-    return found
+        ways = _at_least(constraints.property(name), most, writer) + (name not in constraints.required)
+        found.append((name, min(ways, most)))
+    return tuple(sorted(one for one in found if one[1] > 1))
 
 
 def _is_bounded(constraints: Constraints) -> bool:
@@ -169,20 +159,39 @@ def _values(constraints: Constraints, most: int, writer: ValueWriter, depth: int
     if constraints.listed is not None:
         fitting = (value for value in constraints.listed[1] if writer.admits(value, list(constraints.parts)))
         return min(len(set(map(identity, fitting))), most)
-    found = 0
-    if "string" in constraints.types:
-        said = strings.trees(constraints), strings.unmatched(constraints), *constraints.counts("Length")
-        found += Texts(*said, writer.limits).at_least(most)
-    if constraints.denied:
-        return min(found, most)
+    found = _strings(constraints, most) if "string" in constraints.types else 0
+    if found >= most or constraints.denied:
+        return found
     if depth and "array" in constraints.types and _array_goes_on(constraints, writer):
         own = (constraints.item(i) for i in range(min(constraints.prefix(), constraints.counts("Items")[0])))
         found += most * all(_at_least(parts, 1, writer, depth) for parts in own)
     if depth and "object" in constraints.types and not _is_bounded(constraints):
-        ways = prod(_ways(constraints, most, writer, depth).values())
-        found += most if ways and _object_goes_on(constraints, writer) else ways
+        found += _objects(constraints, most, writer, depth)
     found += ("null" in constraints.types) + 2 * ("boolean" in constraints.types) + _numbers(constraints, most)
     return min(found, most)
+
+
+def _objects(constraints: Constraints, most: int, writer: ValueWriter, depth: int) -> int:
+    found = 1
+    for name in constraints.required:
+        found *= _at_least(constraints.property(name), most, writer, depth)
+    if found and _object_goes_on(constraints, writer):
+        return most
+    for name in constraints.names if writer.options.any_order and found else ():
+        if found < most and name not in constraints.required:
+            found *= 1 + _at_least(constraints.property(name), most, writer, depth)
+    return min(found, most)
+
+
+def _strings(constraints: Constraints, most: int) -> int:
+    trees, without, (low, high) = (
+        strings.trees(constraints),
+        strings.unmatched(constraints),
+        constraints.counts("Length"),
+    )
+    if not trees and not without and high is None:  # most
+        return most
+    return Texts(trees, without, low, high, constraints.limits).at_least(most)
 
 
 def _numbers(constraints: Constraints, most: int) -> int:
