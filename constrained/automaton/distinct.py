@@ -76,7 +76,8 @@ def _ends_otherwise(state: State, memory: Memory, depth: int) -> bool:
         *_, now, written = heappop(work)  # of those nearest to the end, the last one that was found
         for byte in sorted(now.first() if written.string else now.first() - SPACES):
             for after, known in _read(now, written, bytes((byte,))):
-                assert known is not None, "the array is open"
+                if known is None or len(known.stack) <= depth:  # a number ends with its array
+                    return True
                 level = known.stack[depth]
                 if len(known.stack) == depth + 1 and level is not None and level.start < 0:
                     return True
