@@ -25,6 +25,9 @@ _PAYLOAD = np.array([0, 0x7F, 0x1F, 0x0F, 0x07])
 UTF8_BYTES = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 """Those that occur in UTF-8."""
 
+LONGEST = 4_096
+"""Bytes of a token, at most."""
+
 
 class Vocabulary:
     """Tokens as bytes, with the ids that end a text.
@@ -77,6 +80,8 @@ class Vocabulary:
         self.sorted_ids = np.array(order, np.int32)
         self.sorted_tokens = [tokens[i] for i in order]
         self.lengths = np.fromiter(map(len, self.sorted_tokens), np.int32, len(order))
+        if self.longest > LONGEST:  # walks go as deep on the stack as tokens are long
+            raise VocabularyError(f"a token of {self.longest:,} bytes: there may be {LONGEST:,}")
         self.flat = np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
 
     def _set_ids(self, count: int, eos_token_ids, special_ids, size: int | None) -> None:

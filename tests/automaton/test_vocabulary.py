@@ -38,6 +38,7 @@ def test_tokens_ids_and_sizes():
         (([], [0]), "the vocabulary has no token that stands for text", None),
         (([b"", b""], [1]), "the vocabulary has no token that stands for text", None),
         (([b"a", b"b"], [0], [1]), "the vocabulary has no token that stands for text", None),
+        (([b"a" * 4097], [1]), "a token of 4,097 bytes: there may be 4,096", None),
         (([b"a"], [1], [-1]), "special token id -1 is outside 0..1", None),
         (([b"a"], [1], [7]), "special token id 7 is outside 0..1", None),
         (([b"a"], [-1]), "special token id -1 is outside 0..0", None),
@@ -51,6 +52,14 @@ def test_what_is_no_vocabulary(arguments, message, hint):
         Vocabulary(*arguments)
     assert (caught.value.message, caught.value.hint) == (message, hint)
     assert isinstance(caught.value, ConstrainedError)
+
+
+def test_tokens_may_be_long_and_begin_alike():
+    tokens = [*(bytes((b,)) for b in range(256)), *(b"a" * 4000 + bytes((b,)) * 96 for b in b"bcd")]
+    known = Vocabulary([*tokens, b"</s>"], [len(tokens)])
+    for text, allowed in (('("a" "a" | "b")+', {ord("a"), ord("b"), 256}), ('/[ac]+/ "b"', {ord("a"), ord("c"), 257})):
+        matcher = compile_grammar(Grammar.from_lark(f"start: {text}"), known).matcher()
+        assert set(matcher.allowed_token_ids().tolist()) == allowed
 
 
 @given(st.lists(st.binary(max_size=5), min_size=1), st.lists(st.integers(0, 300), min_size=1, max_size=3))

@@ -524,6 +524,8 @@ struct Walk {
     Vec one, two;
     Branch *branches; /* still to be visited, those of outer visits first */
     int32_t branch_count, branch_room;
+    uint32_t *children; /* the same of children: not on the stack, as walks go as deep as tokens are long */
+    int32_t child_count, child_room;
 };
 
 Walk *walk_take(Engine *engine, Target *target);

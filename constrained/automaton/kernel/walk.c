@@ -9,7 +9,7 @@
 void walk_free(Walk *w) {
     if (!w) return;
     for (int i = 0; i < w->levels; i++) free(w->level[i].at);
-    free(w->level), free(w->branches), free(w->one.at), free(w->two.at), free(w);
+    free(w->level), free(w->branches), free(w->children), free(w->one.at), free(w->two.at), free(w);
 }
 
 /* Scratch memory: the spare one, or new where another walk is under way (an outer one's). */
@@ -24,7 +24,7 @@ Walk *walk_take(Engine *e, Target *target) {
         no_memory();
         return NULL;
     }
-    w->engine = e, w->target = target, w->emitted = w->visits = 0;
+    w->engine = e, w->target = target, w->emitted = w->visits = w->child_count = 0;
     if (!read_only && !e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table, &e->tokens->states);
     e->table.users++;
     return w;
@@ -173,8 +173,11 @@ int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
     return emit_ends(w, below) < 0 ? -1 : visit_from(w, below, after);
 }
 
-/* The children of a node whose bytes are wanted: how many. Their memory begins to arrive: that of some while others are visited. */
-static int wanted_children(const Tokens *t, const Node *node, const uint64_t wanted[4], uint32_t children[256]) {
+/* Add the children of a node whose bytes are wanted. Their memory begins to arrive: that of some while others are visited. */
+static int push_children(Walk *w, const Node *node, const uint64_t wanted[4]) {
+    uint32_t *children = with_room(w->children, w->child_count + 256, &w->child_room, 1024, sizeof *children);
+    if (!children) return -1;
+    w->children = children, children += w->child_count;
     int count = 0, many = 0;
     for (int k = 0; k < 4; k++) many += count_bits(wanted[k]);
     if (node->count < FEW || many > FEW) {
@@ -187,19 +190,19 @@ static int wanted_children(const Tokens *t, const Node *node, const uint64_t wan
             for (uint64_t bits = wanted[k]; bits; bits &= bits - 1)
                 count += find_child(node, (uint8_t)(k * 64 + lowest_bit(bits)), &children[count]);
     }
-    for (int i = 0; i < count; i++) prefetch_read(t->trie + CHILD_AT(children[i]));
-    return count;
+    for (int i = 0; i < count; i++) prefetch_read(w->engine->tokens->trie + CHILD_AT(children[i]));
+    w->child_count += count;
+    return 0;
 }
 
 /* Emit the tokens below a node that can be read from a state of the table. */
 int visit_from(Walk *w, const Node *node, int32_t state) {
-    const Tokens *t = w->engine->tokens;
     const uint64_t *wanted = table_first(w->engine, state);
-    if (!wanted) return -1;
-    uint32_t children[256];
-    int count = wanted_children(t, node, wanted, children);
-    for (int i = 0; i < count; i++)
-        if (descend_from(w, node, state, children[i]) < 0) return -1;
+    int32_t begin = w->child_count;
+    if (!wanted || push_children(w, node, wanted) < 0) return -1;
+    for (int32_t i = begin, end = w->child_count; i < end; i++)
+        if (descend_from(w, node, state, w->children[i]) < 0) return -1;
+    w->child_count = begin;
     return 0;
 }
 
@@ -468,9 +471,10 @@ int visit(Walk *w, int32_t number) {
     }
     uint64_t wanted[4];
     if (next_bytes(e, here, wanted) < 0) return -1;
-    uint32_t children[256];
-    int count = wanted_children(e->tokens, node, wanted, children);
-    for (int i = 0; i < count; i++)
-        if (descend(w, node->depth, children[i]) < 0) return -1;
+    int32_t begin = w->child_count;
+    if (push_children(w, node, wanted) < 0) return -1;
+    for (int32_t i = begin, end = w->child_count; i < end; i++)
+        if (descend(w, node->depth, w->children[i]) < 0) return -1;
+    w->child_count = begin;
     return 0;
 }
