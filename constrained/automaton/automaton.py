@@ -77,7 +77,7 @@ class Automaton:
         return vars(self).setdefault("closure", made)  # the same one for all threads
 
     @cached_property
-    def nearest(self) -> Distance:
+    def distance(self) -> Distance:
         """Lower bounds on the bytes to the end."""
         return Distance(lower=True)
 

@@ -306,7 +306,7 @@ def shortest(automaton: Automaton, starts: Iterable[Position]) -> list[tuple[Pos
 
     def push(read: int, q: Position, before: Position | None, data: bytes) -> None:
         # Among equals, prefer the path that has read more: the search stays on one of them.
-        heappush(heap, (read + automaton.nearest.of_position(q), -read, next(order), q, before, data))
+        heappush(heap, (read + automaton.distance.of_position(q), -read, next(order), q, before, data))
 
     for q in starts:
         push(0, q, None, b"")
@@ -342,7 +342,7 @@ def completion(state: Remembering) -> bytes:
     """
     if state.completion is not None:
         return state.completion
-    limits, lower, order, seen = state.automaton.limits, state.automaton.nearest, count(), set()
+    limits, lower, order, seen = state.automaton.limits, state.automaton.distance, count(), set()
     end = monotonic() + limits.search_milliseconds / 1000
     heap: list[tuple[float, int, Way, bytes]] = [(lower.nearest(way[0]), -next(order), way, b"") for way in state.ways]
     heapify(heap)

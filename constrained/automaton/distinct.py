@@ -3,14 +3,12 @@
 The automaton reads such an array like any other. Beside its state, the items (or names) that are written are kept, each
 as the value that it is: "a" is "\\u0061", and 1 is 1.0. A text that repeats one can't go on, and neither can one that
 could only repeat one. Arrays and objects among the items can mostly have more in them (`json_schema.unique`): so
-they are looked at before they end only where white space would leave nothing but their end.
+they are looked at before they end only where white space would leave nothing but their end. Others can't be longer. As
+long as the properties that are still to come have more values than there are items that begin alike
+(`nodes.Distinct.varied`), such an object can differ from all of these; after that, what it can still be is searched.
 
 What can be read next depends on what was written in few tokens: those that end an item, or that come close to one. The
 mask of the automaton's own state is kept as for any state, and only these tokens are tried (`Endings`).
-
-Others can't be longer. As long as the properties that are still to come have more values than there are items that
-begin alike (`nodes.Distinct.varied`), an object can differ from all of these; after that, what it can still be is
-searched.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from constrained.grammar.json_schema.constraints import identity
 from constrained.grammar.nodes import Call, Distinct
 
 SEARCHED = 5_000
-"""Beginnings of one string, number or word that are tried, one byte longer each, to find one that differs."""
+"""Beginnings of one item that are tried, one byte longer each, to find one that differs."""
 
 _QUOTE, _BACKSLASH, _OBJECT = b'"\\{'
 _BLANK = (b" ", b"\t", b"\n", b"\r")
@@ -68,7 +66,7 @@ def _differs(state: State, memory: Memory, depth: int, begun: Begun) -> bool:
 
 def _ends_otherwise(state: State, memory: Memory, depth: int) -> bool:
     """Whether a search finds an end of the item at that depth that no item before it has."""
-    order, nearest = count(), state.automaton.nearest.nearest
+    order, nearest = count(), state.automaton.distance.nearest
     work: list[tuple[float, int, State, Memory]] = [(0, 0, state, memory)]
     for _ in range(SEARCHED):
         if not work:

@@ -18,8 +18,6 @@ ENDING = CLOSING | SPACES | {_COMMA}
 """Bytes that follow a number or a word."""
 _IN_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
-_NONE: frozenset[str] = frozenset()
-
 
 class Level:
     """An array or object that is being written, in which something differs.
@@ -45,7 +43,7 @@ class Level:
         """The strings among what is seen."""
         return strings(self.seen)
 
-    def has_more(self, count: int, begun: Set = _NONE, place: object = None, another: bool = False) -> bool:
+    def has_more(self, count: int, begun: Set = frozenset(), place: object = None, another: bool = False) -> bool:
         """Whether an object surely can still differ from `count` others, by members that aren't begun.
 
         `begun`: names of the others. `place`: that name has come, and not its value. `another`: some name has to come.

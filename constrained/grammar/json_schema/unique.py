@@ -156,6 +156,7 @@ def _at_least(parts: list[Subschema], most: int, writer: ValueWriter, depth: int
 
 
 def _values(constraints: Constraints, most: int, writer: ValueWriter, depth: int) -> int:
+    """The same of one alternative."""
     if constraints.listed is not None:
         fitting = (value for value in constraints.listed[1] if writer.admits(value, list(constraints.parts)))
         return min(len(set(map(identity, fitting))), most)
@@ -184,11 +185,9 @@ def _objects(constraints: Constraints, most: int, writer: ValueWriter, depth: in
 
 
 def _strings(constraints: Constraints, most: int) -> int:
-    trees, without, (low, high) = (
-        strings.trees(constraints),
-        strings.unmatched(constraints),
-        constraints.counts("Length"),
-    )
+    """The same of strings; `_objects` and `_numbers`, too."""
+    trees, without = strings.trees(constraints), strings.unmatched(constraints)
+    low, high = constraints.counts("Length")
     if not trees and not without and high is None:  # most
         return most
     return Texts(trees, without, low, high, constraints.limits).at_least(most)
