@@ -8,6 +8,9 @@
 #define MOST_AHEAD 1024  /* constructs read when a grammar is compiled */
 #define MOST_EXPECTED 64 /* frames of the first masks that there is room for from the beginning */
 #define MOST_VALUES 256  /* values of choices that are looked up then */
+#define MOST_ENTERED 4   /* constructs entered for closures then, for each that is read: a small part of the time */
+#define MOST_NESTED 256  /* and for closures of stacks of more than FLAT frames, which may be without end */
+#define FLAT 2
 #define MOST_DEPTH 8     /* calls and sequences that such choices may be inside of */
 
 /* Bridge.types, in their order. */
@@ -314,6 +317,31 @@ static int look_up_values(Engine *e) {
     return 0;
 }
 
+/* Whether all constructs are read, and Python is asked of none. */
+static int all_plain(const Engine *e) {
+    int plain = !e->asks;
+    for (int32_t i = 0; i < e->construct_index.count && plain; i++) {
+        int kind = e->constructs[i].kind;
+        plain = kind >= LITERAL && kind != ASKED && kind != MEMBERS && kind != LOOP;
+    }
+    return plain;
+}
+
+/* Make the closures of the frames so far, and of those that come of it. Where several literals may come next, such as the verbs of
+ * actions, look up what each allows. */
+static int close_ahead(Engine *e) {
+    int64_t left = MOST_ENTERED * (int64_t)e->construct_index.count, nested = MOST_NESTED;
+    for (int32_t i = 1; i < e->frame_index.count && left > 0; i++) {
+        int64_t *of = e->frames[i].depth > FLAT ? &nested : &left, before = e->entered;
+        if (e->frames[i].construct < 0 || *of <= 0) continue;
+        const Closure *closure = closure_of(e, i);
+        if (!closure) return PyErr_Occurred() ? -1 : 0;
+        *of -= e->entered - before;
+        if (look_up_literals(e, closure) < 0) return -1;
+    }
+    return 0;
+}
+
 /* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all, but rules that wait to
  * be written. A grammar was just made when it is compiled, so its nodes are in the processor's cache; the mask that needs
  * them first would wait for them. */
@@ -323,5 +351,9 @@ int read_ahead(Engine *e) {
     }
     int32_t more = 2 * e->construct_index.count; /* or the first masks would move the frames several times */
     if (expect_frames(e, more < MOST_EXPECTED ? more : MOST_EXPECTED) < 0 || look_up_values(e) < 0) return -1;
-    return look_up_first(e, MOST_VALUES);
+    e->ahead = 1;
+    int failed = all_plain(e) && close_ahead(e) < 0;
+    e->ahead = 0;
+    if (failed || look_up_first(e, MOST_VALUES) < 0) return -1;
+    return map_expect(&e->rows, e->rows.used + MOST_EXPECTED);
 }

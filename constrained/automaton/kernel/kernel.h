@@ -220,6 +220,12 @@ static inline int32_t node_number(const Tokens *tokens, const Node *node) {
     return (int32_t)((const uint32_t *)node - tokens->trie);
 }
 
+/* Let a node's memory arrive, or a leaf's: more than one line, as what is looked for among many children stands behind them. */
+static inline void prefetch_at(const Tokens *tokens, int32_t number) {
+    prefetch_read(tokens->trie + number);
+    prefetch_read(tokens->trie + number + 16);
+}
+
 int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 
 #define MOST_NODES (1 << 23)
@@ -356,6 +362,7 @@ typedef struct {
     int64_t entered, max_entered, max_closure;
     int32_t bottom;      /* the frame that stands for what is left open */
     int32_t ready;       /* it was made without an error */
+    int32_t ahead;       /* it does what may not be needed: what passes a limit then waits until it is */
     int64_t bottom_hits;     /* how often it has been reached */
     Literal *literals;
     int32_t literal_count, literal_room;
@@ -412,6 +419,7 @@ int vec_copy(Vec *to, const Vec *from);
 void vec_distinct(Vec *vec);
 
 void *map_get(const Map *map, const Config *key);
+int map_expect(Map *map, size_t more);
 int map_put(Map *map, const Config *key, void *value);
 void map_clear(Map *map, int free_values);
 
@@ -564,6 +572,7 @@ int walk_json(Walk *walk, const Config *config);
 
 void forget_masks(Engine *engine);
 int keep_inside(Engine *engine, const Config *key, const Target *found, const Branch *branches, int32_t count);
+int look_up_literals(Engine *engine, const Closure *closure);
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);
 int look_up_first(Engine *engine, int32_t most);

@@ -151,11 +151,11 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
     return kept;
 }
 
-/* Keep what a position allows, if its walk is worth it.
+/* Keep what a position allows, if its walk is worth it: costs more than `least`.
  *
  * The walk writes to a row, as free text inside needs one: to `alone`, which is clear, or (NULL) to the vocabulary's own,
  * which is cleared again. 1: `alone` holds the mask; 0: it is to be recalled or walked; -1: an error. */
-static int keep_walked(Engine *e, const Config *c, Target *alone) {
+static int keep_walked(Engine *e, const Config *c, int32_t least, Target *alone) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, cost = 0, count = 0, touched[HEAVY], ids[HEAVY];
     int64_t bottom_hits = e->bottom_hits;
@@ -173,7 +173,7 @@ static int keep_walked(Engine *e, const Config *c, Target *alone) {
     if (!few && emitted > HEAVY) count = HEAVY + 1; /* hardly any is emitted twice */
     for (int32_t i = 0; i < words && !few && count <= HEAVY; i++)
         if (target.row[i]) count += count_bits(target.row[i]);
-    int worth = whole && (few ? cost > PROMOTE : count <= HEAVY || emitted > HEAVY);
+    int worth = whole && (few ? cost > least : count <= HEAVY || emitted > HEAVY);
     if (worth && few) {
         Target found = {.list = ids, .listed = count};
         failed = !keep(e, c, &found, HEAVY, NULL);
@@ -336,10 +336,10 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
             c = &key;
         }
         const CachedMask *kept = texts <= CROWD ? map_get(&e->rows, c) : NULL;
-        if (kept == &wanted) {
+        if (kept == &wanted || (!kept && c->kind == TEXT && texts <= CROWD)) {
             int alone = vec->n == 1;
             if (alone && empty) memset(target->row, 0, target->words * sizeof(uint32_t)), empty = 0;
-            int done = read_only ? -1 : keep_walked(e, c, alone ? target : NULL);
+            int done = read_only ? -1 : keep_walked(e, c, PROMOTE, alone ? target : NULL);
             if (done < 0) goto error;
             if (done) continue;
             kept = map_get(&e->rows, c);
@@ -421,6 +421,16 @@ static int keep_choice(Engine *e, const Config *c) {
     if (!failed && found.listed <= HEAVY) failed = !keep(e, c, &found, HEAVY, NULL);
     free(found.list);
     return failed ? -1 : 0;
+}
+
+/* Where a closure is several literals, keep what each allows. */
+int look_up_literals(Engine *e, const Closure *closure) {
+    const Config *at = closure->configs;
+    int literals = closure->n >= SEVERAL && closure->n <= FEW, failed = 0;
+    for (int i = 0; i < closure->n && literals; i++) literals = at[i].kind <= LITERAL;
+    for (int i = 0; i < closure->n && literals && !failed; i++)
+        if (at[i].kind == LITERAL && !map_get(&e->rows, &at[i])) failed = keep_walked(e, &at[i], 0, NULL);
+    return failed < 0 ? -1 : 0;
 }
 
 /* Where a grammar is a choice among up to `most` texts, such as commands, keep what it allows at first, and after the longest token

@@ -63,24 +63,29 @@ void *map_get(const Map *map, const Config *key) {
     }
 }
 
-int map_put(Map *map, const Config *key, void *value) {
-    if (read_only) return -1;
-    if (2 * (map->used + 1) > map->room) {
-        Map larger = {NULL, map->room ? map->room * 2 : 16, map->used};
-        larger.slots = calloc(larger.room, sizeof(Slot));
-        if (!larger.slots) {
-            no_memory();
-            return -1;
-        }
-        for (size_t k = 0; k < map->room; k++) {
-            if (!map->slots[k].key.kind) continue;
-            size_t i = hash(&map->slots[k].key, sizeof(Config)) & (larger.room - 1);
-            while (larger.slots[i].key.kind) i = (i + 1) & (larger.room - 1);
-            larger.slots[i] = map->slots[k];
-        }
-        free(map->slots);
-        *map = larger;
+/* Make room for so many keys more. */
+int map_expect(Map *map, size_t more) {
+    Map larger = {NULL, map->room ? map->room : 16, map->used};
+    while (larger.room < 2 * (map->used + more)) larger.room *= 2;
+    if (larger.room == map->room) return 0;
+    larger.slots = calloc(larger.room, sizeof(Slot));
+    if (!larger.slots) {
+        no_memory();
+        return -1;
     }
+    for (size_t k = 0; k < map->room; k++) {
+        if (!map->slots[k].key.kind) continue;
+        size_t i = hash(&map->slots[k].key, sizeof(Config)) & (larger.room - 1);
+        while (larger.slots[i].key.kind) i = (i + 1) & (larger.room - 1);
+        larger.slots[i] = map->slots[k];
+    }
+    free(map->slots);
+    *map = larger;
+    return 0;
+}
+
+int map_put(Map *map, const Config *key, void *value) {
+    if (read_only || map_expect(map, 1) < 0) return -1;
     size_t i = hash(key, sizeof(Config)) & (map->room - 1);
     while (map->slots[i].key.kind && !same(&map->slots[i].key, key, sizeof(Config))) i = (i + 1) & (map->room - 1);
     assert(key->kind);

@@ -129,7 +129,7 @@ int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
 
 /* Raise LimitError; `limit` is the name of a field of Limits. */
 int refuse(Engine *e, const char *limit) {
-    if (read_only) return -1;
+    if (read_only || e->ahead) return -1;
     PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "s", limit);
     if (none) PyErr_SetString(PyExc_RuntimeError, "a limit was passed");
     Py_XDECREF(none);

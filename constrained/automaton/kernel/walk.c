@@ -190,7 +190,7 @@ static int push_children(Walk *w, const Node *node, const uint64_t wanted[4]) {
             for (uint64_t bits = wanted[k]; bits; bits &= bits - 1)
                 count += find_child(node, (uint8_t)(k * 64 + lowest_bit(bits)), &children[count]);
     }
-    for (int i = 0; i < count; i++) prefetch_read(w->engine->tokens->trie + CHILD_AT(children[i]));
+    for (int i = 0; i < count; i++) prefetch_at(w->engine->tokens, CHILD_AT(children[i]));
     w->child_count += count;
     return 0;
 }
@@ -276,7 +276,7 @@ static int follow_literals(Walk *w, const Node *node) {
                 else failed = vec_copy(&w->level[here->depth], &one) < 0 ? -1 : descend(w, here->depth, child);
                 found = 0;
             }
-            if (found) ways[i].node = node_at(t, CHILD_AT(child)), c->low++, prefetch_read(ways[i].node);
+            if (found) ways[i].node = node_at(t, CHILD_AT(child)), c->low++, prefetch_at(t, CHILD_AT(child));
             else ways[i].node = NULL, left--;
         }
     }
@@ -310,7 +310,7 @@ static inline int push_branches(Walk *w, const Node *node, const Choices *choice
             if (end == near) end = choices_from(choices, end, high, read, byte + 1);
         }
         if (find_child(node, byte, &next->child)) {
-            prefetch_read(w->engine->tokens->trie + CHILD_AT(next->child));
+            prefetch_at(w->engine->tokens, CHILD_AT(next->child));
             next->low = low, next->high = end, next->depth = node->depth;
             next++;
         }
