@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from constrained import BatchMatcher, Grammar, GrammarError, Vocabulary, compile_grammar
 from constrained.automaton import native
-from constrained.errors import VocabularyError
+from constrained.errors import LimitError, VocabularyError
+from constrained.limits import Limits
 from tests.automaton.cases import CASES, knowledge
 from tests.automaton.small_grammars import GRAMMARS, vocabularies
 from tests.automaton.tokenizers import NAMES, vocabulary
@@ -245,6 +246,19 @@ def test_literals_that_may_come_at_one_place(count):
             assert_same(compiled.matcher(text), plain.matcher(text))
     for _ in range(10):
         walk_both(compiled.matcher(), plain.matcher(), rnd, 8)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("closure", 8), ("entered", 12), ("mask_steps", 1)])
+def test_what_is_made_ahead_passes_no_limit(limit, most):
+    """It isn't needed yet: the place that needs it is refused when a text comes there, as without the kernel."""
+    heads = [f'"{"verb" * 9}{number}" n' for number in range(8)]
+    grammar = Grammar.from_lark(f'start: "x" act | "y"\nact: {" | ".join(heads)}\nn: "1" act?')
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(1, 127)), b"verb" * 9, b"<eos>"], eos_token_ids=[127])
+    matcher = compile_grammar(grammar, vocab, limits=Limits(**{limit: most})).matcher()
+    assert matcher.allowed_token_ids().tolist() == [ord("x") - 1, ord("y") - 1]
+    with pytest.raises(LimitError, match=limit):
+        matcher.advance(ord("x") - 1)
+        mask(matcher)
 
 
 def test_values_are_read_alike_whatever_follows_them():

@@ -335,9 +335,8 @@ static int close_ahead(Engine *e) {
         int64_t *of = e->frames[i].depth > FLAT ? &nested : &left, before = e->entered;
         if (e->frames[i].construct < 0 || *of <= 0) continue;
         const Closure *closure = closure_of(e, i);
-        if (!closure) return PyErr_Occurred() ? -1 : 0;
+        if (!closure || look_up_literals(e, closure) < 0) return PyErr_Occurred() ? -1 : 0;
         *of -= e->entered - before;
-        if (look_up_literals(e, closure) < 0) return -1;
     }
     return 0;
 }
