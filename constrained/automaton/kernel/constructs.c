@@ -308,7 +308,7 @@ static int look_up_values(Engine *e) {
         if (!values || values->high - values->low > left) continue;
         const Literal *literal = &e->literals[before->object];
         uint32_t child;
-        if (!find_child(node_at(e->tokens, 0), literal->at[literal->length - 1], &child) || CHILD_IS_TOKEN(child)) continue;
+        if (!find_child(node_at(e->tokens, ROOT), literal->at[literal->length - 1], &child) || CHILD_IS_TOKEN(child)) continue;
         Config from = {CHOICES, values->object, 0, values->low, values->high, 0};
         int made = keep_values(e, node_at(e->tokens, CHILD_AT(child)), &from);
         if (made < 0) return -1;

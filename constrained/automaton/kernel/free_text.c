@@ -74,15 +74,15 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
         no_memory();
         return NULL;
     }
-    if (number == 0 && most < 0) {
+    if (number == ROOT && most < 0) {
         memcpy(row, t->sets[set]->row, t->words * sizeof *row);
         for (int32_t i = 0; i < t->sets[set]->outlier_start[1]; i++) {
             const Outlier *outlier = &t->sets[set]->outliers[i];
             int32_t id = outlier->id;
             if (outlier->offset < 0) row[id >> 5] |= 1u << (id & 31);
         }
-    } else if (number == 0) { /* take the long ones away from the whole */
-        const uint32_t *whole = base_row(t, 0, set, -1);
+    } else if (number == ROOT) { /* take the long ones away from the whole */
+        const uint32_t *whole = base_row(t, ROOT, set, -1);
         if (!whole) {
             free(row);
             return NULL;
@@ -113,7 +113,7 @@ static int32_t most_characters(const Tokens *t, const Config *c, int32_t before)
 }
 
 const uint32_t *text_base(const Engine *e, const Config *c) {
-    return base_row(e->tokens, 0, set_of(e, c), most_characters(e->tokens, c, 0));
+    return base_row(e->tokens, ROOT, set_of(e, c), most_characters(e->tokens, c, 0));
 }
 
 /* Try a token in which, after so many characters, something else stands that a loop reads. */

@@ -547,7 +547,7 @@ int walk_json(Walk *w, const Config *c) {
     Vec from = {rest->configs, rest->n, 0};
     int32_t after = table_state(e, &from, 1);
     if (after < 0) return -1;
-    if (c->depth || is_narrow(e, c)) return walk_below(w, t, c, node_at(e->tokens, 0), after) < 0 ? -1 : 1;
+    if (c->depth || is_narrow(e, c)) return walk_below(w, t, c, node_at(e->tokens, ROOT), after) < 0 ? -1 : 1;
     if (!t->of_code && class_codes(e, t) < 0) return -1;
     if (t->walks++ == WALKS && e->choices_bytes <= e->max_row_bytes && merge(e, t) < 0) return -1; /* up to so many bytes of such tries */
     int32_t *state = malloc((e->tokens->longest + 1) * sizeof *state), failed = 0;

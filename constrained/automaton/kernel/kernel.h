@@ -127,6 +127,12 @@ typedef struct {
     uint32_t child[];      /* bits 0-7: the next byte; bit 8: it leads to a Leaf, not to a node; from bit 9: where in the trie */
 } Node;
 
+/* Where a node of FANNED children has them: it stands right before the node, and both begin in one line of memory. */
+typedef struct {
+    uint64_t bytes[4]; /* of its children, one bit each */
+    uint8_t before[4]; /* children whose bytes are below those of bytes[k] */
+} Fanout;
+
 /* A child below which only one token is left. Leaves stand behind their node, with the bytes that a walk compares. */
 typedef struct {
     int32_t id;
@@ -220,12 +226,6 @@ static inline int32_t node_number(const Tokens *tokens, const Node *node) {
     return (int32_t)((const uint32_t *)node - tokens->trie);
 }
 
-/* Let a node's memory arrive, or a leaf's: more than one line, as what is looked for among many children stands behind them. */
-static inline void prefetch_at(const Tokens *tokens, int32_t number) {
-    prefetch_read(tokens->trie + number);
-    prefetch_read(tokens->trie + number + 16);
-}
-
 int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 
 #define MOST_NODES (1 << 23)
@@ -237,9 +237,38 @@ int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
 #define CHILD_AT(child) ((int32_t)((child) >> 9))
 
+#define FANNED 16 /* children from which on a node has a Fanout */
+#define LINE 16 /* words in a line of memory */
+#define ROOT ((int32_t)(sizeof(Fanout) / sizeof(uint32_t))) /* the number of the root, behind room for one */
+
+/* Let a node's memory arrive, or a leaf's: more than one line, as what is looked for among many children stands behind them. */
+static inline void prefetch_at(const Tokens *tokens, int32_t number) {
+    prefetch_read(tokens->trie + number);
+    prefetch_read(tokens->trie + number + LINE);
+}
+
+static inline const Fanout *fanout_of(const Node *node) {
+    return (const Fanout *)((const uint32_t *)node - ROOT);
+}
+
+/* The child of a byte that a Fanout has. */
+static inline uint32_t fanned_child(const Node *node, int byte) {
+    const Fanout *fanout = fanout_of(node);
+    uint64_t lower = fanout->bytes[byte >> 6] & ((1ull << (byte & 63)) - 1); /* its bits are counted in parallel: gcc would call a function */
+    lower -= lower >> 1 & 0x5555555555555555ull;
+    lower = (lower & 0x3333333333333333ull) + (lower >> 2 & 0x3333333333333333ull);
+    lower = (lower + (lower >> 4)) & 0x0F0F0F0F0F0F0F0Full;
+    return node->child[fanout->before[byte >> 6] + (lower * 0x0101010101010101ull >> 56)];
+}
+
 static inline int find_child(const Node *node, uint8_t byte, uint32_t *child) {
     const uint32_t *at = node->child;
     if (!node->count) return 0;
+    if (node->count >= FANNED) {
+        if (!(fanout_of(node)->bytes[byte >> 6] >> (byte & 63) & 1)) return 0;
+        *child = fanned_child(node, byte);
+        return 1;
+    }
     for (uint32_t n = node->count; n > 1;) { /* without branches: none of them could be foreseen */
         uint32_t half = n / 2;
         at += CHILD_BYTE(at[half]) <= byte ? half : 0;

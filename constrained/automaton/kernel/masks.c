@@ -118,7 +118,7 @@ static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
     int64_t bottom_hits = e->bottom_hits;
     Target found = {.touched_count = -1};
     Walk *w = walk_take(e, &found);
-    if (w && text_others(w, node_at(e->tokens, 0), key, open) == 0) {
+    if (w && text_others(w, node_at(e->tokens, ROOT), key, open) == 0) {
         const uint32_t *base = text_base(e, key);
         if (base && e->bottom_hits == bottom_hits) kept = keep(e, key, &found, LISTED, base);
     }
@@ -131,7 +131,7 @@ static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted, int
     Walk *w = walk_take(e, target);
     if (!w) return -1;
     int result = vec_copy(&w->level[0], vec);
-    if (result == 0) result = visit(w, 0);
+    if (result == 0) result = visit(w, ROOT);
     *emitted = w->emitted, *cost = w->emitted + VISIT * w->visits;
     walk_leave(w);
     return result;
@@ -218,7 +218,7 @@ static int list_left_out(Engine *e, const Config *c, Target *found) {
     for (int32_t i = c->low; i < c->high; i++) {
         int32_t length;
         const uint8_t *value = choice(&e->choices[c->object], i, &length) + c->depth;
-        const Node *node = node_at(t, 0);
+        const Node *node = node_at(t, ROOT);
         uint32_t child = 0;
         length -= c->depth;
         if (!length) continue; /* that ends here: what comes after it is not read from here at all */
@@ -384,7 +384,7 @@ done:
 
 /* Bytes of the longest token that a text begins with. */
 static int32_t longest_token(const Tokens *t, const uint8_t *text, int32_t length) {
-    const Node *node = node_at(t, 0);
+    const Node *node = node_at(t, ROOT);
     int32_t longest = 0;
     uint32_t child;
     for (int32_t i = 0; i < length && find_child(node, text[i], &child); i++) {

@@ -38,6 +38,29 @@ static int add_leaf(Tokens *t, int32_t *room, int32_t token, int32_t depth, int3
     return 0;
 }
 
+/* Where the children of a node begin among the sorted tokens, and the last one ends: how many there are; -2: out of order. */
+static int find_children(const Tokens *t, const Waiting *node, int32_t at, int32_t begins[257]) {
+    int count = 0;
+    for (int32_t end; at < node->high; at = end) {
+        end = same_byte(t, at, node->high, node->depth);
+        begins[count++] = at;
+        if (end == node->high) break;
+        if (t->lengths[end] <= node->depth || t->flat[t->offsets[end] + node->depth] < t->flat[t->offsets[at] + node->depth]) return -2;
+    }
+    begins[count] = node->high;
+    return count;
+}
+
+static void tell_fanout(Node *node) {
+    Fanout *fanout = (Fanout *)fanout_of(node);
+    memset(fanout, 0, sizeof *fanout);
+    for (int i = 0; i < node->count; i++) {
+        uint8_t byte = CHILD_BYTE(node->child[i]);
+        fanout->bytes[byte >> 6] |= 1ull << (byte & 63);
+        for (int k = (byte >> 6) + 1; k < 4; k++) fanout->before[k]++;
+    }
+}
+
 /* Lay out the trie: after a node its leaves, then what is below. -1: no memory; -2: tokens out of order; -3: too many. */
 static int build_trie(Tokens *t) {
     const int32_t head = sizeof(Node) / sizeof(uint32_t);
@@ -48,8 +71,8 @@ static int build_trie(Tokens *t) {
     stack[0] = (Waiting){0, t->n, 0, -1};
     while (waiting) {
         Waiting next = stack[--waiting];
-        int32_t number = t->trie_words, at = next.low;
-        if (number + head + 256 > room || waiting + 256 > waiting_room) { /* a node has at most 256 children */
+        int32_t begins[257], at = next.low, number = t->trie_words;
+        if (number + LINE + ROOT + head + 256 > room || waiting + 256 > waiting_room) { /* a node has at most 256 children */
             room += room / 2, waiting_room += 256;
             uint32_t *trie = realloc(t->trie, room * sizeof *trie);
             if (trie) t->trie = trie;
@@ -57,28 +80,28 @@ static int build_trie(Tokens *t) {
             if (more) stack = more;
             if (!trie || !more) goto done;
         }
-        if (next.parent >= 0) t->trie[next.parent] |= (uint32_t)number << 9;
         while (at < next.high && t->lengths[at] == next.depth) at++;
+        int count = find_children(t, &next, at, begins);
+        if (count < 0) {
+            result = count;
+            goto done;
+        }
+        if (!next.depth || count >= FANNED) {
+            int32_t begin = (number + LINE - 1) / LINE * LINE;
+            memset(t->trie + number, 0, (begin + ROOT - number) * sizeof *t->trie);
+            number = begin + ROOT;
+        }
+        if (next.parent >= 0) t->trie[next.parent] |= (uint32_t)number << 9;
         Node *node = (Node *)(t->trie + number);
-        *node = (Node){next.low, next.high, at - next.low, at > next.low ? t->ids[next.low] : -1, 0, (uint16_t)next.depth};
-        int32_t first = waiting;
-        for (int32_t end; at < next.high; at = end) {
-            uint8_t byte = t->flat[t->offsets[at] + next.depth];
-            end = same_byte(t, at, next.high, next.depth);
-            if (end < next.high && (t->lengths[end] <= next.depth || t->flat[t->offsets[end] + next.depth] < byte)) {
-                result = -2;
-                goto done;
-            }
-            int leaf = end - at == 1;
-            int32_t word = number + head + node->count++;
-            t->trie[word] = byte | (uint32_t)leaf << 8 | (uint32_t)(leaf ? at : 0) << 9;
-            if (!leaf) stack[waiting++] = (Waiting){at, end, next.depth + 1, word};
+        *node = (Node){next.low, next.high, at - next.low, at > next.low ? t->ids[next.low] : -1, (uint16_t)count, (uint16_t)next.depth};
+        for (int i = count - 1; i >= 0; i--) { /* the first child comes next */
+            int leaf = begins[i + 1] - begins[i] == 1;
+            uint8_t byte = t->flat[t->offsets[begins[i]] + next.depth];
+            node->child[i] = byte | (uint32_t)leaf << 8 | (uint32_t)(leaf ? begins[i] : 0) << 9;
+            if (!leaf) stack[waiting++] = (Waiting){begins[i], begins[i + 1], next.depth + 1, number + head + i};
         }
-        for (int32_t i = first, last = waiting - 1; i < last; i++, last--) { /* the first child comes next */
-            Waiting swap = stack[i];
-            stack[i] = stack[last], stack[last] = swap;
-        }
-        int32_t word = number + head, last = word + node->count;
+        if (count >= FANNED) tell_fanout(node);
+        int32_t word = number + head, last = word + count;
         t->trie_words = last;
         for (; word < last; word++)
             if (CHILD_IS_TOKEN(t->trie[word]) && add_leaf(t, &room, CHILD_AT(t->trie[word]), next.depth, word) < 0) goto done;

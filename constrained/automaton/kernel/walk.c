@@ -180,15 +180,15 @@ static int push_children(Walk *w, const Node *node, const uint64_t wanted[4]) {
     w->children = children, children += w->child_count;
     int count = 0, many = 0;
     for (int k = 0; k < 4; k++) many += count_bits(wanted[k]);
-    if (node->count < FEW || many > FEW) {
+    if (node->count < FANNED || many > FEW) {
         for (int i = 0; i < node->count; i++) {
             uint8_t byte = CHILD_BYTE(node->child[i]);
             if (wanted[byte >> 6] >> (byte & 63) & 1) children[count++] = node->child[i];
         }
     } else {
         for (int k = 0; k < 4; k++)
-            for (uint64_t bits = wanted[k]; bits; bits &= bits - 1)
-                count += find_child(node, (uint8_t)(k * 64 + lowest_bit(bits)), &children[count]);
+            for (uint64_t bits = wanted[k] & fanout_of(node)->bytes[k]; bits; bits &= bits - 1)
+                children[count++] = fanned_child(node, k * 64 + lowest_bit(bits));
     }
     for (int i = 0; i < count; i++) prefetch_at(w->engine->tokens, CHILD_AT(children[i]));
     w->child_count += count;
