@@ -8,10 +8,10 @@
 #define MOST_AHEAD 1024  /* constructs read when a grammar is compiled */
 #define MOST_EXPECTED 64 /* frames of the first masks that there is room for from the beginning */
 #define MOST_VALUES 256  /* values of choices that are looked up then */
-#define MOST_ENTERED 4   /* constructs entered for closures then, for each that is read: a small part of the time */
+#define MOST_DEPTH 8     /* calls and sequences that such choices may be inside of */
+#define MOST_ENTERED 4   /* constructs entered for closures then, for each that is read */
 #define MOST_NESTED 256  /* and for closures of stacks of more than FLAT frames, which may be without end */
 #define FLAT 2
-#define MOST_DEPTH 8     /* calls and sequences that such choices may be inside of */
 
 /* Bridge.types, in their order. */
 enum { LITERAL_NODE, CHARS_NODE, SEQ_NODE, ALT_NODE, CALL_NODE, REPEAT_NODE, CHOICES_NODE };

@@ -127,7 +127,7 @@ typedef struct {
     uint32_t child[];      /* bits 0-7: the next byte; bit 8: it leads to a Leaf, not to a node; from bit 9: where in the trie */
 } Node;
 
-/* Where a node of FANNED children has them: it stands right before the node, and both begin in one line of memory. */
+/* Where a node of FANNED or more children has them: it stands right before the node, and both begin in one line of memory. */
 typedef struct {
     uint64_t bytes[4]; /* of its children, one bit each */
     uint8_t before[4]; /* children whose bytes are below those of bytes[k] */

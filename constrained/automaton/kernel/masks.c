@@ -428,8 +428,10 @@ int look_up_literals(Engine *e, const Closure *closure) {
     const Config *at = closure->configs;
     int literals = closure->n >= SEVERAL && closure->n <= FEW, failed = 0;
     for (int i = 0; i < closure->n && literals; i++) literals = at[i].kind <= LITERAL;
-    for (int i = 0; i < closure->n && literals && !failed; i++)
+    for (int i = 0; i < closure->n && literals && !failed; i++) {
+        e->work = 0; /* each counts as a mask */
         if (at[i].kind == LITERAL && !map_get(&e->rows, &at[i])) failed = keep_walked(e, &at[i], 0, NULL);
+    }
     return failed < 0 ? -1 : 0;
 }
 
