@@ -101,7 +101,7 @@ class Alternatives:
     def _follow(
         self,
         work: list[tuple[Order, Subschema]],
-        flat: dict[str, tuple[Order, Subschema]],
+        flat: dict[str, tuple[Order, int, Subschema]],
         choices: list[list[list[tuple[Order, Subschema]]]],
         types: frozenset[str],
         before: Known | None = None,
@@ -116,11 +116,11 @@ class Alternatives:
                 continue
             if part.schema is False:
                 return []
-            if "type" in part:
+            if "type" in part.keywords:
                 types &= types_of(part)
                 if not types:
                     return []
-            flat[part.pointer] = order, part
+            flat[part.pointer] = order, self._place(part), part
             if not FOLLOWED.isdisjoint(part.keywords):
                 beside, chosen = self._expanded(part)
                 work += [((*order, at, i), one) for at, i, one in beside]
@@ -131,13 +131,13 @@ class Alternatives:
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
             new = islice(flat.values(), first_new if before else 0, None)
-            known = Known([part for _, part in new], self, before)
+            known = Known([part for _, _, part in new], self, before)
             if known.contradict():
                 return []
             before = known
             choices = [left for choice in choices if (left := known.left(choice)) is not None]
         if not choices:
-            saying = [(order, place, part) for order, part in flat.values() if (place := self._place(part)) >= 0]
+            saying = [one for one in flat.values() if one[1] >= 0]
             if len(saying) > 1:
                 saying.sort(key=lambda one: (*one[0], one[1]))
             return [tuple([part for _, _, part in saying])]
@@ -173,7 +173,7 @@ class Alternatives:
             raise error(part, "", "the schema refers to itself for the same value", "let it describe something first")
         if part.pointer not in self._checked:
             self._checked.add(part.pointer)
-            if "unevaluatedProperties" in part or "unevaluatedItems" in part:
+            if "unevaluatedProperties" in part.keywords or "unevaluatedItems" in part.keywords:
                 self._unevaluated.add(part.pointer)
             check(part, self.options)
 
@@ -200,7 +200,9 @@ class Alternatives:
             case "anyOf":
                 branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
                 if not self._evaluated(part):
-                    return [[[branch] for branch in self._with_one_list(part, branches)]]
+                    return [
+                        [[branch] for branch in self._with_one_condition(part, self._with_one_list(part, branches))]
+                    ]
                 sets = (s for size in range(1, len(branches) + 1) for s in combinations(branches, size))
                 self.limits.check("schema", 1 << len(branches), _TOO_MANY, "leave unevaluated… out")
                 return [[list(chosen) for chosen in sets]]  # what each branch that holds has evaluated counts
@@ -238,6 +240,17 @@ class Alternatives:
             every.update((identity(value), value) for value in values if identity(value) in kept)
         others = [branch for branch in branches if branch not in lists]
         return [part.made({"enum": list(every.values())}, "anyOf lists"), *others]
+
+    def _with_one_condition(self, part: Subschema, branches: list[Subschema]) -> list[Subschema]:
+        """The branches of an anyOf, those that are conditions on which names there are as one."""
+        alone = [
+            self.present(part.made({"anyOf": [branch]}, f"anyOf {branch.pointer}"), "anyOf") for branch in branches
+        ]
+        named = [branch for branch, one in zip(branches, alone) if one is not None]
+        together = self.present(part.made({"anyOf": named}, "anyOf names"), "anyOf") if len(named) > 1 else None
+        if together is None:
+            return branches
+        return [*(branch for branch, one in zip(branches, alone) if one is None), together]
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
         """A keyword as a condition on the names of an object, if it is one, and no object must have several names."""

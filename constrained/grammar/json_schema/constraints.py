@@ -116,7 +116,13 @@ class Constraints:
 
     def all(self, keyword) -> list[tuple[Subschema, Any]]:
         """(schema, value) wherever the keyword stands."""
+        if keyword not in self._said:  # most
+            return []
         return [(part, part.keywords[keyword]) for part in self.parts if keyword in part.keywords]
+
+    @Once
+    def _said(self) -> frozenset:
+        return frozenset().union(*[part.keywords for part in self.parts])
 
     @Once
     def types(self) -> frozenset[str]:
@@ -309,13 +315,13 @@ class Constraints:
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """What holds for a property whose name matches those patterns; None: its name is not among `names`."""
         out: list[Subschema] = []
-        for part, named in self._about_properties:
-            said, before = part.keywords, len(out)
-            if name is not None and name in named:
-                out.append(part.below("properties", name))
-            if matched and "patternProperties" in said:
-                out += [part.below("patternProperties", p) for p in said["patternProperties"] if p in matched]
-            if len(out) == before and "additionalProperties" in said:
+        for part, named, patterns, others in self._about_properties:
+            own = [part.below("properties", name)] if name in named else []
+            if matched and patterns:
+                own += [part.below("patternProperties", p) for p in patterns if p in matched]
+            if own:
+                out += own
+            elif others:
                 out.append(part.below("additionalProperties"))
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
@@ -324,10 +330,18 @@ class Constraints:
         return _each_once(out)
 
     @Once
-    def _about_properties(self) -> list[tuple[Subschema, dict]]:
-        """The schemas that say something of properties, and those that each names."""
-        about = [part for part in self.parts if not _ABOUT_PROPERTIES.isdisjoint(part.keywords)]
-        return [(part, part.keywords.get("properties", {})) for part in about]
+    def _about_properties(self) -> list[tuple[Subschema, dict, dict, bool]]:
+        """The schemas that say something of properties: those that each names, its patterns, whether it has a rest."""
+        return [
+            (
+                part,
+                part.keywords.get("properties", {}),
+                part.keywords.get("patternProperties", {}),
+                "additionalProperties" in part.keywords,
+            )
+            for part in self.parts
+            if not _ABOUT_PROPERTIES.isdisjoint(part.keywords)
+        ]
 
     @Once
     def _unevaluating(self) -> list[Subschema]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,16 +59,9 @@ class Shown:
     _told: dict[str, tuple[frozenset[str], Values | None]] = field(default_factory=dict)
 
     @cached_property
-    def required(self) -> Set[str]:
+    def required(self) -> frozenset[str]:
         """The properties of every object; none where other values fit, too."""
-        return self.known.required if self.types == {"object"} else frozenset()
-
-    @cached_property
-    def values(self) -> dict[str | None, Values]:
-        """Of the value itself (None), and of properties that are required, where these are told."""
-        every: dict[str | None, Values | None] = {name: self.property(name)[1] for name in self.required}
-        every[None] = self.own
-        return {name: values for name, values in every.items() if values is not None}
+        return frozenset(self.known.required) if self.types == {"object"} else frozenset()
 
     def property(self, name: str) -> tuple[frozenset[str], Values | None]:
         """The types and the values of a property."""
@@ -90,13 +83,16 @@ class Shown:
         apart = values is not None and values2 is not None and values.differ(values2)
         return apart or types.isdisjoint(types2) or self._excludes(name) or other._excludes(name)
 
+    @cached_property
+    def _closed(self) -> list[Subschema]:
+        return [part for part in self.known.parts if part["additionalProperties"] is False]
+
     def _excludes(self, name: str) -> bool:
         """Whether an object plainly can't have a property."""
         return self.known.property(name).absent or any(
-            part["additionalProperties"] is False
-            and name not in (part["properties"] or ())
+            name not in (part["properties"] or ())
             and not any(_may_have((False, name), pattern) for pattern in part["patternProperties"] or ())
-            for part in self.known.parts
+            for part in self._closed
         )
 
 
@@ -153,7 +149,7 @@ class Disjoint:
         # alternatives of a branch list, and the general test.
         out: list[list[int]] = [[] for _ in branches]
         shown = [self._shown(branch) for branch in branches]
-        if tells_all_apart([one.values for one in shown]):
+        if _all_differ(shown):
             return out
         resolved: dict[int, dict[str | None, Values]] = {}
         for i, j in combinations(range(len(branches)), 2):
@@ -245,11 +241,12 @@ def _any_of(every: Iterable[Values]) -> Values:
     return Values(frozenset().union(*listed), tuple(pattern for some in patterns for pattern in some))
 
 
-def tells_all_apart(every: list[dict[str | None, Values]]) -> bool:
-    """Whether one property, or the value itself, lists other values everywhere."""
-    for name in set.intersection(*map(set, every)):
-        listed = [value for values in every for value in values[name].listed]
-        if len(set(listed)) == len(listed) and not any(values[name].patterns for values in every):
+def _all_differ(every: list[Shown]) -> bool:
+    """Whether the value itself, or one property that all require, lists other values everywhere."""
+    for name in (None, *frozenset.intersection(*(one.required for one in every))):
+        told = [one.own if name is None else one.property(name)[1] for one in every]
+        listed = [values.listed for values in told if values is not None and not values.patterns]
+        if len(listed) == len(every) and len(frozenset().union(*listed)) == sum(map(len, listed)):
             return True
     return False
 

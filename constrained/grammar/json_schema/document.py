@@ -84,7 +84,7 @@ class Subschema:
         The keywords that its draft knows, spelt as since draft 6, and their values; none for true and false.
     """
 
-    __slots__ = ("_inner", "_said", "base", "draft", "keywords", "pointer", "schema", "within")
+    __slots__ = ("_inner", "_said", "base", "draft", "keywords", "meant", "pointer", "schema", "within")
 
     def __init__(
         self,
@@ -101,6 +101,7 @@ class Subschema:
         self.keywords = keywords
         self._inner: dict[tuple, Subschema] | None = None
         self._said: str | None = None
+        self.meant: Subschema | None = None  # kept by `Document.meant`
 
     @property
     def said(self) -> str:
@@ -130,8 +131,8 @@ class Subschema:
         for key in keys:
             schema = schema[key]
             pointer = f"{pointer}/{key if key.__class__ is int or key in _SCHEMAS else escaped(key)}"
-            if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
-                base, draft = base_of(schema, base, draft), draft_of(schema, draft)
+        if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
+            base, draft = base_of(schema, base, draft), draft_of(schema, draft)
         return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
 
     def beside(self, *keys) -> Subschema:
@@ -213,6 +214,11 @@ class Document:
 
         It refers to another one where it is no more than a `$ref`, or an allOf of one schema.
         """
+        if part.meant is None:
+            part.meant = self._meant(part)
+        return part.meant
+
+    def _meant(self, part: Subschema) -> Subschema:
         found = part
         if "$ref" in part.keywords or "allOf" in part.keywords:
             seen = {part.pointer}
@@ -229,7 +235,7 @@ class Document:
 
     def _first(self, part: Subschema) -> Subschema:
         """The first schema that was asked for of those written alike; generated documents repeat many."""
-        named, described = part["properties"], part["description"]
+        named, described = part.keywords.get("properties"), part.keywords.get("description")
         rough = (
             part.base, part.draft, *part.keywords,
             tuple(named) if isinstance(named, dict) else None, described if isinstance(described, str) else None,
@@ -286,12 +292,14 @@ class Document:
 
     def target(self, part: Subschema, keyword: str = "$ref") -> Subschema:
         """The schema that a reference in `part` refers to."""
-        key = keyword, part.base, part[keyword]
-        if not isinstance(part[keyword], str):
+        reference = part.keywords[keyword]
+        if not isinstance(reference, str):
             raise error(part, keyword, "is not text", "write a reference such as '#/$defs/name'")
-        if key not in self._found:
-            self._found[key] = self._refer(part, keyword)
-        return self._found[key]
+        key = keyword, part.base, reference
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._refer(part, keyword)
+        return found
 
     def _refer(self, part: Subschema, keyword: str) -> Subschema:
         reference = part[keyword]

@@ -19,6 +19,7 @@ from constrained.grammar.json_schema.keywords import (
     dependencies,
     is_known,
 )
+from constrained.grammar.json_schema.settled import listed_by, only_lists
 
 Alternative = list[Subschema]
 """Schemas that hold together."""
@@ -64,7 +65,25 @@ class Negation:
                 self.options.refuse(part, keyword, what, "say instead what there may be")
             else:
                 out += found
-        return out
+        return self._apart(part, out)
+
+    def _apart(self, part: Subschema, alternatives: list[Alternative]) -> list[Alternative]:
+        """The alternatives, told apart by a property that must be there and lists its values, if there is one.
+
+        Such a property is often a tag, and other schemas list other values of it. So where several of them are left
+        out together, most combinations of alternatives contradict themselves.
+        """
+        named = part["properties"] or {}
+        tag = next((k for k in part["required"] or () if k in named and _is_tag(part.below("properties", k))), None)
+        if tag is None:
+            return alternatives
+        without = {f"{part.pointer}\0not {keyword} {tag}" for keyword in ("required", "properties")}
+        fits = {"required": [tag], "properties": {tag: part.below("properties", tag)}}
+        having = part.made(fits, f"not beside {tag}")
+        return [
+            one if one[0].pointer in without or one[0]["type"] not in (None, "object") else [*one, having]
+            for one in alternatives
+        ]
 
     def _broken(self, part: Subschema, keyword: str, value) -> list[Alternative] | None:
         """The alternatives of breaking one keyword; None if they can't be written down."""
@@ -79,6 +98,9 @@ class Negation:
             """The complement of a schema for a part of the value, which may well refer to the whole again."""
             found = no(inner)
             return Subschema(found.schema, found.pointer, found.base, found.draft)
+
+        def no_value(inner: Subschema) -> Subschema | None:
+            return None if inner.schema is False else no_part(inner)
 
         # A value breaks a keyword if it is of the type that the keyword is about and fits one of the alternatives.
         # Keywords that say nothing by themselves (`then`, `minContains`) are handled with the one they belong to.
@@ -141,11 +163,11 @@ class Negation:
                 ]
             case "patternProperties":
                 return [
-                    [made({"type": "object", SOME_PROPERTY: ("pattern", part, k, no_part(part.below(keyword, k)))}, k)]
+                    [made({"type": "object", SOME_PROPERTY: ("pattern", part, k, no_value(part.below(keyword, k)))}, k)]
                     for k in value
                 ]
             case "additionalProperties":
-                return [[made({"type": "object", SOME_PROPERTY: ("other", part, None, no_part(part.below(keyword)))})]]
+                return [[made({"type": "object", SOME_PROPERTY: ("other", part, None, no_value(part.below(keyword)))})]]
             case "propertyNames":
                 return [[made({"type": "object", SOME_PROPERTY: ("name", no_part(part.below(keyword)), None, None)})]]
             case "dependentRequired" | "dependentSchemas" | "dependencies":
@@ -183,6 +205,12 @@ class Negation:
         own = part["items"] if keyword == "additionalItems" else part["prefixItems"]
         first = len(own) if isinstance(own, list) else 0
         return [[made({"type": "array", SOME_ITEM: (first, no(part.below(keyword)))})]]
+
+
+def _is_tag(part: Subschema) -> bool:
+    """Whether a schema does no more than list values, none of them an array or object."""
+    listed = listed_by(part) if only_lists(part) else None
+    return listed is not None and not any(isinstance(value, (list, dict)) for value in part["enum"] or [part["const"]])
 
 
 def _only(value) -> dict:

@@ -16,6 +16,7 @@ from constrained.grammar.json_schema.alternatives import CONDITIONAL, JOINING, A
 from constrained.grammar.json_schema.constraints import Constraints
 from constrained.grammar.json_schema.document import (
     DIFFERENT,
+    NOTING,
     UNPICKLED,
     Subschema,
     base_of,
@@ -49,6 +50,11 @@ BRANCHES = 100
 _NO, _UNTOLD = 0, -1
 """In place of a number of alternatives: the schema isn't plain; nor is what joins it."""
 _REFERENCE = frozenset(("$ref",))
+_REFERRING, _WRAPPING = NOTING | {"$ref"}, NOTING | {"allOf"}
+_CHAIN = 8
+"""References to references that are followed."""
+_MEANING_OTHERS = frozenset(("$ref", "allOf", "$id", "id"))
+"""Without these, a schema stands for itself, in the context that it is in."""
 _TOO_MANY = "a JSON Schema of too many schemas"
 
 Place = tuple
@@ -56,6 +62,9 @@ Place = tuple
 
 Context = tuple[str, int]
 """The URI that references are relative to, and the draft."""
+
+Standing = tuple[dict, Place, Context, int]
+"""A schema as it is written, where it stands, its own context, and how deep it is."""
 
 
 class Full(Exception):
@@ -89,11 +98,11 @@ class PlainWalk:
         self._ways: dict[int, int] = {}  # of how many alternatives a schema is
         self._needs: dict[int, list[list[int]]] = {}  # in one of these lists, all must have a value
         self._places: dict[int, Place] = {}
-        self._work: list[tuple[dict, Place, int, Context]] = []  # schemas to be told, and how deep they are
+        self._work: list[Standing] = []  # schemas to be told
         self._left: dict[int, tuple[int, Place]] = {}  # plain schemas lead there, and they aren't plain
-        self._targets: dict[tuple[str, str], tuple[dict, Place, Context] | None] = {}
+        self._targets: dict[tuple[str, str], Standing | None] = {}
         self._alike: dict[tuple[Context, bytes], dict] | None = {} if once else None
-        self._firsts: dict[int, int] = {}  # of schemas that say the same
+        self._firsts: dict[int, int] = {}  # of schemas that say the same, or stand for another one
 
     def __call__(self, part: Subschema) -> bool:
         """Whether a schema is plain; what it leads to is told, too."""
@@ -101,7 +110,7 @@ class PlainWalk:
             return part.schema is True
         self._context = part.base, part.draft
         ways = self._known(part.schema, (None, part), part.pointer.count("/") // 2, 0)
-        for schema, place, depth, context in self._work:  # which grows meanwhile
+        for schema, place, context, depth in self._work:  # which grows meanwhile
             self._context = context
             if self._known(schema, place, depth, 0) <= _NO:
                 self._leave(schema, place, depth)
@@ -142,7 +151,9 @@ class PlainWalk:
         return self._meant(key)
 
     def _key(self, key: int) -> int:
-        return self._firsts.get(key, key)
+        while key in self._firsts:
+            key = self._firsts[key]
+        return key
 
     def _meant(self, key: int) -> Subschema:
         return self._document.meant(self._at(self._places[key]))
@@ -164,46 +175,29 @@ class PlainWalk:
         key = id(schema)
         found = self._ways.get(key)
         if found is not None:
-            return _UNTOLD if self._stands_elsewhere(key) else found
+            return _UNTOLD if self._stands_elsewhere(key, self._context) else found
         if joined > _DEPTH or depth > self._limits.depth:
             return _UNTOLD
         if len(self._ways) >= self._limits.schema:
             if self._alike is None:
                 raise Full
             self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
-        self._stand(key, place)
+        self._stand(key, place, self._context)
         self._ways[key] = _UNTOLD  # as long as it is open
-        found = self._as_target(schema, key) if len(schema) == 1 and "$ref" in schema else None
-        if found is None:
-            found = self._look(schema, _sorted_out(tuple(schema)), place, depth, joined + 1)
-        self._ways[key] = found
+        self._ways[key] = found = self._look(schema, place, depth, joined + 1)
         return found
 
-    def _as_target(self, schema: dict, key: int) -> int | None:
-        """The number of alternatives of a reference to a schema that is known to be plain; None for any other."""
-        reference = schema["$ref"]
-        if self._contexts or self._firsts or not isinstance(reference, str) or not reference.isascii():
-            return None
-        target = self._targets.get((self._context[0], reference))
-        if target is None or target[2] != self._root:
-            return None
-        other = id(target[0])
-        ways = self._ways.get(other, _NO)
-        if ways > _NO and other in self._needs:
-            self._needs[key] = [[other]]
-        return ways if ways > _NO else None
-
-    def _stand(self, key: int, place: Place) -> None:
+    def _stand(self, key: int, place: Place, context: Context) -> None:
         if key not in self._places:
             self._places[key] = place
-            if self._context != self._root:
-                self._contexts[key] = self._context
+            if context != self._root:
+                self._contexts[key] = context
 
-    def _stands_elsewhere(self, key: int) -> bool:
+    def _stands_elsewhere(self, key: int, context: Context) -> bool:
         """Whether a Python value also stands where references are relative to another URI, or of another draft."""
-        if not self._contexts and self._context == self._root:  # most documents
+        if not self._contexts and context == self._root:  # most documents
             return False
-        return key in self._places and self._contexts.get(key, self._root) != self._context
+        return key in self._places and self._contexts.get(key, self._root) != context
 
     def _first(self, schema: dict, place: Place) -> dict:
         """The first schema that says the same as another one."""
@@ -226,50 +220,66 @@ class PlainWalk:
         if before.pointer != now.pointer:
             self._document.note_repeat(before, now)
 
-    def _inside(self, schema: dict) -> Context:
-        """The context of a schema that stands in one of the present context."""
+    def _inside(self, schema: dict, outside: Context) -> Context:
+        """The context of a schema that stands in one of another context."""
         if "$id" in schema or "id" in schema:
-            base, draft = self._context
+            base, draft = outside
             return base_of(schema, base, draft), draft_of(schema, draft)
-        return self._context
+        return outside
+
+    def _meant_by(self, one: Standing) -> Standing:
+        """What a schema stands for that only refers to another one, or is an allOf of one (as `Document.meant`)."""
+        schema, place, context, depth = one
+        for _ in range(_CHAIN):
+            if "$ref" in schema:
+                target = self._target(schema["$ref"], context) if schema.keys() <= _REFERRING else None
+                if target is None or target[2] != context:
+                    break
+                schema, place, context, depth = target
+            elif "allOf" in schema and schema.keys() <= _WRAPPING and FORMS["allOf"][0](schema["allOf"]):
+                inner, *others = schema["allOf"]
+                if others or not isinstance(inner, dict) or self._inside(inner, context) != context:
+                    break
+                schema, place, depth = inner, (place, "allOf", 0), depth + 1
+            else:
+                break
+        else:  # perhaps in a circle
+            return one
+        if schema is not one[0]:
+            self._firsts[id(one[0])] = id(schema)
+        return schema, place, context, depth
 
     def _leads_to(self, parts: list[tuple[Any, Place]], depth: int) -> bool:
         """Whether a plain schema may have others for parts of its value; they are told later."""
         work = []
-        outside = self._context
-        for inner, place in parts:
-            if inner is False:
+        for part, there in parts:
+            if part is False:
                 continue
-            if not isinstance(inner, dict):
+            if not isinstance(part, dict):
                 return False
-            self._context = self._inside(inner)
-            if self._stands_elsewhere(id(inner)):
-                self._context = outside
+            one = part, there, self._context, depth
+            if not _MEANING_OTHERS.isdisjoint(part):
+                one = self._meant_by((part, there, self._inside(part, self._context), depth))
+            inner, place, context, _ = one
+            key = id(inner)
+            if self._stands_elsewhere(key, context):
                 return False
-            if id(inner) in self._places:
+            if key not in self._places:
+                self._stand(key, place, context)
+                work.append(one)
+            elif place[0] is not None:
                 self._repeated(inner, place)
-            else:
-                self._stand(id(inner), place)
-                work.append((inner, place, depth, self._context))
-        self._context = outside
         self._work += work
         return True
 
-    def _look(self, schema: dict, sorted_out: _Sorted, place: Place, depth: int, joined: int) -> int:
-        said, kind, forms = sorted_out.said, sorted_out.kind, sorted_out.forms
-        draft = self._context[1]
-        if draft in (4, 6, 7) and "$ref" in said:  # nothing beside it holds
-            said, kind, forms = _REFERENCE, "joined", ()
-            if not isinstance(schema["$ref"], str):
-                return _NO
-        if kind is None or not _different(draft).isdisjoint(said):
-            return _NO
-        if sorted_out.named and "$schema" in schema and "json-schema.org/" not in str(schema["$schema"]):
+    def _look(self, schema: dict, place: Place, depth: int, joined: int) -> int:
+        kind, said, forms, unknown, formatted = _sorted_out(tuple(schema), self._context[1])
+        if kind is None or "$schema" in schema and "json-schema.org/" not in str(schema["$schema"]):
             return _NO
         for good, keyword in forms:
             if not good(schema[keyword]):
                 return _NO
-        if sorted_out.formatted and said is not _REFERENCE and self._options.enforces(schema["format"]):
+        if formatted and self._options.enforces(schema["format"]):
             ways = int(has_format(self._constraints(schema)))
         elif kind == "several":
             ways = int(self._several(schema, said, place, depth + 1))
@@ -283,8 +293,8 @@ class PlainWalk:
             ways = int(self._has_texts(schema))
         else:
             ways = 1
-        if ways and sorted_out.unknown:
-            for keyword in sorted_out.unknown:
+        if ways:
+            for keyword in unknown:
                 self._options.note(self._at(place), keyword)
         return ways
 
@@ -303,13 +313,10 @@ class PlainWalk:
     def _joined(self, schema: dict, keyword: str, place: Place, depth: int, joined: int) -> int:
         """The number of alternatives of what only joins other schemas."""
         if keyword == "$ref":
-            target = self._target(schema["$ref"])
+            target = self._target(schema["$ref"], self._context)
             if target is None:
                 return _NO
-            found = self._as_target(schema, id(schema))
-            if found is not None:  # the reference was not looked up before, or other keywords stand beside it
-                return found
-            return self._branches(schema, [target], schema["$ref"].count("/") // 2, joined)
+            return self._branches(schema, [target], joined)
         branches = schema[keyword]
         if len(branches) > (1 if keyword == "allOf" else BRANCHES) or not all(isinstance(b, dict) for b in branches):
             return _NO
@@ -320,16 +327,17 @@ class PlainWalk:
             return _NO
         inside = []
         for i, branch in enumerate(branches):
-            inside.append((branch, (place, keyword, i), self._inside(branch)))
+            inside.append((branch, (place, keyword, i), self._inside(branch, self._context), depth + 1))
             if id(branch) in self._places:
                 self._repeated(branch, inside[-1][1])
-        return self._branches(schema, inside, depth + 1, joined)
+        return self._branches(schema, inside, joined)
 
-    def _branches(self, schema: dict, branches: list[tuple[dict, Place, Context]], depth: int, joined: int) -> int:
+    def _branches(self, schema: dict, branches: list[Standing], joined: int) -> int:
         ways, certain = 0, False
         keys, others = [], []
         before = self._context
-        for inner, place, self._context in branches:
+        for branch in branches:
+            inner, place, self._context, depth = self._meant_by(branch)
             own = self._known(inner, place, depth, joined)
             if own == _UNTOLD:
                 self._context = before
@@ -337,14 +345,14 @@ class PlainWalk:
             key = self._key(id(inner))
             keys.append(key)
             if own == _NO:
-                others.append((inner, place))
+                others.append((inner, place, depth))
             certain = certain or own > _NO and key not in self._needs
             ways += max(own, 1)
         self._context = before
         if ways > BRANCHES:
             return _NO
-        for inner, place in others:
-            self._leave(inner, place, depth)
+        for one in others:
+            self._leave(*one)
         if not certain:
             self._needs[id(schema)] = [[key] for key in keys]
         return ways
@@ -356,15 +364,17 @@ class PlainWalk:
             return False
         return FORMS["type"][0](target.get("type")) and types_named(target["type"]) <= types
 
-    def _target(self, reference: str) -> tuple[dict, Place, Context] | None:
+    def _target(self, reference, context: Context) -> Standing | None:
         """What a reference means, as it is written; None if it means no schema, or true or false."""
-        key = self._context[0], reference
+        if not FORMS["$ref"][0](reference):
+            return None
+        key = context[0], reference
         if key not in self._targets:
-            found = self._find(reference) if self._context == self._root else None
+            found = self._find(reference) if context == self._root else None
             if found is not None:
-                self._targets[key] = found, (None, reference), self._root
+                self._targets[key] = found, (None, reference), self._root, reference.count("/") // 2
             else:
-                self._targets[key] = self._find_by_name(reference)
+                self._targets[key] = self._find_by_name(reference, context)
         return self._targets[key]
 
     def _find(self, reference: str) -> dict | None:
@@ -381,19 +391,21 @@ class PlainWalk:
             return None
         return found if isinstance(found, dict) else None
 
-    def _find_by_name(self, reference: str) -> tuple[dict, Place, Context] | None:
+    def _find_by_name(self, reference: str, context: Context) -> Standing | None:
         try:
-            found = self._referred(reference, self._context)
+            found = self._referred(reference, context)
         except GrammarError:  # raised again where it is written
             return None
-        return (found.schema, (None, found), (found.base, found.draft)) if isinstance(found.schema, dict) else None
+        if not isinstance(found.schema, dict):
+            return None
+        return found.schema, (None, found), (found.base, found.draft), found.pointer.count("/") // 2
 
     def _referred(self, reference: str, context: Context) -> Subschema:
         return self._document.target(Subschema({"$ref": reference}, "", *context))
 
     def _meaning(self, reference) -> dict | None:
         """What a reference means, if it is of the same context."""
-        target = self._target(reference) if isinstance(reference, str) else None
+        target = self._target(reference, self._context)
         return target[0] if target is not None and target[2] == self._context else None
 
     def _apart(self, branches: list, place: Place) -> bool:
@@ -505,11 +517,6 @@ class PlainWalk:
 _EVERY = types_named(None) - {"integer"}
 
 
-@lru_cache
-def _different(draft: int) -> frozenset[str]:
-    return DIFFERENT[draft] - DESCRIBING
-
-
 class _Sorted(NamedTuple):
     """The keywords of a schema.
 
@@ -523,23 +530,25 @@ class _Sorted(NamedTuple):
         What tells whether the value of each of these has the right form.
     unknown : tuple of str
         Those that the standard doesn't know.
-    named, formatted : bool
-        Whether it may have a URI or a draft of its own, and a format.
+    formatted : bool
+        Whether it may have a format.
     """
 
     kind: str | None
     said: frozenset[str]
     forms: tuple
     unknown: tuple[str, ...]
-    named: bool
     formatted: bool
 
 
 @lru_cache(maxsize=4096)
-def _sorted_out(keywords: tuple) -> _Sorted:
-    """The keywords of a schema sorted out: many schemas have the same ones."""
+def _sorted_out(keywords: tuple, draft: int) -> _Sorted:
+    """The keywords of a schema of a draft sorted out: many schemas have the same ones."""
     texts = [keyword for keyword in keywords if isinstance(keyword, str)]
     said = frozenset(texts) & FORMS.keys()
+    alone = "$ref" in said and draft in (4, 6, 7)  # nothing beside a reference holds
+    if alone:
+        said = _REFERENCE
     unknown = tuple(k for k in texts if k not in FORMS and k not in DESCRIBING and not k.startswith("x-"))
     besides = said - {"type"}
     kinds = {
@@ -549,10 +558,10 @@ def _sorted_out(keywords: tuple) -> _Sorted:
         "listed": besides in _LISTED,
         "pattern": besides == _PATTERN,
     }
-    kind = next((kind for kind, told in kinds.items() if told), None) if len(texts) == len(keywords) else None
+    told = len(texts) == len(keywords) and said.isdisjoint(DIFFERENT[draft] - DESCRIBING)
+    kind = next((kind for kind, fits in kinds.items() if fits), None) if told else None
     forms = tuple((_FORMS.get(keyword) or FORMS[keyword][0], keyword) for keyword in keywords if keyword in said)
-    named = not {"$id", "id", "$schema"}.isdisjoint(texts)
-    return _Sorted(kind, said, forms, unknown, named, "format" in texts)
+    return _Sorted(kind, said, forms, unknown, "format" in texts and not alone)
 
 
 _FORMS = {

@@ -38,9 +38,11 @@ class Known:
     def __init__(self, parts: list[Subschema], resolver: Resolver, before: Known | None = None):
         self.parts, self._resolver = parts, resolver
         self._properties: dict[str, _Property] = {}
+        self._naming = [(part, part.keywords["properties"]) for part in parts if "properties" in part.keywords]
         self.required = self._unsure = {name for part in parts for name in part["required"] or ()}
         if before is not None:
-            told = self.required.union(*(part["properties"] or () for part in parts))
+            told = self.required.union(*(named for _, named in self._naming))
+            self._naming = before._naming + self._naming
             self.parts, self.required = before.parts + parts, before.required | self.required
             self._unsure = self.required & told
             self._properties = {name: one for name, one in before._properties.items() if name not in told}
@@ -53,17 +55,17 @@ class Known:
         """The branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""
         out = []
         for branch in choice:
-            settled = self._settled(branch[0][1]) if len(branch) == 1 else None
-            if settled:
+            settled = self._settled(branch[0][1]) if branch else True
+            if settled and len(branch) < 2:
                 return None
-            if settled is None:
+            if settled is not False:
                 out.append(branch)
         return out
 
     def property(self, name: str) -> _Property:
         """What is said of one property."""
         if name not in self._properties:
-            found = [part.below("properties", name) for part in self.parts if name in (part["properties"] or ())]
+            found = [part.below("properties", name) for part, named in self._naming if name in named]
             schemas = [one for one in map(self._meant, found) if one is not None]
             absent = any(one.schema is False for one in schemas)
             self._properties[name] = _Property(schemas, name in self.required, absent, self.allowed(schemas))

@@ -202,6 +202,9 @@ def test_what_only_refers_to_another_schema_is_that_schema():
     defs = {"a": {"allOf": [{"$ref": "#/$defs/b"}], "title": "A"}, "b": {"$ref": "#/$defs/c"}, "c": DEEP, "no": False}
     grammar = Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": defs})
     assert grammar.matches('{"x": {"a": {}}}') and "#/$defs/c value" in written(grammar)
+    many = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}", "title": f"{i}"} for i in range(20)}
+    long = Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**many, "d20": DEEP}})
+    assert long.matches('{"x": {"a": {}}}') and not long.is_prefix('{"x": 1')
     dead = Grammar.from_json_schema({"properties": {"x": {"$ref": "#/$defs/no"}}, "$defs": defs})
     assert dead.matches("{}") and not dead.is_prefix('{"x"')
 
