@@ -35,7 +35,7 @@ from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 FORMAT = "constrained grammar"
-VERSION = 7
+VERSION = 8
 
 MAX_BYTES = 1 << 28
 """Bytes of a file that is read."""

@@ -33,7 +33,7 @@ class Names:
     others : Node
         Any other member; NEVER for none.
     last : Node
-        Another member that meets all demands; none of `others` can follow it.
+        Another member that meets all demands; unless it may stand `anywhere`, none of `others` can follow it.
     shown : int
         The demands on the object, as bits: each must be met by some member (see `keywords.SOME_PROPERTY`).
     between : Node
@@ -45,6 +45,7 @@ class Names:
         indices; empty for no condition. Where there is one, `low` is at most 1.
     apart : bool
         The names of `others` differ (`nodes.Distinct`).
+    anywhere : bool
     """
 
     names: dict[bytes, int]
@@ -58,6 +59,7 @@ class Names:
     high: int | None
     condition: tuple[tuple[int, int, int], ...] = ()
     apart: bool = False
+    anywhere: bool = False
     _made: dict = field(default_factory=dict, init=False, repr=False)  # what `at`, `rest` and `meets` have returned
 
     @cached_property
@@ -206,9 +208,9 @@ class Names:
         required = sum(1 << at for i, at in new.items() if self.required >> i & 1)
         condition = tuple((new.get(i, 0), then if i in new else other, other) for i, then, other in self.condition)
         parts = keep(self.others), keep(self.last), self.shown, keep(self.between)
-        return Names(
-            names, tuple(filter(None, kept)), required, *parts, self.low, self.high, condition, self.apart
-        ).start()
+        values = tuple(filter(None, kept))
+        how = self.apart, self.anywhere
+        return Names(names, values, required, *parts, self.low, self.high, condition, *how).start()
 
 
 @dataclass(eq=False)
@@ -271,7 +273,7 @@ class Members(Inner):
             return NEVER
         ways = of.then(of.others, self.written, self.others + 1, self.shown)
         if of.shown & ~self.shown:
-            ways += of.then(of.last, self.written, self.others + 1, of.shown | closed)
+            ways += of.then(of.last, self.written, self.others + 1, of.shown if of.anywhere else of.shown | closed)
         return alt(ways)
 
     @cached_property

@@ -41,6 +41,11 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     listed = _few_names(constraints, key_parts, told_apart, writer)
     if listed is not None:  # each is a property of its own
         names += [k for k in listed if k not in names]
+    # What is asked for besides is none of those that its own schema lists: these can stand after it.
+    listed_there = (k for witness in witnesses if witness.kind == "other" for k in witness.schema["properties"] or ())
+    names += [
+        k for k in dict.fromkeys(listed_there) if k not in names and (not key_parts or writer.admits(k, key_parts))
+    ]
     pairs: list[tuple[set[bytes], list[Variant], bool]] = []
     number: dict[str, int] = {}
     for k in names:
@@ -83,7 +88,15 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         high = None
     last = others.node(tuple(witnesses)) if witnesses else NEVER
     rows = formulas.rows(condition) if condition != TRUE else ()
-    written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, rows, writer, name, layout, apart)
+    # Where a value is asked for, the name must not come again with another one: names are remembered, if this one can
+    # be any other, however it begins; else the property comes last.
+    anywhere = all(witness.value is None for witness in witnesses)
+    endless = not key_parts and all(w.kind == "other" and "patternProperties" not in w.schema for w in witnesses)
+    if not anywhere and endless and free is not NEVER and writer.options.any_order:
+        apart = names_apart(constraints, 1, names, False, False, writer)
+        anywhere = apart is not None
+    met = (1 << len(witnesses)) - 1
+    written = _Object(pairs, free, last, met, anywhere, low, high, rows, writer, name, layout, apart)
     return written.any_order() if writer.options.any_order else written.in_order()
 
 
@@ -204,15 +217,16 @@ class _Others:
 class _Object:
     """Writes an object: (spellings of a name, variants, whether it is required), others, and how many there may be.
 
-    `last`: one of the others that stands for what there must be, `all_met` as bits; as names that are not listed may be
-    repeated, and the last one counts, it comes last. `condition`: see `members.Names`. `apart`: where no name is
-    repeated, how that is remembered.
+    `last`: one of the others that stands for what there must be, `all_met` as bits. As names that are not listed may be
+    repeated, and the last one counts, it comes after all others, unless it may stand `anywhere`. `condition`: see
+    `members.Names`. `apart`: where no name is repeated, how that is remembered.
     """
 
     pairs: list[tuple[set[bytes], list[Variant], bool]]
     others: Node
     last: Node
     all_met: int
+    anywhere: bool
     low: int
     high: int | None
     condition: tuple[tuple[int, int, int], ...]
@@ -301,8 +315,8 @@ class _Object:
         required = sum(1 << i for i, (_, _, required) in enumerate(self.pairs) if required)
         values = tuple(tuple(variants) for _, variants, _ in self.pairs)
         comma, low = self.layout.comma, max(self.low, 1)
-        parts = self.others, self.last, self.all_met, comma
-        every = Names(names, values, required, *parts, low, self.high, self.condition, self.apart is not None)
+        parts, how = (self.others, self.last, self.all_met, comma), (self.apart is not None, self.anywhere)
+        every = Names(names, values, required, *parts, low, self.high, self.condition, *how)
         if self.apart:
             return self._opened(lambda: seq([self.layout.edge, every.start(), self.closing]))
         empty = not (required or self.low or self.all_met) and (not self.condition or every.meets(0, finally_so=True))

@@ -26,6 +26,7 @@ from constrained.grammar.json_schema.plain_walk import Full, PlainWalk
 from constrained.grammar.json_schema.unique import DISTINCT
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
+from constrained.grammar.members import Names
 from constrained.grammar.nodes import (
     EMPTY,
     NEVER,
@@ -64,6 +65,7 @@ class Writer:
         self._parts: list[Subschema] = []  # single schemas that may be written later
         self._seen: set[str] = set()
         self._singles: dict[str, Node] = {}  # what stands for these
+        self._several: dict[tuple, Node] = {}  # what stands for schemas that hold together
         self._dead: set[str] = set()
         self.settled = False
         self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
@@ -224,7 +226,10 @@ class Writer:
         if not others and not part.within and part.pointer in self._singles:
             return self._singles[part.pointer]
         if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
-            return self._together([self.document.meant(one) for one in parts])
+            key = tuple([(one.pointer, one.within) for one in parts])
+            if key not in self._several:
+                self._several[key] = self._together([self.document.meant(one) for one in parts])
+            return self._several[key]
         part = self.document.meant(part)
         if part.schema is False:
             return NEVER
@@ -288,7 +293,8 @@ class Writer:
         if len(inner) > SPACED:
             plain += [text for v in inner for text in self.spellings(v)]
             inner = []
-        return alt([choices(plain), *map(self.value, inner)])
+        any_order = self.options.any_order and len(inner) <= REORDERED
+        return alt([choices(plain), *(self.value(v, any_order) for v in inner)])
 
     def spellings(self, value: Any) -> set[bytes]:
         """The texts of one value, those of an array or object as `json.dumps` writes it."""
@@ -317,20 +323,26 @@ class Writer:
             out.append(node)
         return alt(out)
 
-    def value(self, value: Any) -> Node:
+    def value(self, value: Any, any_order: bool) -> Node:
         """The texts of one value."""
         if isinstance(value, list):
-            return self.layout.between("[", [self.value(v) for v in value], "]")
-        if isinstance(value, dict):
-            return self.layout.between("{", [self._pair(name, v) for name, v in value.items()], "}")
-        return choices(scalar(value))
-
-    def _pair(self, name: str, value: Any) -> Node:
-        return seq([choices(strings.texts(name)), self.layout.colon, self.value(value)])
+            return self.layout.between("[", [self.value(v, any_order) for v in value], "]")
+        if not isinstance(value, dict):
+            return choices(scalar(value))
+        values = [seq([self.layout.colon, self.value(v, any_order)]) for v in value.values()]
+        if not any_order or len(value) < 2:
+            pairs = [seq([choices(strings.texts(name)), node]) for name, node in zip(value, values)]
+            return self.layout.between("{", pairs, "}")
+        names = {text: i for i, name in enumerate(value) for text in strings.texts(name)}
+        variants, every = tuple(((node, 0),) for node in values), (1 << len(values)) - 1
+        members = Names(names, variants, every, NEVER, NEVER, 0, self.layout.comma, 1, None)
+        return self.layout.around("{", members.start(), "}")
 
 
 SPACED = 1_000
 """Arrays and objects of one enum that may have white space of any kind between their pieces; more are plain texts."""
+REORDERED = 16
+"""Arrays and objects of one enum whose objects may have their names in any order; in more, they have the schema's."""
 
 _ANY = Subschema(True, "#any")
 

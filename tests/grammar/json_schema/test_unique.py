@@ -50,6 +50,8 @@ SCHEMAS = {
     "closed objects but for a pattern": {
         **ANYTHING, "items": {**TAG, "patternProperties": {"^x-": {}}, "properties": {"k": {"enum": ["a", "ab"]}}}
     },
+    "a name asked for": {"type": "object", "properties": {"a": {"type": "integer"}}, "maxProperties": 3,
+                         "not": {"additionalProperties": {"type": "string"}, "properties": {"b": {}}}},
     "strings": STRINGS,
     "anything": ANYTHING,
     "objects": OBJECTS,

@@ -196,6 +196,18 @@ def test_in_any_order(name):
             "properties": {"a": True, "b": True}, "maxProperties": 2, "minProperties": 1,
             "dependentRequired": {"c": ["a"]}, "not": {"additionalProperties": {"type": "null"}},
         },
+        {"not": {"properties": {"a": True, "b": {"const": 0}}, "additionalProperties": False}},
+        {"oneOf": [{"properties": {name: {"const": 0}}, "additionalProperties": False} for name in "abc"]},
+        {
+            "anyOf": [{"required": ["a"]}, {"required": ["b", "c"]},
+                      {"properties": {"d": {"const": 0}}, "required": ["d"]}],
+        },
+        {
+            "not": {"anyOf": [
+                {"properties": {"a": {"const": 0}, "b": {"const": 0}}, "required": ["a"]},
+                {"properties": {"a": {"enum": [None]}, "c": {"const": 0}}, "required": ["d", "a"]},
+            ]},
+        },
     ],
 )  # fmt: skip
 def test_members_in_any_order_are_those_that_are_valid_and_no_mask_is_a_dead_end(schema):
@@ -204,8 +216,7 @@ def test_members_in_any_order_are_those_that_are_valid_and_no_mask_is_a_dead_end
               for given in product((None, 0), repeat=size)]  # fmt: skip
     texts = [json.dumps(value, separators=(",", ":")) for value in values]
     valid = [text for text, value in zip(texts, values) if is_valid(schema, value)]
-    last = "not" in schema and "additionalProperties" in schema["not"]  # what there has to be comes last of free names
-    assert [text for text in valid if grammar.matches(text)] == valid or last
+    assert [text for text in valid if grammar.matches(text)] == valid
     assert not any(grammar.matches(text) for text in set(texts) - set(valid))
     for text in texts:
         for end in range(len(text)):
@@ -434,6 +445,31 @@ def test_members_that_must_be_there_and_their_greatest_number_hold_in_any_order(
     assert not grammar.is_prefix('{"a": "x"') and not grammar.matches('{"b": 0}')
     with pytest.raises(GrammarError, match="no value is valid"):
         Grammar.from_json_schema({**schema, "maxProperties": 1})
+
+
+def test_what_is_left_out_of_tagged_objects_takes_few_combinations():
+    rest = {"number": {"type": "integer"}, "text": {"type": "string"}}
+    tagged = [{"properties": {"tag": {"const": i}, **rest}, "required": ["tag", "number"]} for i in range(20)]
+    grammar = Grammar.from_json_schema({"type": "object", "not": {"anyOf": tagged}})
+    fine = (
+        "{}",
+        '{"tag": 20, "number": 1}',
+        '{"tag": 7}',
+        '{"number": "a", "tag": 7}',
+        '{"text": 1, "number": 1, "tag": 7}',
+    )
+    assert all(map(grammar.matches, fine))
+    assert not any(map(grammar.matches, ('{"tag": 7, "number": 1}', '{"number": 1, "text": "a", "tag": 19}')))
+
+
+def test_a_short_enum_has_objects_with_their_names_in_any_order():
+    value = {"a": [{"b": 1, "c": 2}], "desk 1": None, "desk 10": True}
+    turned = {"desk 10": True, "desk 1": None, "a": [{"c": 2, "b": 1}]}
+    for schema in ({"const": value}, {"enum": [value, {"a": 1, "b": 2}]}):
+        grammar = Grammar.from_json_schema(schema)
+        assert grammar.matches(json.dumps(value)) and grammar.matches(json.dumps(turned))
+        assert not grammar.matches(json.dumps({"desk 1": None, "a": value["a"]}))
+        assert not Grammar.from_json_schema(schema, any_order=False).matches(json.dumps(turned))
 
 
 def test_branches_of_an_anyof_that_list_values_are_one_list():
