@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,10 @@ class Subschema:
         return found
 
     def _below(self, *keys) -> Subschema:
-        schema: Any = self.schema
-        pointer, base, draft = self.pointer, self.base, self.draft
+        schema, base, draft = self.schema, self.base, self.draft
         for key in keys:
             schema = schema[key]
-            pointer = f"{pointer}/{key if key.__class__ is int or key in _SCHEMAS else escaped(key)}"
+        pointer = "/".join((self.pointer, *map(escaped, keys)))
         if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
             base, draft = base_of(schema, base, draft), draft_of(schema, draft)
         return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
@@ -430,11 +429,12 @@ def error(part: Subschema, keyword: str, what: str, hint: str | None = None) -> 
 
 def pointer_keys(fragment: str) -> list[str]:
     """The keys of a JSON pointer that stands in a URI's fragment (RFC 6901, section 6)."""
-    return [key.replace("~1", "/").replace("~0", "~") for key in unquote(fragment).split("/")[1:]]
+    pointer = unquote(fragment)
+    keys = pointer.split("/")[1:]
+    return [key.replace("~1", "/").replace("~0", "~") for key in keys] if "~" in pointer else keys
 
 
+@lru_cache(maxsize=4096, typed=True)
 def escaped(key) -> str:
     """A key as it stands in a JSON pointer."""
-    if isinstance(key, str) and key.isidentifier():  # most
-        return key
     return str(key).replace("~", "~0").replace("/", "~1").replace("\0", "\\0")  # \0 marks what is made here

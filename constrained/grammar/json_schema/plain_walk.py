@@ -262,11 +262,11 @@ class PlainWalk:
                 one = self._meant_by((part, there, self._inside(part, self._context), depth))
             inner, place, context, _ = one
             key = id(inner)
-            if self._stands_elsewhere(key, context):
-                return False
             if key not in self._places:
                 self._stand(key, place, context)
                 work.append(one)
+            elif self._stands_elsewhere(key, context):
+                return False
             elif place[0] is not None:
                 self._repeated(inner, place)
         self._work += work
