@@ -41,11 +41,10 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     listed = _few_names(constraints, key_parts, told_apart, writer)
     if listed is not None:  # each is a property of its own
         names += [k for k in listed if k not in names]
-    # What is asked for besides is none of those that its own schema lists: these can stand after it.
-    listed_there = (k for witness in witnesses if witness.kind == "other" for k in witness.schema["properties"] or ())
-    names += [
-        k for k in dict.fromkeys(listed_there) if k not in names and (not key_parts or writer.admits(k, key_parts))
-    ]
+    if writer.options.any_order:  # what is asked for besides is none of those that its own schema lists
+        listed_there = (k for w in witnesses if w.kind == "other" for k in w.schema["properties"] or ())
+        new = [k for k in dict.fromkeys(listed_there) if k not in names]
+        names += [k for k in new if not key_parts or writer.admits(k, key_parts)]
     pairs: list[tuple[set[bytes], list[Variant], bool]] = []
     number: dict[str, int] = {}
     for k in names:
