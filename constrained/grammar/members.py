@@ -46,6 +46,7 @@ class Names:
     apart : bool
         The names of `others` differ (`nodes.Distinct`).
     anywhere : bool
+        Whether `last` may stand before some of `others`.
     """
 
     names: dict[bytes, int]

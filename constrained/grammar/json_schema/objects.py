@@ -87,12 +87,13 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         high = None
     last = others.node(tuple(witnesses)) if witnesses else NEVER
     rows = formulas.rows(condition) if condition != TRUE else ()
-    # Where a value is asked for, the name must not come again with another one: names are remembered, if this one can
-    # be any other, however it begins; else the property comes last.
+    # Where a value is asked for, the name must not come again with another one: names are remembered, if there are
+    # always more, for this property too; else it comes last.
     anywhere = all(witness.value is None for witness in witnesses)
-    endless = not key_parts and all(w.kind == "other" and "patternProperties" not in w.schema for w in witnesses)
-    if not anywhere and endless and free is not NEVER and writer.options.any_order:
-        apart = names_apart(constraints, 1, names, False, False, writer)
+    restricted = bool(key_parts or constraints.key_patterns)
+    restricted |= any(w.kind != "other" or "patternProperties" in w.schema for w in witnesses)
+    if not anywhere and free is not NEVER and writer.options.any_order:
+        apart = names_apart(constraints, 1, names, restricted, False, writer)
         anywhere = apart is not None
     met = (1 << len(witnesses)) - 1
     written = _Object(pairs, free, last, met, anywhere, low, high, rows, writer, name, layout, apart)

@@ -173,9 +173,11 @@ class PlainWalk:
         if self._alike is not None:
             schema = self._first(schema, place)
         key = id(schema)
+        if self._stands_elsewhere(key, self._context):
+            return _UNTOLD
         found = self._ways.get(key)
         if found is not None:
-            return _UNTOLD if self._stands_elsewhere(key, self._context) else found
+            return found
         if joined > _DEPTH or depth > self._limits.depth:
             return _UNTOLD
         if len(self._ways) >= self._limits.schema:
@@ -245,8 +247,11 @@ class PlainWalk:
                 break
         else:  # perhaps in a circle
             return one
-        if schema is not one[0]:
-            self._firsts[id(one[0])] = id(schema)
+        key = id(one[0])
+        if schema is one[0] or self._stands_elsewhere(key, context):
+            return one
+        self._stand(key, one[1], context)
+        self._firsts[key] = id(schema)
         return schema, place, context, depth
 
     def _leads_to(self, parts: list[tuple[Any, Place]], depth: int) -> bool:

@@ -348,6 +348,20 @@ def test_a_python_value_that_stands_where_its_references_mean_something_else():
     assert not grammar.is_prefix('{"s": {"b": "i') and not grammar.is_prefix('{"x": {"s": {"b": "o')
 
 
+@pytest.mark.parametrize("within", [dict, lambda one: {"anyOf": [one, {"$ref": "#/$defs/x"}]}], ids=["alone", "anyOf"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_reference_that_stands_where_it_means_what_nothing_fits(within, first):
+    shared = within({"$ref": "#/$defs/x"})  # one Python value in two places
+    needing = {"type": "object", "required": ["q"], "properties": {"q": shared}}
+    endless = {"type": "object", "required": ["p"], "properties": {"p": {"$ref": "#/$defs/x"}}}
+    both = {"a": {"$id": "https://a.org/inner", "$defs": {"x": endless}, **needing}, "b": needing}
+    grammar = Grammar.from_json_schema(
+        {"$id": "https://a.org/", "$defs": {"x": {"type": "integer"}},
+         "properties": dict(sorted(both.items(), reverse=first == "b"))},
+    )  # fmt: skip
+    assert grammar.matches('{"b": {"q": 1}}') and not grammar.is_prefix('{"a"')
+
+
 def test_schemas_are_counted_once_wherever_they_stand():
     def schema(count, distinct):
         return {"properties": {f"p{i}": {"enum": [i % distinct]} for i in range(count)}}

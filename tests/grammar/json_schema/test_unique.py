@@ -306,6 +306,7 @@ def test_it_is_known_within_other_grammars():
     [
         ("nested", '[{"tags": ["a"', '[{"tags": ["a", "a"'),
         ("names of a pattern", '{"a": null, "b', '{"a": null, "a"'),
+        ("a name asked for", '{"c": 1, "d', '{"c": 1, "c"'),
         ("closed objects", '[{"k": "a", "v": "b"}, {"k": "a"', '[{"k": "a", "v": "bc"}, {"v": "bc", "k": "a" '),
     ],
 )

@@ -197,6 +197,10 @@ def test_in_any_order(name):
             "dependentRequired": {"c": ["a"]}, "not": {"additionalProperties": {"type": "null"}},
         },
         {"not": {"properties": {"a": True, "b": {"const": 0}}, "additionalProperties": False}},
+        {
+            "patternProperties": {"^a$": True}, "additionalProperties": False,
+            "not": {"additionalProperties": {"type": "null"}},
+        },
         {"oneOf": [{"properties": {name: {"const": 0}}, "additionalProperties": False} for name in "abc"]},
         {
             "anyOf": [{"required": ["a"]}, {"required": ["b", "c"]},
