@@ -56,6 +56,7 @@ class AlternatingAutomaton:
         self._alphabet: list[CharSet] | None = None
         self._pasts: list[Past] = []
         self._past_after: dict[Past, list[tuple[CharSet, Past]]] = {}
+        self._derivatives: dict[Past, Derivatives] = {}
         self.start = self.formulas.variable(self.residuals.number(("node", node), END))
         self.text_start: Past = tuple((FALSE,) * (look.behind or 0) for look in self._behind)
 
@@ -65,7 +66,10 @@ class AlternatingAutomaton:
         return (past if looks_back else NOTHING), formula
 
     def derivatives(self, past: Past) -> Derivatives:
-        return Derivatives(self.formulas, self.residuals, self._behind, past)
+        found = self._derivatives.get(past)
+        if found is None:
+            found = self._derivatives[past] = Derivatives(self.formulas, self.residuals, self._behind, past)
+        return found
 
     def after(self, state: State) -> list[tuple[CharSet, State]]:
         """The characters that can come next as (set, state after it)."""

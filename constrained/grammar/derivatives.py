@@ -146,9 +146,15 @@ class Derivatives:
         self.behind, self.past = behind, past
         self._known: dict[tuple[int, frozenset], Both] = {}
         self._held: dict[Look, int] = {}
+        self._expanded: dict[int, int] = {}
 
     def expand(self, formula: int) -> int:
-        return self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
+        """The formula over atoms of a formula over residuals."""
+        found = self._expanded.get(formula)
+        if found is None:
+            found = self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
+            self._expanded[formula] = found
+        return found
 
     def begun(self, index: int) -> tuple[int, ...]:
         """The formulas of a lookbehind that begins here, and of those begun 1, 2, ... characters earlier.

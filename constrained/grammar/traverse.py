@@ -36,6 +36,9 @@ T = TypeVar("T")
 U = TypeVar("U", str, Unit)
 H = TypeVar("H", bound=Hashable)
 
+_PASSES = 4
+"""Times that equations are gone through before it is kept track of which depend on which."""
+
 
 def fold(
     node: Node,
@@ -147,13 +150,20 @@ def least_fixpoint(
     top : object, optional
         The greatest value, if there is one: a unit that has it is done.
     """
+    # Most are found by going through those that are left a few times: what is called mostly stands after what calls it.
     found = dict.fromkeys(pieces, bottom)
-    for unit in reversed(found):  # what is called mostly stands after what calls it
-        found[unit] = value(unit, found)
+    left = list(reversed(found))
+    for _ in range(1 if top is None else _PASSES):
+        before = [found[unit] for unit in left]
+        for unit in left:
+            found[unit] = value(unit, found)
+        if before == [found[unit] for unit in left]:
+            return found
+        left = [unit for unit in left if found[unit] != top]
+        if not left:
+            return found
     work = [unit for unit, known in found.items() if known != bottom]
-    if not work or all(known == top for known in found.values()):
-        return found
-    mentioned_by = users({unit: given for unit, given in pieces.items() if top is None or found[unit] != top})
+    mentioned_by = users({unit: pieces[unit] for unit in left})
     waiting = set(work)
     while work:
         unit = work.pop()

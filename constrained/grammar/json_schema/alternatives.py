@@ -13,7 +13,7 @@ from typing import Any
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
-from constrained.grammar.json_schema.document import Document, Subschema, error
+from constrained.grammar.json_schema.document import NOTING, Document, Subschema, error
 from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known, types_of
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.presence import names_in, presence
@@ -308,17 +308,17 @@ class Alternatives:
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
         # Types of which all values are valid under two branches are left out of all. Then each branch is taken with the
         # complements of those branches alone that it may share a value with: most share none.
-        rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED}
+        rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED and k not in NOTING}
         free = [self._free_types(branch) for branch in branches]
         twice = {t for t in TYPES if sum(t in types for types in free) > 1}
         if twice - {"integer"}:  # whatever is of such a type is valid under two of them
             rest["type"] = [t for t in TYPES if t in types_of(part) and t not in twice] or "null"
             if not types_of(part) - twice:
                 return []
-        shared = Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)
+        shared = [Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)] if rest else []
         beside = [part.made({"type": rest["type"]}, "oneOf types")] if twice - {"integer"} else []
         out = []
-        for branch, others in zip(branches, self.disjoint.overlaps([[shared, branch] for branch in branches])):
+        for branch, others in zip(branches, self.disjoint.overlaps([[*shared, branch] for branch in branches])):
             beyond = [branches[j] for j in others]
             found = self.constraints_of([branch]) if beyond else []
             if found and all(one.listed for one in found):  # the values that no other branch has are listed, too

@@ -21,6 +21,7 @@ from constrained.grammar.json_schema.keywords import (
     SOME_PROPERTY,
     TYPES,
     Options,
+    is_known,
     says_nothing,
     types_of,
 )
@@ -50,8 +51,9 @@ class Once(cached_property[T]):
         return found
 
 
-_NEITHER = Subschema(False, "#/false")
+NEITHER = Subschema(False, "#/false")
 _ABOUT_PROPERTIES = frozenset(("properties", "patternProperties", "additionalProperties"))
+_LISTING = frozenset(("type", "enum", "const", DENIED))
 _REACHED = 10**9
 """A greater bound on a length or a count, such as 2,147,483,647, counts as none: no text comes to it."""
 
@@ -136,6 +138,12 @@ class Constraints:
         found = [*self.all("enum"), *((part, [value]) for part, value in self.all("const"))]
         return min(found, key=lambda one: len(one[1])) if found else None
 
+    @Once
+    def only_lists(self) -> bool:
+        """Whether nothing is said but which types and values there are."""
+        formats = any(self.options.enforces(name) for _, name in self.all("format"))
+        return not formats and all(keyword in _LISTING or not is_known(keyword) for keyword in self._said)
+
     @property
     def denied(self) -> list:
         """Values left out."""
@@ -183,6 +191,8 @@ class Constraints:
         """The tightest min and max of "Length", "Items" or "Properties"."""
         least, most = f"min{what}", f"max{what}"
         low, high = 0, None
+        if least not in self._said and most not in self._said:  # most
+            return low, high
         for part in self.parts:
             low = max(low, int(part.keywords.get(least, 0)))
             own = part.keywords.get(most)
@@ -324,7 +334,7 @@ class Constraints:
             elif others:
                 out.append(part.below("additionalProperties"))
         if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
-            out.append(_NEITHER)
+            out.append(NEITHER)
         if self._unevaluating:
             out += self._unevaluated(name, matched)
         return _each_once(out)
@@ -382,6 +392,8 @@ class ValueWriter(Protocol):
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]: ...
     @property
     def admits(self) -> Callable[[Any, list[Subschema]], bool]: ...
+    @property
+    def fits(self) -> Callable[[Any, Constraints], bool]: ...
 
 
 def _each_once(parts: list[Subschema]) -> list[Subschema]:

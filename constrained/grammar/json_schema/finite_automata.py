@@ -50,9 +50,11 @@ class Nfa:
     def step(self, states: frozenset[int], character: int) -> frozenset[int]:
         """The states after one more character."""
         key = states, character
-        if key not in self._steps:
-            self._steps[key] = self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
-        return self._steps[key]
+        found = self._steps.get(key)
+        if found is None:
+            found = self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
+            self._steps[key] = found
+        return found
 
     def moves(self, characters: list[int]) -> Callable[[frozenset[int]], list[frozenset[int]]]:
         """A function that returns the states after each of some characters, quicker than :meth:`step` for many."""
@@ -87,11 +89,12 @@ class Nfa:
 
     def ends(self, states: frozenset[int], text: str) -> bool:
         """Whether a text may be over after `text`, read from `states`."""
+        end, goes_round = self.end, self._goes_round
         for character in text:
-            if not states or self.takes_all(states):  # nothing changes any more
+            if not states or goes_round and end in states:  # nothing changes any more
                 break
             states = self.step(states, ord(character))
-        return self.end in states
+        return end in states
 
     def takes_all(self, states: frozenset[int]) -> bool:
         """Whether any text may follow, as far as it shows: a tree that ends with any number of any character."""

@@ -167,13 +167,15 @@ def _scientific(low: Bound, high: Bound | None) -> Node:
 
     Those are small ones of a range from 0, and large ones of a range without end, up to what a double can hold.
     """
-    small = next((e for e in range(1, EXPONENT + 1) if high is None or Fraction(10) ** (1 - e) <= high[0]), None)
-    large = next(e for e in range(EXPONENT + 1) if Fraction(10) ** e > low[0])
     exponents = []
-    if low[0] == 0 and small is not None:
-        exponents.append(seq([literal("-"), _exponent(small)]))
+    if low[0] == 0:  # the least that brings every mantissa, which is below 10, to the bound or below it
+        over, under = (1, 1) if high is None else high[0].as_integer_ratio()
+        small = next((e for e in range(1, EXPONENT + 1) if over * 10 ** (e - 1) >= under), None)
+        if small is not None:
+            exponents.append(seq([literal("-"), _exponent(small)]))
     if high is None:
-        exponents.append(seq([repeat(literal("+"), 0, 1), _exponent(large if low[0] else 0)]))
+        large = len(str(math.floor(low[0]))) if low[0] >= 1 else 0
+        exponents.append(seq([repeat(literal("+"), 0, 1), _exponent(large)]))
     mark = Chars(charset([(69, 69), (101, 101)]))
     return seq([digit(1 if low[0] or low[1] else 0), _fraction(), mark, alt(exponents)])
 
@@ -264,8 +266,9 @@ class Multiples:
         """
         # Scaled by a power of ten, all that they are multiples of, or not, are whole numbers, and so are they: the
         # digits are those of whole numbers, with a point so many places before their end.
-        places = next(k for k in count() if all((f * 10**k).denominator == 1 for f in (self.of or 1, *self.but_of)))
-        least, most = whole(*(None if b is None else (b[0] * 10**places, b[1]) for b in (low, high)))
+        under = math.lcm(*(f.denominator for f in (self.of or 1, *self.but_of)))
+        places = next(k for k in count() if 10**k % under == 0)
+        least, most = whole(*(b and (b[0] * 10**places if places else b[0], b[1]) for b in (low, high)))
         out = [self._listed(least, most) if places == 0 and self.of else None]
         if out[0] is None:
             remainders = _Remainders(self, places, wait, name)
@@ -329,6 +332,7 @@ class _Remainders:
         self.of = int((wanted.of or Fraction(1, scale)) * scale)
         self.but_of = [int(other * scale) for other in wanted.but_of]
         self.modulus = math.lcm(self.of, *self.but_of)
+        self.some = self.fits(self.of)  # else all multiples of it are multiples of what none may be a multiple of
         self.places, self.wait, self.name = places, wait, name
 
     def natural(self, low: int, high: int | None) -> Node:
@@ -352,10 +356,12 @@ class _Remainders:
 
     def lives(self, left: int, remainder: int, low: str, high: str) -> bool:
         """Whether `left` more digits between `low` and `high` make a number that fits."""
-        # Remainders repeat with the modulus, so that one period of it decides.
+        # Remainders repeat with the modulus, so that there is one in every period of it.
+        if not self.some:
+            return False
         first, last = remainder * 10**left + int(low or 0), remainder * 10**left + int(high or "9" * left or 0)
         first += -first % self.of
-        return self.fits(self.of) and any(map(self.fits, range(first, min(last, first + self.modulus) + 1, self.of)))
+        return last - first >= self.modulus or any(map(self.fits, range(first, last + 1, self.of)))
 
     def digits(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
         """`left` more digits between `low` and `high`; "" where a bound no longer matters.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
@@ -31,10 +31,12 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     """The objects that `constraints` admit."""
     low, high = constraints.counts("Properties")
     key_parts = [part.below("propertyNames") for part, _ in constraints.all("propertyNames")]
-    names = [k for k in constraints.names if not key_parts or writer.admits(k, key_parts)]
+    keys = writer.constraints_of(key_parts) if key_parts else []
+    admitted = cache(lambda name: not key_parts or any(writer.fits(name, one) for one in keys))
     asked_for = frozenset(constraints.required)
-    if not asked_for.issubset(names):
+    if not all(map(admitted, asked_for)):
         return NEVER
+    names = list(filter(admitted, constraints.names))
     # The names that are known, each with its values; names of which no value is left aren't there.
     witnesses = constraints.witnesses()
     told_apart = low > len(constraints.required) + 1 or len(witnesses) > 1
@@ -43,18 +45,15 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         names += [k for k in listed if k not in names]
     if writer.options.any_order:  # what is asked for besides is none of those that its own schema lists
         listed_there = (k for w in witnesses if w.kind == "other" for k in w.schema["properties"] or ())
-        new = [k for k in dict.fromkeys(listed_there) if k not in names]
-        names += [k for k in new if not key_parts or writer.admits(k, key_parts)]
-    pairs: list[tuple[set[bytes], list[Variant], bool]] = []
-    number: dict[str, int] = {}
-    for k in names:
-        variants = _variants(constraints, k, witnesses, writer, layout)
-        required = k in asked_for
-        if variants:
-            number[k] = len(pairs)
-            pairs.append((strings.texts(k), variants, required))
-        elif required:
+        names += [k for k in dict.fromkeys(listed_there) if k not in names and admitted(k)]
+    variants = {}
+    for k in dict.fromkeys([*constraints.required, *names]):
+        variants[k] = _variants(constraints, k, witnesses, writer, layout)
+        if not variants[k] and k in asked_for:
             return NEVER
+    there = [k for k in names if variants[k]]
+    pairs = [(strings.texts(k), variants[k], k in asked_for) for k in there]
+    number = {k: i for i, k in enumerate(there)}
     formulas = Formulas(Steps(writer.limits))
     condition = formula(("and", *constraints.present), number, formulas)
     if condition == FALSE:
@@ -200,7 +199,7 @@ class _Others:
             fitting, without = wanted, unwanted
             counts: tuple[int, int | None] = 0, None
             if one.listed is not None:
-                values = [v for v in one.listed[1] if isinstance(v, str) and writer.admits(v, list(one.parts))]
+                values = [v for v in one.listed[1] if isinstance(v, str) and writer.fits(v, one)]
                 if not values:
                     continue
                 fitting = [*wanted, *strings.any_of(values)]

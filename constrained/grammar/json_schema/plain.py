@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from constrained.grammar import nodes
-from constrained.grammar.json_schema.constraints import Constraints, pattern_of
+from constrained.grammar.json_schema.constraints import NEITHER, Constraints, pattern_of
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type, says_nothing
 from constrained.grammar.json_schema.numbers import integer, whole
@@ -36,10 +36,13 @@ class Contents(NamedTuple):
         Schemas that one value must fit together.
     needed : list of list of Subschema
         Some object, or array, is certain if some value fits each of these.
+    necessary : bool
+        Whether there is none else.
     """
 
     parts: list[list[Subschema]]
     needed: list[list[Subschema]]
+    necessary: bool = True
 
 
 def members(constraints: Constraints, document: Document) -> Contents | None:
@@ -55,6 +58,7 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
     if not are_apart(patterns):  # a name may match several
         return None
     constraints.check_patterns()
+    closed = [part["properties"] or {} for part in others if part["additionalProperties"] is False and not patterns]
     values: dict[str, list[Subschema]] = {}
     told: set[str] = set()  # what all schemas say of these is among `values`
     for part in parts:
@@ -66,11 +70,14 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
         for name in part["properties"] or {} if shared or own else ():
             if name in told:
                 continue
-            if shared or name in values:
+            if any(name not in listed for listed in closed):
+                values[name] = [NEITHER]
+            elif shared or name in values:
                 values[name] = _saying(constraints.property(name), document)
-                told.add(name)
             else:
                 values[name] = own[name]
+                continue
+            told.add(name)
     free = _saying([part.below("additionalProperties") for part in others], document)
     matched = [_saying(constraints.key(None, frozenset([pattern])), document) for pattern in patterns]
     names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
@@ -79,8 +86,10 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
             values[name] = _saying(constraints.property(name), document)
     needed = [values.get(name, free) for name in names]
     if any(one.schema is False for inner in needed for one in inner):
-        return None
-    return Contents([one for one in [*values.values(), free, *matched] if one], [one for one in needed if one])
+        asked_for = [one for name in required for one in values.get(name, free)]
+        return Contents([], [[NEITHER]]) if any(one.schema is False for one in asked_for) else None
+    inside = [one for one in [*values.values(), free, *matched] if one]
+    return Contents(inside, [one for one in needed if one], necessary=not conditions)
 
 
 def are_apart(patterns: list[str]) -> bool:
@@ -109,7 +118,7 @@ def elements(constraints: Constraints, document: Document) -> Contents | None:
     if not wanted:
         items = [_saying(constraints.item(i), document) for i in range(own + 1 if high is None else min(own, high) + 1)]
         if any(one.schema is False for inner in items[:low] for one in inner):
-            return None
+            return Contents([], [[NEITHER]])
         return Contents([one for one in items if one], [one for one in items[:low] if one])
     if own or high is not None or any(one.high is not None for one in wanted):
         return None

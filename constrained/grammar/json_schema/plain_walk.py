@@ -101,6 +101,7 @@ class PlainWalk:
         self._work: list[Standing] = []  # schemas to be told
         self._left: dict[int, tuple[int, Place]] = {}  # plain schemas lead there, and they aren't plain
         self._targets: dict[tuple[str, str], Standing | None] = {}
+        self._meanings: dict[tuple[Context, str | None], Standing] = {}  # what references in a context stand for
         self._alike: dict[tuple[Context, bytes], dict] | None = {} if once else None
         self._firsts: dict[int, int] = {}  # of schemas that say the same, or stand for another one
 
@@ -232,6 +233,21 @@ class PlainWalk:
     def _meant_by(self, one: Standing) -> Standing:
         """What a schema stands for that only refers to another one, or is an allOf of one (as `Document.meant`)."""
         schema, place, context, depth = one
+        reference = schema.get("$ref")
+        known = context, reference if reference.__class__ is str and schema.keys() <= _REFERRING else None
+        found = self._meanings.get(known)
+        if found is None:
+            found = self._end_of_chain(schema, place, context, depth)
+            if known[1] is not None and found is not None:
+                self._meanings[known] = found
+        key = id(schema)
+        if found is None or found[0] is schema or self._stands_elsewhere(key, context):
+            return one
+        self._stand(key, place, context)
+        self._firsts[key] = id(found[0])
+        return found
+
+    def _end_of_chain(self, schema: dict, place: Place, context: Context, depth: int) -> Standing | None:
         for _ in range(_CHAIN):
             if "$ref" in schema:
                 target = self._target(schema["$ref"], context) if schema.keys() <= _REFERRING else None
@@ -246,12 +262,7 @@ class PlainWalk:
             else:
                 break
         else:  # perhaps in a circle
-            return one
-        key = id(one[0])
-        if schema is one[0] or self._stands_elsewhere(key, context):
-            return one
-        self._stand(key, one[1], context)
-        self._firsts[key] = id(schema)
+            return None
         return schema, place, context, depth
 
     def _leads_to(self, parts: list[tuple[Any, Place]], depth: int) -> bool:

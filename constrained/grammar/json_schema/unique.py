@@ -158,7 +158,7 @@ def _at_least(parts: list[Subschema], most: int, writer: ValueWriter, depth: int
 def _values(constraints: Constraints, most: int, writer: ValueWriter, depth: int) -> int:
     """The same of one alternative."""
     if constraints.listed is not None:
-        fitting = (value for value in constraints.listed[1] if writer.admits(value, list(constraints.parts)))
+        fitting = (value for value in constraints.listed[1] if writer.fits(value, constraints))
         return min(len(set(map(identity, fitting))), most)
     found = _strings(constraints, most) if "string" in constraints.types else 0
     if found >= most or constraints.denied:

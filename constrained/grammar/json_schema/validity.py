@@ -73,6 +73,8 @@ class Validator:
             own = identity(value)
             if own in constraints.denied_values or not all(own in listed for listed in constraints.listed_values):
                 return False
+            if constraints.only_lists:
+                return True
         match kind:
             case "string":
                 return self._string(value, constraints)

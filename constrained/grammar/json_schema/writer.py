@@ -17,7 +17,7 @@ from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.arrays import array
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Document, Subschema
-from constrained.grammar.json_schema.keywords import DESCRIBING, Options
+from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.patterns import few_texts
@@ -173,12 +173,14 @@ class Writer:
         while self._containers:
             name, inner = self._containers.pop()
             found = inner() if inner and isinstance(self.rules, Rules) else None
-            if found is None:
-                self.add(Rule(name, self._waiting.pop(name)()))
+            needed = seq(map(self.node, found.needed)) if found else EMPTY
+            if found is None or found.necessary and needed is NEVER:
+                write = self._waiting.pop(name)
+                self.add(Rule(name, NEVER if found else write()))
                 continue
             for parts in found.parts:
                 self.node(parts)
-            self._unsure[name] = seq(map(self.node, found.needed))
+            self._unsure[name] = needed
 
     def add(self, rule: Rule) -> None:
         self.rules[rule.name] = rule
@@ -214,8 +216,7 @@ class Writer:
     def _fitting(self, constraints: Constraints) -> list[Any]:
         """Those of the values listed that fit everything else that is said, too."""
         listed = constraints.listed[1] if constraints.listed else []
-        one = len(constraints.parts) == 1 and constraints.parts[0].keywords
-        if one and all(keyword in ("enum", "type") or keyword in DESCRIBING for keyword in one):  # there may be many
+        if constraints.only_lists and len(constraints.listed_values) == 1 and not constraints.denied:  # there may be many
             types = constraints.types | ({"integer"} if "number" in constraints.types else set())
             return [v for v in listed if type_of(v) in types]
         return [v for v in listed if self.fits(v, constraints)]
@@ -226,6 +227,8 @@ class Writer:
         if not others and not part.within and part.pointer in self._singles:
             return self._singles[part.pointer]
         if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
+            if any(one.schema is False for one in parts):
+                return NEVER
             key = tuple([(one.pointer, one.within) for one in parts])
             if key not in self._several:
                 self._several[key] = self._together([self.document.meant(one) for one in parts])

@@ -115,6 +115,14 @@ def test_formats_hold_together_with_lengths_and_patterns():
     assert year.matches('"2024-02-29"') and not year.matches('"2023-02-28"')
 
 
+def test_what_an_enum_lists_has_the_format_too():
+    days = {"enum": ["2024-02-29", "2023-02-29", "soon", 7], "format": "date"}
+    for schema in (days, {"anyOf": [days]}, {**days, "title": "a day"}):
+        grammar = Grammar.from_json_schema(schema)
+        assert [grammar.matches(json.dumps(v)) for v in days["enum"]] == [True, False, False, True]
+    assert Grammar.from_json_schema(days, formats=False).matches('"soon"')
+
+
 def test_a_text_of_two_formats_fits_no_oneof_of_them():
     one = Grammar.from_json_schema({"type": "string", "oneOf": [{"format": "uri"}, {"format": "email"}]})
     assert one.matches('"http://b.c/"') and one.matches('"a@b.c"') and not one.matches('"http://a@b.c/"')
