@@ -339,6 +339,8 @@ def choices(values: Iterable[bytes], place: Place | None = None) -> Node:
 def seq(items: Iterable[Node]) -> Node:
     """Items in order: nested sequences are flattened and neighbouring literals joined."""
     parts = list(items)
+    if len(parts) == 1:
+        return parts[0]
     kinds = list(map(type, parts))
     if Seq in kinds:
         parts = [part for item in parts for part in (item.items if isinstance(item, Seq) else (item,))]
@@ -401,6 +403,8 @@ def _merge_repeats(parts: list[Node]) -> list[Node]:
 def alt(items: Iterable[Node]) -> Node:
     """Any one of the items: nested alternatives are flattened, literals among them become one sorted choice."""
     flat = list(items)
+    if len(flat) == 1:
+        return flat[0]
     kinds = set(map(type, flat))
     if Alt in kinds:
         flat = [inner for item in flat for inner in (item.items if isinstance(item, Alt) else (item,))]

@@ -16,7 +16,7 @@ from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import NOTING, Document, Subschema, error
 from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known, types_of
 from constrained.grammar.json_schema.negation import Negation
-from constrained.grammar.json_schema.presence import names_in, presence
+from constrained.grammar.json_schema.presence import names_in, presence, presence_of
 from constrained.grammar.json_schema.settled import Known, listed_by, only_lists
 from constrained.grammar.json_schema.validity import Validator
 
@@ -102,7 +102,7 @@ class Alternatives:
         self,
         work: list[tuple[Order, Subschema]],
         flat: dict[str, tuple[Order, int, Subschema]],
-        choices: list[list[list[tuple[Order, Subschema]]]],
+        choices: list[tuple[Order, list[list[_Placed]]]],
         types: frozenset[str],
         before: Known | None = None,
     ) -> list[Conjunction]:
@@ -111,7 +111,8 @@ class Alternatives:
         first_new = len(flat)
         flat, choices, work = dict(flat), list(choices), list(work)
         for order, part in work:
-            self.check(part)
+            if part.pointer not in self._checked or part.pointer in part.within:
+                self.check(part)
             if part.schema is True or part.pointer in flat:
                 continue
             if part.schema is False:
@@ -124,9 +125,7 @@ class Alternatives:
             if not FOLLOWED.isdisjoint(part.keywords):
                 beside, chosen = self._expanded(part)
                 work += [((*order, at, i), one) for at, i, one in beside]
-                choices += [
-                    [[((*order, at, i), one) for at, i, one in branch] for branch in choice] for choice in chosen
-                ]
+                choices += [(order, choice) for choice in chosen]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
@@ -135,16 +134,18 @@ class Alternatives:
             if known.contradict():
                 return []
             before = known
-            choices = [left for choice in choices if (left := known.left(choice)) is not None]
+            choices = [(order, left) for order, choice in choices if (left := known.left(choice)) is not None]
         if not choices:
             saying = [one for one in flat.values() if one[1] >= 0]
             if len(saying) > 1:
                 saying.sort(key=lambda one: (*one[0], one[1]))
             return [tuple([part for _, _, part in saying])]
-        first, *others = sorted(choices, key=len)  # few branches first: contradictions show sooner
+        # few branches first: contradictions show sooner
+        (order, first), *others = sorted(choices, key=lambda choice: len(choice[1]))
         out: list[Conjunction] = []
         for branch in first:
-            out += self._follow(branch, flat, others, types, before)
+            placed = [((*order, at, i), one) for at, i, one in branch]
+            out += self._follow(placed, flat, others, types, before)
         return out
 
     def _expanded(self, part: Subschema) -> tuple[list[_Placed], list[list[list[_Placed]]]]:
@@ -243,21 +244,17 @@ class Alternatives:
 
     def _with_one_condition(self, part: Subschema, branches: list[Subschema]) -> list[Subschema]:
         """The branches of an anyOf, those that are conditions on which names there are as one."""
-        alone = [
-            self.present(part.made({"anyOf": [branch]}, f"anyOf {branch.pointer}"), "anyOf") for branch in branches
-        ]
-        named = [branch for branch, one in zip(branches, alone) if one is not None]
+        found = [presence_of(branch, self.options, self.check) for branch in branches]
+        named = [branch for branch, one in zip(branches, found) if one is not None and names_in(one.condition)]
         together = self.present(part.made({"anyOf": named}, "anyOf names"), "anyOf") if len(named) > 1 else None
-        if together is None:
-            return branches
-        return [*(branch for branch, one in zip(branches, alone) if one is None), together]
+        return branches if together is None else [*(one for one in branches if one not in named), together]
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
         """A keyword as a condition on the names of an object, if it is one, and no object must have several names."""
-        if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._asks_for_several:
+        if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part):
             return None
         found = presence(part, keyword, self.options, self.check)
-        if found is None or not names_in(found.condition):
+        if found is None or not names_in(found.condition) or self._asks_for_several:
             return None
         of_objects = {} if found.of_others else {"type": "object"}
         return part.made({**of_objects, PRESENT: found.condition}, f"{keyword} present")

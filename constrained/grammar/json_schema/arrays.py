@@ -56,8 +56,9 @@ class _Counting:
 
     def _written(self, at: int, counts: tuple[int, ...]) -> Node:
         out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
+        item = self.constraints.item(at)
         for chosen, after in self._items(at, counts):
-            node = self.writer.node([*self.constraints.item(at), *chosen])
+            node = self.writer.node([*item, *chosen])
             if node is not NEVER:
                 then = self._from(min(at + 1, self.last), after)
                 out.append(seq([self.layout.comma if at else EMPTY, node, then]))

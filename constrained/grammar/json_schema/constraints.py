@@ -210,13 +210,15 @@ class Constraints:
         """What holds for the item at that index."""
         out = []
         for part in self.parts:
+            said = part.keywords
+            items = said.get("items")
             if at < len(_tuple(part)):
-                out.append(part.below("prefixItems" if "prefixItems" in part else "items", at))
-            elif isinstance(part["items"], (dict, bool)):
+                out.append(part.below("prefixItems" if "prefixItems" in said else "items", at))
+            elif isinstance(items, (dict, bool)):
                 out.append(part.below("items"))
-            elif isinstance(part["items"], list) and "additionalItems" in part:
+            elif isinstance(items, list) and "additionalItems" in said:
                 out.append(part.below("additionalItems"))
-            if "unevaluatedItems" in part:
+            if "unevaluatedItems" in said:
                 out += self._unevaluated_item(part, at)
         return out
 
@@ -314,6 +316,8 @@ class Constraints:
 
     def matches(self, pattern: str, name: str) -> tuple[bool, bool]:
         """Whether a name has a pattern in both languages, and in either."""
+        if pattern.isalnum():
+            return (pattern in name,) * 2
         first, last = literal_ends(pattern)
         if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
             return False, False
@@ -449,5 +453,6 @@ def identity(value):
 
 
 def _tuple(part: Subschema) -> list:
-    found = part["prefixItems"] if "prefixItems" in part else part["items"]
+    said = part.keywords
+    found = said.get("prefixItems", said.get("items"))
     return found if isinstance(found, list) else []

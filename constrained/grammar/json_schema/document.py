@@ -129,10 +129,11 @@ class Subschema:
         schema, base, draft = self.schema, self.base, self.draft
         for key in keys:
             schema = schema[key]
-        pointer = "/".join((self.pointer, *map(escaped, keys)))
+        if isinstance(schema, Subschema):
+            return schema
         if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
             base, draft = base_of(schema, base, draft), draft_of(schema, draft)
-        return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
+        return Subschema(schema, "/".join((self.pointer, *map(escaped, keys))), base, draft)
 
     def beside(self, *keys) -> Subschema:
         """The schema at `keys` below this one, which holds for the same value."""
@@ -166,7 +167,7 @@ class Document:
 
     def __init__(self, schema: dict | bool, limits: Limits):
         self.limits = limits
-        self._alike: dict[tuple, dict[bytes, Subschema]] = {}  # by what is compared first, then by digest
+        self._alike: dict[tuple, Subschema | dict[bytes, Subschema]] = {}  # by what is compared first, then by digest
         self._firsts: dict[str, Subschema] = {}
         self._repeats: dict[str, list[str]] = {}  # of a schema, those that say the same, by their pointers
         draft = draft_of(schema, UNSTATED) if isinstance(schema, dict) else LATEST
@@ -239,14 +240,12 @@ class Document:
             part.base, part.draft, *part.keywords,
             tuple(named) if isinstance(named, dict) else None, described if isinstance(described, str) else None,
         )  # fmt: skip
-        alike = self._alike.get(rough)
-        if alike is None:  # most are like no other
-            self._alike[rough] = {b"": part}
+        alike = self._alike.setdefault(rough, part)
+        if alike is part:  # most are like no other
             return part
         try:
-            if b"" in alike:
-                one = alike.pop(b"")
-                alike[digest(one.schema)] = one
+            if isinstance(alike, Subschema):
+                alike = self._alike[rough] = {digest(alike.schema): alike}
             first = alike.setdefault(digest(part.schema), part)
         except UNPICKLED:
             return part

@@ -93,6 +93,7 @@ class PlainWalk:
         written = root.schema if isinstance(root.schema, dict) else {}
         self._has_names = "$anchor" in written or "$dynamicAnchor" in written
         self._has_names |= any("#/" in str(written.get(name)) for name in ("id", "$id"))
+        self._several_contexts = False
         self._contexts: dict[int, Context] = {}  # where it is not the root's
         # all by the id of a schema as it is written
         self._ways: dict[int, int] = {}  # of how many alternatives a schema is
@@ -110,6 +111,7 @@ class PlainWalk:
         if not isinstance(part.schema, dict):
             return part.schema is True
         self._context = part.base, part.draft
+        self._several_contexts |= self._context != self._root
         ways = self._known(part.schema, (None, part), part.pointer.count("/") // 2, 0)
         for schema, place, context, depth in self._work:  # which grows meanwhile
             self._context = context
@@ -174,7 +176,7 @@ class PlainWalk:
         if self._alike is not None:
             schema = self._first(schema, place)
         key = id(schema)
-        if self._stands_elsewhere(key, self._context):
+        if self._several_contexts and self._stands_elsewhere(key, self._context):
             return _UNTOLD
         found = self._ways.get(key)
         if found is not None:
@@ -185,21 +187,20 @@ class PlainWalk:
             if self._alike is None:
                 raise Full
             self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
-        self._stand(key, place, self._context)
+        if key not in self._places:
+            self._stand(key, place, self._context)
         self._ways[key] = _UNTOLD  # as long as it is open
         self._ways[key] = found = self._look(schema, place, depth, joined + 1)
         return found
 
     def _stand(self, key: int, place: Place, context: Context) -> None:
-        if key not in self._places:
-            self._places[key] = place
-            if context != self._root:
-                self._contexts[key] = context
+        """Note where a schema stands that wasn't met before."""
+        self._places[key] = place
+        if context != self._root:
+            self._contexts[key] = context
 
     def _stands_elsewhere(self, key: int, context: Context) -> bool:
         """Whether a Python value also stands where references are relative to another URI, or of another draft."""
-        if not self._contexts and context == self._root:  # most documents
-            return False
         return key in self._places and self._contexts.get(key, self._root) != context
 
     def _first(self, schema: dict, place: Place) -> dict:
@@ -227,7 +228,9 @@ class PlainWalk:
         """The context of a schema that stands in one of another context."""
         if "$id" in schema or "id" in schema:
             base, draft = outside
-            return base_of(schema, base, draft), draft_of(schema, draft)
+            context = base_of(schema, base, draft), draft_of(schema, draft)
+            self._several_contexts |= context != self._root
+            return context
         return outside
 
     def _meant_by(self, one: Standing) -> Standing:
@@ -241,9 +244,10 @@ class PlainWalk:
             if known[1] is not None and found is not None:
                 self._meanings[known] = found
         key = id(schema)
-        if found is None or found[0] is schema or self._stands_elsewhere(key, context):
+        if found is None or found[0] is schema or self._several_contexts and self._stands_elsewhere(key, context):
             return one
-        self._stand(key, place, context)
+        if key not in self._places:
+            self._stand(key, place, context)
         self._firsts[key] = id(found[0])
         return found
 
@@ -267,21 +271,22 @@ class PlainWalk:
 
     def _leads_to(self, parts: list[tuple[Any, Place]], depth: int) -> bool:
         """Whether a plain schema may have others for parts of its value; they are told later."""
-        work = []
+        work, outside = [], self._context
         for part, there in parts:
             if part is False:
                 continue
             if not isinstance(part, dict):
                 return False
-            one = part, there, self._context, depth
+            inner, place, context, _ = one = part, there, outside, depth
             if not _MEANING_OTHERS.isdisjoint(part):
-                one = self._meant_by((part, there, self._inside(part, self._context), depth))
-            inner, place, context, _ = one
+                if "$id" in part or "id" in part:
+                    one = part, there, self._inside(part, outside), depth
+                inner, place, context, _ = one = self._meant_by(one)
             key = id(inner)
             if key not in self._places:
                 self._stand(key, place, context)
                 work.append(one)
-            elif self._stands_elsewhere(key, context):
+            elif self._several_contexts and self._stands_elsewhere(key, context):
                 return False
             elif place[0] is not None:
                 self._repeated(inner, place)
@@ -414,6 +419,7 @@ class PlainWalk:
             return None
         if not isinstance(found.schema, dict):
             return None
+        self._several_contexts |= (found.base, found.draft) != self._root
         return found.schema, (None, found), (found.base, found.draft), found.pointer.count("/") // 2
 
     def _referred(self, reference: str, context: Context) -> Subschema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from constrained.grammar.alternating_automaton import Steps
@@ -26,12 +26,7 @@ def presence(part: Subschema, keyword, options: Options, check: Callable[[Subsch
     """What one keyword of a schema says; None if it is about more than the names. `check`s schemas below."""
 
     def of(*keys) -> Presence | None:
-        inner = part.beside(*keys)
-        check(inner)
-        if isinstance(inner.schema, bool):
-            return Presence(inner.schema, inner.schema)
-        said = (k for k in inner.keywords if is_known(k) or k == "format" and options.enforces(inner[k]))
-        return _joined("and", [presence(inner, k, options, check) for k in said])
+        return presence_of(part.beside(*keys), options, check)
 
     # What is no object may be valid whatever names a keyword asks for, or not valid at all, as under `type`.
     value = part[keyword]
@@ -44,11 +39,13 @@ def presence(part: Subschema, keyword, options: Options, check: Callable[[Subsch
             return Presence(("and", *(("not", name) for name in value)), True)
         case "allOf" | "anyOf" | "oneOf":
             how = {"allOf": "and", "anyOf": "or", "oneOf": "one"}[keyword]
-            return _joined(how, [of(keyword, i) for i in range(len(value))])
+            return _joined(how, (of(keyword, i) for i in range(len(value))))
         case "not":
             return _joined("not", [of(keyword)])
         case "if":
             test = of("if")
+            if test is None:
+                return None
             then, other = (of(k) if k in part else Presence(True, True) for k in ("then", "else"))
             return _joined("and", [_joined("or", [_joined("not", [test]), then]), _joined("or", [test, other])])
         case "then" | "else":
@@ -62,10 +59,21 @@ def presence(part: Subschema, keyword, options: Options, check: Callable[[Subsch
     return None
 
 
-def _joined(how: str, found: list[Presence | None]) -> Presence | None:
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
-        return None
+def presence_of(part: Subschema, options: Options, check: Callable[[Subschema], None]) -> Presence | None:
+    """What a whole schema says, in the same way."""
+    check(part)
+    if isinstance(part.schema, bool):
+        return Presence(part.schema, part.schema)
+    said = (k for k in part.keywords if is_known(k) or k == "format" and options.enforces(part[k]))
+    return _joined("and", (presence(part, k, options, check) for k in said))
+
+
+def _joined(how: str, found: Iterable[Presence | None]) -> Presence | None:
+    known: list[Presence] = []
+    for one in found:
+        if one is None:
+            return None
+        known.append(one)
     others = sum(one.of_others for one in known)
     of_others = {"and": others == len(known), "or": others > 0, "one": others == 1, "not": others == 0}[how]
     return Presence((how, *(one.condition for one in known)), of_others)

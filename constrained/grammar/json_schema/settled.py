@@ -52,10 +52,10 @@ class Known:
         return any(found.absent or found.allowed == set() for found in map(self.property, self._unsure))
 
     def left(self, choice: list) -> list | None:
-        """The branches of a choice that may hold, each as (order, schema) pairs; None where one surely does."""
+        """The branches of a choice that may hold, each as (..., schema) tuples; None where one surely does."""
         out = []
         for branch in choice:
-            settled = self._settled(branch[0][1]) if branch else True
+            settled = self._settled(branch[0][-1]) if branch else True
             if settled and len(branch) < 2:
                 return None
             if settled is not False:
