@@ -306,8 +306,12 @@ class Alternatives:
         # Types of which all values are valid under two branches are left out of all. Then each branch is taken with the
         # complements of those branches alone that it may share a value with: most share none.
         rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED and k not in NOTING}
-        free = [self._free_types(branch) for branch in branches]
-        twice = {t for t in TYPES if sum(t in types for types in free) > 1}
+        once: set[str] = set()
+        twice: set[str] = set()
+        for branch in branches:
+            free = self._free_types(branch)
+            twice |= once & free
+            once |= free
         if twice - {"integer"}:  # whatever is of such a type is valid under two of them
             rest["type"] = [t for t in TYPES if t in types_of(part) and t not in twice] or "null"
             if not types_of(part) - twice:

@@ -71,11 +71,16 @@ class Shown:
             self._told[name] = types, _values_of(said.schemas, types, said.allowed)
         return self._told[name]
 
-    def differ(self, other: Shown) -> bool:
-        """Whether it is plain that no value fits both."""
+    def differ(self, other: Shown, telling: dict[str, None]) -> bool:
+        """Whether it is plain that no value fits both. Properties that told others apart, in `telling`, are tried first."""
         if self.types.isdisjoint(other.types) or self.own and other.own and self.own.differ(other.own):
             return True
-        return any(self._differ_in(other, name) for name in self.required | other.required)
+        names = self.required | other.required
+        first = [name for name in telling if name in names]
+        found = next((name for name in (*first, *names.difference(first)) if self._differ_in(other, name)), None)
+        if found is not None:
+            telling[found] = None
+        return found is not None
 
     def _differ_in(self, other: Shown, name: str) -> bool:
         """Whether a property that one has plainly has no value that fits both."""
@@ -151,9 +156,10 @@ class Disjoint:
         shown = [self._shown(branch) for branch in branches]
         if _all_differ(shown):
             return out
+        telling: dict[str, None] = {}
         resolved: dict[int, dict[str | None, Values]] = {}
         for i, j in combinations(range(len(branches)), 2):
-            if shown[i].differ(shown[j]):
+            if shown[i].differ(shown[j], telling):
                 continue
             for k in {i, j} - resolved.keys():
                 with self._roughly():
@@ -244,8 +250,12 @@ def _any_of(every: Iterable[Values]) -> Values:
 def _all_differ(every: list[Shown]) -> bool:
     """Whether the value itself, or one property that all require, lists other values everywhere."""
     for name in (None, *frozenset.intersection(*(one.required for one in every))):
-        told = [one.own if name is None else one.property(name)[1] for one in every]
-        listed = [values.listed for values in told if values is not None and not values.patterns]
+        listed: list[frozenset | set] = []
+        for one in every:
+            values = one.own if name is None else one.property(name)[1]
+            if values is None or values.patterns:
+                break
+            listed.append(values.listed)
         if len(listed) == len(every) and len(frozenset().union(*listed)) == sum(map(len, listed)):
             return True
     return False

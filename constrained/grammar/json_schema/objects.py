@@ -126,6 +126,9 @@ def _variants(
 ) -> list[Variant]:
     """The ways to write a property: with its own value, or with one that also is some of `witnesses`."""
     parts = constraints.property(name)
+    if not witnesses:
+        node = writer.node(parts)
+        return [] if node is NEVER else [(seq([layout.colon, node]), 0)]
     found: list[tuple[list[Subschema], int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
         if witness.may_be(name, writer.limits) and (witness.kind != "name" or writer.admits(name, [witness.schema])):

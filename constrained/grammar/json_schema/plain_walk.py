@@ -455,18 +455,23 @@ class PlainWalk:
         properties, free = schema.get("properties", {}), schema.get("additionalProperties", True)
         names = schema.get("required", ())
         if not said.isdisjoint(CONDITIONAL):
-            names = self._names(schema, said, place)
-            if names is None:
+            told = self._names(schema, said, place)
+            if told is None:
                 return False
+            names, of_others = told
+            if not of_others:
+                kinds = kinds & {"object"} if "type" in said else {"object"}
+                if not kinds:
+                    return False
         parts: list[tuple[Any, Place]] = [
             (inner, (place, "properties", name)) for name, inner in properties.items() if not is_type(inner)
         ]
         if "patternProperties" in said:
-            told = self._matched(schema, names, place)
-            if told is None:
+            matched = self._matched(schema, names, place)
+            if matched is None:
                 return False
-            parts += [one for one in (*told[0], *told[1].values()) if not is_type(one[0])]
-            properties = properties | {name: inner for name, (inner, _) in told[1].items()}
+            parts += [one for one in (*matched[0], *matched[1].values()) if not is_type(one[0])]
+            properties = properties | {name: inner for name, (inner, _) in matched[1].items()}
         if not is_type(free):
             parts.append((free, (place, "additionalProperties")))
         items = schema.get("items", True)
@@ -486,15 +491,20 @@ class PlainWalk:
                 self._needs[id(schema)] = needs
         return self._leads_to(parts, depth)
 
-    def _names(self, schema: dict, said: frozenset[str], place: Place) -> list[str] | None:
-        """The names that are required, or asked for by conditions; None if no names surely meet these."""
+    def _names(self, schema: dict, said: frozenset[str], place: Place) -> tuple[list[str], bool] | None:
+        """The names that are required, or asked for by conditions, and whether other values than objects meet these.
+
+        None if no names surely meet them.
+        """
         part = self._at(place)
         present = [self._alternatives.present(part, keyword) for keyword in said & CONDITIONAL]
-        conditions = [one[PRESENT] for one in present if one is not None]
+        known = [one for one in present if one is not None]
+        conditions = [one[PRESENT] for one in known]
         required = schema.get("required", ())
-        if len(conditions) < len(present) or not satisfiable(("and", *conditions, *required), self._limits):
+        if len(known) < len(present) or not satisfiable(("and", *conditions, *required), self._limits):
             return None
-        return list(dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))]))
+        names = list(dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))]))
+        return names, not any("type" in one for one in known)
 
     def _matched(self, schema: dict, names, place: Place) -> tuple[list, dict[str, tuple[Any, Place]]] | None:
         """The schemas of patterns of names, and of the names that match one; None if one schema isn't enough."""

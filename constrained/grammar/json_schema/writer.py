@@ -225,10 +225,11 @@ class Writer:
 
     def node(self, parts: list[Subschema]) -> Node:
         """The texts of values that are valid under all `parts`."""
-        (part, *others) = parts or [_ANY]
-        if not others and not part.within and part.pointer in self._singles:
+        part = parts[0] if parts else _ANY
+        alone = len(parts) < 2
+        if alone and not part.within and part.pointer in self._singles:
             return self._singles[part.pointer]
-        if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
+        if not alone or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
             if any(one.schema is False for one in parts):
                 return NEVER
             key = tuple([(one.pointer, one.within) for one in parts])

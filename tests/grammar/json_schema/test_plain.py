@@ -91,6 +91,16 @@ def test_no_mask_leads_to_what_nothing_fits(impossible):
     assert not grammar.is_prefix('{"a"') and grammar.matches('{"b": 1}') and grammar.matches("{}")
 
 
+@pytest.mark.parametrize("types", [{}, {"type": ["object", "null"]}, {"type": "null"}], ids=["any", "or null", "null"])
+def test_no_mask_leads_to_what_fits_no_names_where_other_values_break_the_condition(types):
+    one_of = [{"required": ["a"]}, {"required": ["b"]}]  # what is no object fits both
+    impossible = {**types, "properties": {"c": {"type": "integer"}}, "additionalProperties": False, "oneOf": one_of}
+    grammar = Grammar.from_json_schema({"type": "object", "properties": {"x": impossible, "y": {"type": "null"}}})
+    assert grammar.matches('{"y": null}') and not grammar.is_prefix('{"x"')
+    with pytest.raises(GrammarError, match="no value is valid"):
+        Grammar.from_json_schema(impossible)
+
+
 @pytest.mark.parametrize("count", [3, 60])
 def test_any_order_takes_any_number_of_properties(count):
     properties = {f"p{i}": {"type": "integer"} for i in range(count)}
