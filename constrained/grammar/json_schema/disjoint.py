@@ -72,7 +72,7 @@ class Shown:
         return self._told[name]
 
     def differ(self, other: Shown, telling: dict[str, None]) -> bool:
-        """Whether it is plain that no value fits both. Properties that told others apart, in `telling`, are tried first."""
+        """Whether it is plain that no value fits both; `telling`: properties that told others apart, tried first."""
         if self.types.isdisjoint(other.types) or self.own and other.own and self.own.differ(other.own):
             return True
         names = self.required | other.required
