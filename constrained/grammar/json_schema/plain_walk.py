@@ -252,6 +252,7 @@ class PlainWalk:
         return found
 
     def _end_of_chain(self, schema: dict, place: Place, context: Context, depth: int) -> Standing | None:
+        """Where such a chain ends; None if it may go in a circle."""
         for _ in range(_CHAIN):
             if "$ref" in schema:
                 target = self._target(schema["$ref"], context) if schema.keys() <= _REFERRING else None
