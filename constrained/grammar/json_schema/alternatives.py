@@ -111,8 +111,7 @@ class Alternatives:
         first_new = len(flat)
         flat, choices, work = dict(flat), list(choices), list(work)
         for order, part in work:
-            if part.pointer not in self._checked or part.pointer in part.within:
-                self.check(part)
+            self.check(part)
             if part.schema is True or part.pointer in flat:
                 continue
             if part.schema is False:

@@ -316,8 +316,6 @@ class Constraints:
 
     def matches(self, pattern: str, name: str) -> tuple[bool, bool]:
         """Whether a name has a pattern in both languages, and in either."""
-        if pattern.isalnum():
-            return (pattern in name,) * 2
         first, last = literal_ends(pattern)
         if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
             return False, False

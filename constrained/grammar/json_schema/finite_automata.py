@@ -89,12 +89,11 @@ class Nfa:
 
     def ends(self, states: frozenset[int], text: str) -> bool:
         """Whether a text may be over after `text`, read from `states`."""
-        end, goes_round = self.end, self._goes_round
         for character in text:
-            if not states or goes_round and end in states:  # nothing changes any more
+            if not states or self.takes_all(states):  # nothing changes any more
                 break
             states = self.step(states, ord(character))
-        return end in states
+        return self.end in states
 
     def takes_all(self, states: frozenset[int]) -> bool:
         """Whether any text may follow, as far as it shows: a tree that ends with any number of any character."""

@@ -93,7 +93,6 @@ class PlainWalk:
         written = root.schema if isinstance(root.schema, dict) else {}
         self._has_names = "$anchor" in written or "$dynamicAnchor" in written
         self._has_names |= any("#/" in str(written.get(name)) for name in ("id", "$id"))
-        self._several_contexts = False
         self._contexts: dict[int, Context] = {}  # where it is not the root's
         # all by the id of a schema as it is written
         self._ways: dict[int, int] = {}  # of how many alternatives a schema is
@@ -102,7 +101,7 @@ class PlainWalk:
         self._work: list[Standing] = []  # schemas to be told
         self._left: dict[int, tuple[int, Place]] = {}  # plain schemas lead there, and they aren't plain
         self._targets: dict[tuple[str, str], Standing | None] = {}
-        self._meanings: dict[tuple[Context, str | None], Standing] = {}  # what references in a context stand for
+        self._meanings: dict[tuple[Context, Any], Standing] = {}  # what references in a context stand for
         self._alike: dict[tuple[Context, bytes], dict] | None = {} if once else None
         self._firsts: dict[int, int] = {}  # of schemas that say the same, or stand for another one
 
@@ -111,7 +110,6 @@ class PlainWalk:
         if not isinstance(part.schema, dict):
             return part.schema is True
         self._context = part.base, part.draft
-        self._several_contexts |= self._context != self._root
         ways = self._known(part.schema, (None, part), part.pointer.count("/") // 2, 0)
         for schema, place, context, depth in self._work:  # which grows meanwhile
             self._context = context
@@ -176,7 +174,7 @@ class PlainWalk:
         if self._alike is not None:
             schema = self._first(schema, place)
         key = id(schema)
-        if self._several_contexts and self._stands_elsewhere(key, self._context):
+        if self._stands_elsewhere(key, self._context):
             return _UNTOLD
         found = self._ways.get(key)
         if found is not None:
@@ -187,20 +185,21 @@ class PlainWalk:
             if self._alike is None:
                 raise Full
             self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
-        if key not in self._places:
-            self._stand(key, place, self._context)
+        self._stand(key, place, self._context)
         self._ways[key] = _UNTOLD  # as long as it is open
         self._ways[key] = found = self._look(schema, place, depth, joined + 1)
         return found
 
     def _stand(self, key: int, place: Place, context: Context) -> None:
-        """Note where a schema stands that wasn't met before."""
-        self._places[key] = place
-        if context != self._root:
-            self._contexts[key] = context
+        if key not in self._places:
+            self._places[key] = place
+            if context != self._root:
+                self._contexts[key] = context
 
     def _stands_elsewhere(self, key: int, context: Context) -> bool:
         """Whether a Python value also stands where references are relative to another URI, or of another draft."""
+        if not self._contexts and context == self._root:  # most documents
+            return False
         return key in self._places and self._contexts.get(key, self._root) != context
 
     def _first(self, schema: dict, place: Place) -> dict:
@@ -228,26 +227,23 @@ class PlainWalk:
         """The context of a schema that stands in one of another context."""
         if "$id" in schema or "id" in schema:
             base, draft = outside
-            context = base_of(schema, base, draft), draft_of(schema, draft)
-            self._several_contexts |= context != self._root
-            return context
+            return base_of(schema, base, draft), draft_of(schema, draft)
         return outside
 
     def _meant_by(self, one: Standing) -> Standing:
         """What a schema stands for that only refers to another one, or is an allOf of one (as `Document.meant`)."""
         schema, place, context, depth = one
         reference = schema.get("$ref")
-        known = context, reference if reference.__class__ is str and schema.keys() <= _REFERRING else None
-        found = self._meanings.get(known)
+        refers = isinstance(reference, str) and schema.keys() <= _REFERRING
+        found = self._meanings.get((context, reference)) if refers else None
         if found is None:
             found = self._end_of_chain(schema, place, context, depth)
-            if known[1] is not None and found is not None:
-                self._meanings[known] = found
+            if refers and found is not None:
+                self._meanings[context, reference] = found
         key = id(schema)
-        if found is None or found[0] is schema or self._several_contexts and self._stands_elsewhere(key, context):
+        if found is None or found[0] is schema or self._stands_elsewhere(key, context):
             return one
-        if key not in self._places:
-            self._stand(key, place, context)
+        self._stand(key, place, context)
         self._firsts[key] = id(found[0])
         return found
 
@@ -272,22 +268,21 @@ class PlainWalk:
 
     def _leads_to(self, parts: list[tuple[Any, Place]], depth: int) -> bool:
         """Whether a plain schema may have others for parts of its value; they are told later."""
-        work, outside = [], self._context
+        work = []
         for part, there in parts:
             if part is False:
                 continue
             if not isinstance(part, dict):
                 return False
-            inner, place, context, _ = one = part, there, outside, depth
+            one = part, there, self._context, depth
             if not _MEANING_OTHERS.isdisjoint(part):
-                if "$id" in part or "id" in part:
-                    one = part, there, self._inside(part, outside), depth
-                inner, place, context, _ = one = self._meant_by(one)
+                one = self._meant_by((part, there, self._inside(part, self._context), depth))
+            inner, place, context, _ = one
             key = id(inner)
             if key not in self._places:
                 self._stand(key, place, context)
                 work.append(one)
-            elif self._several_contexts and self._stands_elsewhere(key, context):
+            elif self._stands_elsewhere(key, context):
                 return False
             elif place[0] is not None:
                 self._repeated(inner, place)
@@ -420,7 +415,6 @@ class PlainWalk:
             return None
         if not isinstance(found.schema, dict):
             return None
-        self._several_contexts |= (found.base, found.draft) != self._root
         return found.schema, (None, found), (found.base, found.draft), found.pointer.count("/") // 2
 
     def _referred(self, reference: str, context: Context) -> Subschema:

@@ -216,9 +216,8 @@ class Writer:
     def _fitting(self, constraints: Constraints) -> list[Any]:
         """Those of the values listed that fit everything else that is said, too."""
         listed = constraints.listed[1] if constraints.listed else []
-        if (
-            constraints.only_lists and len(constraints.listed_values) == 1 and not constraints.denied
-        ):  # there may be many
+        lists = [*constraints.all("enum"), *constraints.all("const")]
+        if len(lists) == 1 and constraints.only_lists and not constraints.denied:  # of many values, none is looked into
             types = constraints.types | ({"integer"} if "number" in constraints.types else set())
             return [v for v in listed if type_of(v) in types]
         return [v for v in listed if self.fits(v, constraints)]
