@@ -39,9 +39,14 @@ def check_exact(options: argparse.Namespace) -> None:
 def report(table: str, result: object, options: argparse.Namespace) -> int:
     """Print the table and write the JSON; returns the exit code 0."""
     print(table)
+    write_json(result, options)
+    return 0
+
+
+def write_json(result: object, options: argparse.Namespace) -> None:
+    """Write the file of `--json`, if one is asked for."""
     if options.json:
         write_whole(options.json, to_json(result))
-    return 0
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]], left: int | None = 1) -> str:

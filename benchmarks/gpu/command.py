@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
 from benchmarks.gpu import tests
-from benchmarks.reporting import add_json, describe_machine, markdown, report
+from benchmarks.reporting import add_json, describe_machine, markdown, report, write_json
 from constrained import __version__
 from constrained.errors import ConstrainedError
 
@@ -69,8 +69,8 @@ def measure(options: argparse.Namespace, wanted: set[str]) -> tuple[dict, list[s
     """All figures, and the tables of them."""
     import torch
 
-    from benchmarks.gpu.kernels import Bench
-    from benchmarks.gpu.texts import Texts
+    from benchmarks.gpu.kernels import KINDS, Bench
+    from benchmarks.gpu.texts import LOOPS, Texts
     from benchmarks.gpu.workload import Workload
 
     ends = time.monotonic() + 60 * options.minutes
@@ -88,20 +88,20 @@ def measure(options: argparse.Namespace, wanted: set[str]) -> tuple[dict, list[s
     ))  # fmt: skip
     # Small batches first; what the time or the memory doesn't allow is left out and told.
     batches, missing = sorted(set(options.batch)), []
-    runs = [("kernels", batch, kind) for batch in batches for kind in ("wide", "text")]
-    runs += [("texts", batch, "") for batch in batches]
     bench, texts = Bench(work, options.repeats), Texts(work)
-    for part, batch, kind in tqdm([run for run in runs if run[0] in wanted], unit="row", leave=False, disable=None):
+    runs = [("kernels", batch, kind, bench) for batch in batches for kind in KINDS]
+    runs += [("texts", batch, loop, texts) for batch in batches for loop in LOOPS]
+    for part, batch, kind, of in tqdm([run for run in runs if run[0] in wanted], unit="row", leave=False, disable=None):
+        name = f"{part} of {batch} rows, {kind}"
         if time.monotonic() > ends:
-            missing.append(f"{part} of {batch} rows {kind}".strip())
+            missing.append(name)
             continue
         try:
-            rows = [bench.measure(batch, kind)] if part == "kernels" else texts.measure(batch)
+            result.setdefault(part, []).append(of.measure(batch, kind))
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
-            missing.append(f"{part} of {batch} rows {kind} (out of memory)".strip())
-            continue
-        result.setdefault(part, []).extend(rows)
+            missing.append(f"{name} (out of memory)")
+        write_json(result, options)  # so that an interrupted run has what it measured
     if "kernels" in result:
         result["waits per token of the kernels"] = bench.waits(batches[0])
         out.append(kernel_table(result))

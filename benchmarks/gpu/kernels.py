@@ -19,6 +19,8 @@ from benchmarks.gpu.workload import CONTEXT, Workload, waits
 from constrained.decoding import bitmask
 from constrained.decoding.device import AsyncFlag, DeviceMatcher
 
+KINDS = ("wide", "text")
+
 INNER = 8
 """Calls in one captured graph, so that the resolution of the events doesn't matter."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -10,8 +11,19 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
 
-FILES = ("tests/decoding/device", "tests/decoding/test_overlap.py", "tests/decoding/test_sharded.py")
+FILES = (
+    "tests/decoding/device",
+    "tests/decoding/test_overlap.py",
+    "tests/decoding/test_sharded.py",
+    "tests/decoding/hosts/test_hf_processor.py",
+)
 """On a CPU all but those of CUDA itself run, too: the kernels in Triton's interpreter."""
+
+PROCESSES = 12
+"""Most processes of pytest-xdist, where it is installed; each takes about 1 GB of the device's memory."""
+
+MESSAGE = 300
+"""Characters of a failure's message that are kept."""
 
 
 def run(device: str, seconds: float, files: Sequence[str] = FILES) -> dict:
@@ -20,7 +32,7 @@ def run(device: str, seconds: float, files: Sequence[str] = FILES) -> dict:
     Returns
     -------
     dict
-        "passed", "skipped" (numbers) and "failed" (names), or "reason" if they didn't run to their end.
+        "passed", "skipped" (numbers) and "failed" (names and reasons), or "reason" if they didn't run to their end.
     """
     checkout = Path(__file__).resolve().parents[2]
     environment = dict(os.environ)
@@ -29,6 +41,8 @@ def run(device: str, seconds: float, files: Sequence[str] = FILES) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *files]
+        if importlib.util.find_spec("xdist") is not None:
+            command += ["-n", str(min(PROCESSES, os.cpu_count() or 1))]
         try:
             done = subprocess.run(
                 command, check=False, cwd=checkout, env=environment, capture_output=True, timeout=seconds
@@ -43,7 +57,8 @@ def run(device: str, seconds: float, files: Sequence[str] = FILES) -> dict:
     for case in cases:
         tags = {child.tag for child in case}
         kind = "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
-        ended[kind].append(f"{case.get('classname')}::{case.get('name')}")
+        why = "".join(f": {child.get('message', '')[:MESSAGE]}" for child in case if kind == "failed")
+        ended[kind].append(f"{case.get('classname')}::{case.get('name')}{why}")
     return {"passed": len(ended["passed"]), "skipped": len(ended["skipped"]), "failed": ended["failed"]}
 
 

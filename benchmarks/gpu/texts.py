@@ -10,11 +10,11 @@ from transformers import LogitsProcessorList
 
 from benchmarks.gpu.workload import NEW_TOKENS, Workload, waits
 from constrained.decoding import custom_generate
+from constrained.decoding.device import release
 
 LOOPS = ("unconstrained", "host loop", "device loop", "xgrammar")
 FREE_TOKENS = 96
 """Tokens of a text without a grammar, about as many as with one."""
-
 
 class Texts:
     """Measures whole texts; sampled at temperature 1, so that the rows of a batch differ."""
@@ -22,16 +22,14 @@ class Texts:
     def __init__(self, work: Workload):
         self.work = work
 
-    def measure(self, batch: int) -> list[dict]:
-        """A row of figures for each loop; its first run prepares what is made once (kernels, a graph)."""
-        rows = []
-        for loop in LOOPS:
-            if loop == "xgrammar" and self.work.xgrammar is None:
-                rows.append({"batch": batch, "loop": loop, "reason": "xgrammar isn't installed"})
-                continue
-            first = self._write(loop, batch)["seconds"]
-            rows.append({"batch": batch, "loop": loop, "first call": first} | self._write(loop, batch))
-        return rows
+    def measure(self, batch: int, loop: str) -> dict:
+        """The figures of one loop; its first run prepares what is made once (kernels, a graph, plans of attention)."""
+        if loop == "xgrammar" and self.work.xgrammar is None:
+            return {"batch": batch, "loop": loop, "reason": "xgrammar isn't installed"}
+        first = self._write(loop, batch)["seconds"]
+        row = {"batch": batch, "loop": loop, "first call": first} | self._write(loop, batch)
+        release(self.work.model)  # the next loop may want the memory
+        return row
 
     def _write(self, loop: str, batch: int) -> dict:
         work, device = self.work, self.work.tables.device

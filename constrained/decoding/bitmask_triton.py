@@ -28,9 +28,12 @@ def _apply(logits, mask, logits_stride, mask_stride, width, size, BLOCK: tl.cons
     # uint8: a byte of the mask for 8 columns; those beyond it are not allowed
     byte = tl.load(mask + row * mask_stride + at, mask=at < size, other=0).to(tl.int32)[:, None]
     to = logits + row * logits_stride + column
-    # Allowed logits are neither read nor written. Most bytes of a narrow mask are empty: one wide store each.
-    tl.store(to, float("-inf"), mask=(byte == 0) & (column < width))
-    tl.store(to, float("-inf"), mask=(byte != 0) & (((byte >> bit[None, :]) & 1) == 0) & (column < width))
+    allowed = ((byte >> bit[None, :]) & 1) != 0
+    # One wide store for 8 columns, and nothing is done where all are allowed. Few bytes of a mask are mixed: only
+    # there logits are read.
+    mixed = (byte != 0) & (byte != 0xFF)
+    value = tl.load(to, mask=mixed & (column < width))
+    tl.store(to, tl.where(allowed, value, float("-inf")), mask=(byte != 0xFF) & (column < width))
 
 
 def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -44,7 +44,7 @@ def test_tests_run_and_their_failures_are_named(tmp_path):
         "import pytest\ndef test_a(): pass\ndef test_b(): assert False\n@pytest.mark.skip\ndef test_c(): pass\n"
     )
     found = gpu_tests.run("cpu", 120, [str(file)])
-    assert (found["passed"], found["skipped"]) == (1, 1) and found["failed"][0].endswith("::test_b")
+    assert (found["passed"], found["skipped"]) == (1, 1) and found["failed"][0].endswith("::test_b: assert False")
     assert gpu_tests.table(found).startswith("Tests: 1 passed, 1 skipped, 1 failed\n- ")
     assert "not done after 0 s" in gpu_tests.table(gpu_tests.run("cpu", 0.05, [str(file)]))
     assert "reason" in gpu_tests.run("cpu", 120, [str(tmp_path / "none.py")])

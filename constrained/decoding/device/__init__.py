@@ -1,11 +1,11 @@
-"""Masks, choice and state on the device: a generation loop that never waits for the host.
+"""Masks, choice and state on the device: a generation loop in which it never waits for the host.
 
 `DeviceTables.build` visits a grammar's automaton ahead of time and lays it out as tensors; a `DeviceMatcher` moves a
 batch of texts through them, with one kernel a token. On a CPU the same runs in plain torch, with identical tokens.
 """
 
-from constrained.decoding.device.loop import AsyncFlag, capture
+from constrained.decoding.device.loop import AsyncFlag, capture, release
 from constrained.decoding.device.matcher import DeviceMatcher
 from constrained.decoding.device.tables import DeviceTables
 
-__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "capture"]
+__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "capture", "release"]

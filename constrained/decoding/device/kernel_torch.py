@@ -24,27 +24,31 @@ apply = bitmask.apply
 
 def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
     """The tokens allowed in each row, bool ``[rows, size]``; a finished row allows the end-of-text tokens."""
-    rows, size = len(state), tables.size
-    left = left.unsqueeze(1)
-    ids, after, valid = _listed(tables, state)
-    fits = valid & (tables.fewest[after] < left)
-    # The last column collects the lists' padding.
-    out = torch.zeros(rows, size + 1, dtype=torch.bool, device=state.device)
-    out = out.scatter_(1, torch.where(fits, ids, size).long(), True)[:, :size]
-    if not len(tables.next):
-        return out
-    wide = tables.wide[state]
-    # by class first: there are hundreds of classes, not a hundred thousand
-    after = tables.next[wide.clamp(min=0)]  # [rows, classes]
-    fits = (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
-    return torch.where((wide >= 0).unsqueeze(1), fits[:, tables.class_of], out)
+    return _allowed(tables, state, left)[:, : tables.size]
 
 
 def mask(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
     """`allowed`, packed: int32 ``[rows, words]``."""
-    bits = torch.nn.functional.pad(allowed(tables, state, left), (0, tables.words * 32 - tables.size))
-    shifts = torch.arange(32, dtype=torch.int32, device=state.device)
-    return (bits.view(len(state), -1, 32).int() << shifts).sum(-1, dtype=torch.int32)
+    bits = _allowed(tables, state, left)[:, :-1].view(torch.uint8)
+    shifts = torch.arange(8, dtype=torch.uint8, device=state.device)
+    return (bits.unflatten(1, (-1, 8)) << shifts).sum(-1, dtype=torch.uint8).view(torch.int32)
+
+
+def _allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """`allowed`, bool ``[rows, 32 * words + 1]``; the last column collects the lists' padding."""
+    left = left.unsqueeze(1)
+    ids, after, valid = _listed(tables, state)
+    fits = valid & (tables.fewest[after] < left)
+    out = torch.zeros(len(state), 32 * tables.words + 1, dtype=torch.bool, device=state.device)
+    out.scatter_(1, torch.where(fits, ids, out.shape[1] - 1).long(), True)
+    if len(tables.next):
+        wide = tables.wide[state]
+        # by class first: there are hundreds of classes, not a hundred thousand
+        after = tables.next[wide.clamp(min=0)]  # [rows, classes]
+        fits = (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
+        inside = out[:, : tables.size]
+        inside.copy_(torch.where((wide >= 0).unsqueeze(1), fits[:, tables.class_of], inside))
+    return out
 
 
 def after(tables: DeviceTables, state: torch.Tensor, tokens: torch.Tensor, left: torch.Tensor) -> torch.Tensor:

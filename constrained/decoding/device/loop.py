@@ -1,8 +1,8 @@
-"""The generation loop on the device: masks, choice and state stay there, and the host never waits for a token.
+"""The generation loop on the device: masks, choice and state stay there, and the device never waits for the host.
 
-Only the device knows the chosen tokens, so the host runs ahead and the device is never idle. The loop learns a few
-passes late that all texts have ended. A pass reads as many columns as cost nothing: a row's chosen token, and the
-forced text after it.
+Only the device knows the chosen tokens. The host stays a pass ahead, so that the device always has one to begin, and
+learns a pass late that all texts have ended. A pass reads as many columns as cost nothing: a row's chosen token, and
+the forced text after it.
 
 With a static cache, as on every CUDA device, what a step reads and writes keeps its address and shape: later calls
 write into the same buffers, and replay the CUDA graph that the first one captured.
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -36,6 +37,9 @@ KEPT = 4
 
 WARM_UP = 3
 """Runs before the capture, for compiling kernels and allocating libraries' buffers."""
+
+_CAPTURING = threading.Lock()
+"""Graphs are captured one at a time: the beginning of a capture waits for the whole device, which one under way forbids."""
 
 _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[tuple, _Buffers]] = weakref.WeakKeyDictionary()
 
@@ -106,6 +110,11 @@ def decode_on_device(
     except torch.OutOfMemoryError:  # perhaps the kept buffers take the memory
         _KEPT.pop(model, None)
     return run(forward)
+
+
+def release(model: nn.Module) -> None:
+    """Give back the memory that is kept for later calls of a model: caches and CUDA graphs."""
+    _KEPT.pop(model, None)
 
 
 class _Buffers:
@@ -228,13 +237,15 @@ def _rounded(tokens: int) -> int:
 def _traits(model: nn.Module) -> tuple:
     """What a captured graph depends on: the addresses of the model's weights, and its modules' settings."""
     plain = (bool, int, float, str)
-    out: list[Any] = [(w.data_ptr(), w.dtype, w.shape) for w in chain(model.parameters(), model.buffers())]
-    for module in model.modules():
+    out: list[Any] = []
+    for module in model.modules():  # in one go: `model.parameters()` would go through all modules again
         for name, value in vars(module).items():
             if module is model and name.startswith("_"):  # attributes that `generate` sets
                 continue
             if isinstance(value, plain) or (isinstance(value, list) and all(isinstance(item, plain) for item in value)):
                 out.append(str(value))
+        for tensor in chain(module._parameters.values(), module._buffers.values()):
+            out.append(None if tensor is None else (tensor.data_ptr(), tensor.dtype, tensor.shape))
         out += [*module._forward_hooks, *module._forward_pre_hooks, id(vars(module).get("forward"))]
     return (*out, getattr(getattr(model, "config", None), "_attn_implementation", None))
 
@@ -282,7 +293,7 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
         )
     saved = [tensor.clone() for tensor in keep]
     try:
-        with torch.cuda.device(keep[0].device):
+        with _CAPTURING, torch.cuda.device(keep[0].device):
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
@@ -292,7 +303,7 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
                         tensor.copy_(before)
             torch.cuda.current_stream().wait_stream(side)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads go on meanwhile
                 result = run()
         return graph.replay, result
     finally:
@@ -301,33 +312,40 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
 
 
 class AsyncFlag:
-    """Reads a condition from the device without waiting for it; on a CPU the answer is there at once.
+    """Reads a condition from the device some steps late, so that the device never waits; on a CPU at once.
 
-    A loop that asked the device "are all rows finished?" at every token would stall until the token is computed. This
-    one starts a copy to pinned memory and looks whether an earlier one has arrived: the loop learns of the end some
-    tokens late, which costs those steps and nothing else.
+    A loop that asked the device "are all rows finished?" at every token would leave it idle from the end of a step
+    until the host has launched the next. One that never asked would launch all steps long before the first has run.
+    This one copies each condition to pinned memory and waits for the copy of `ahead` steps ago: the loop learns that
+    late of the end, which costs those steps and nothing else.
+
+    Parameters
+    ----------
+    device : torch.device or str
+    ahead : int
+        Steps that the host may be ahead of the device, at least 1.
     """
 
-    def __init__(self, device: torch.device | str):
-        asynchronous = torch.device(device).type == "cuda"
-        self._copy = torch.zeros((), dtype=torch.bool, pin_memory=asynchronous)
-        self._event = torch.cuda.Event() if asynchronous else None
-        self._pending = self._seen = False
+    def __init__(self, device: torch.device | str, ahead: int = 1):
+        self.ahead, self._seen = ahead, False
+        self._asynchronous = torch.device(device).type == "cuda"
+        self._pending: deque[tuple[torch.Tensor, torch.cuda.Event]] = deque()  # the oldest first
 
     def look(self, condition: torch.Tensor) -> bool:
-        """Whether an earlier condition (on a CPU: this one) was true; once True, always True.
+        """Whether the condition of `ahead` looks ago (on a CPU: this one), or one before it, was true.
 
         A condition is a bool tensor of one element on the device, such as ``matcher.finished.all()``.
         """
-        self._collect()
-        if not self._pending and not self._seen:
-            self._copy.copy_(condition.reshape(()), non_blocking=True)
-            if self._event is not None:
-                self._event.record(torch.cuda.current_stream(condition.device))
-            self._pending = True
-        self._collect()
+        if not self._asynchronous:
+            self._seen |= bool(condition)
+        elif not self._seen:
+            if len(self._pending) < self.ahead:
+                copied, event = torch.zeros((), dtype=torch.bool, pin_memory=True), torch.cuda.Event()
+            else:
+                copied, event = self._pending.popleft()
+                event.synchronize()
+                self._seen = bool(copied)
+            copied.copy_(condition.reshape(()), non_blocking=True)
+            event.record(torch.cuda.current_stream(condition.device))
+            self._pending.append((copied, event))
         return self._seen
-
-    def _collect(self) -> None:
-        if self._pending and (self._event is None or self._event.query()):
-            self._pending, self._seen = False, bool(self._copy)

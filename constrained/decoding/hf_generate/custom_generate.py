@@ -93,7 +93,8 @@ def custom_generate(
         Visit the grammars ahead of time and keep masks, choice and state on the model's device, so that the host
         waits for no token. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
         grammars used last are kept; build `DeviceTables` and pass them as `grammar` to keep more, or for their limits.
-        On a GPU, the cache and the CUDA graph of the last few kinds of calls are kept as long as the model.
+        On a GPU, the cache and the CUDA graph of the last few kinds of calls are kept as long as the model, or until
+        ``constrained.decoding.device.release(model)``.
     output_pruned_mass : bool
         With ``return_dict_in_generate``: keep `ConstrainedOutput.pruned_mass`.
 

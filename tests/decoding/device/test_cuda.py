@@ -115,6 +115,25 @@ def test_the_whole_loop_in_a_graph_writes_what_the_cpu_writes(tables):
     assert sampled.replay is replay, "captured once"
 
 
+def test_a_flag_tells_of_a_condition_as_many_looks_later_as_it_may_be_ahead():
+    flag, over = AsyncFlag("cuda", ahead=2), torch.zeros(1, dtype=torch.bool, device="cuda")
+    assert not flag.look(over)
+    over.fill_(True)
+    assert [flag.look(over) for _ in range(4)] == [False, False, True, True]
+
+
+def test_the_loop_runs_one_pass_beyond_the_end(tables):
+    """However far the limit is: launching a pass takes much less time than running it."""
+    model, prompt = tiny_llama(VOCABULARY.size, eos=VOCABULARY.eos_token_ids).cuda(), torch.ones(1, 3).long().cuda()
+    one = DeviceTables.build(compile_grammar(Grammar.from_choices(["go to desk 1"]), VOCABULARY), device="cuda")
+    for _ in range(2):  # with the capture, and by the kept graph
+        out = model.generate(
+            prompt, custom_generate=custom_generate, grammar=one, max_new_tokens=400, do_sample=False,
+            attention_mask=torch.ones_like(prompt), pad_token_id=0, return_dict_in_generate=True,
+        )  # fmt: skip
+        assert out.complete.all() and out.forward_passes <= out.sequences.shape[1] - 3 + 1
+
+
 def test_a_model_that_waits_for_the_device_runs_without_a_graph(tables, caplog):
     model, same = (tiny_llama(VOCABULARY.size, eos=VOCABULARY.eos_token_ids) for _ in range(2))
     for one in (model, same):

@@ -12,7 +12,7 @@ import torch
 
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate
-from constrained.decoding.device import DeviceTables
+from constrained.decoding.device import DeviceTables, release
 from constrained.decoding.device import loop as device_loop
 from constrained.decoding.device import matcher as device_matcher
 from tests.decoding.device.walk import DEVICE
@@ -105,11 +105,15 @@ def test_a_changed_model_gets_others(change):
     assert kept(lasting)[-1] is not before
 
 
-def test_they_go_with_their_model():
+@pytest.mark.parametrize("released", [False, True])
+def test_they_go_with_their_model_or_when_told(released):
     lasting = model()
     write(lasting, 0)
     [buffers] = map(weakref.ref, kept(lasting))
-    del lasting
+    if released:
+        release(lasting)
+    else:
+        del lasting
     gc.collect()
     assert buffers() is None
 
