@@ -16,6 +16,7 @@ LOOPS = ("unconstrained", "host loop", "device loop", "xgrammar")
 FREE_TOKENS = 96
 """Tokens of a text without a grammar, about as many as with one."""
 
+
 class Texts:
     """Measures whole texts; sampled at temperature 1, so that the rows of a batch differ."""
 

@@ -41,13 +41,12 @@ def _allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> t
     fits = valid & (tables.fewest[after] < left)
     out = torch.zeros(len(state), 32 * tables.words + 1, dtype=torch.bool, device=state.device)
     out.scatter_(1, torch.where(fits, ids, out.shape[1] - 1).long(), True)
-    if len(tables.next):
+    if len(tables.next):  # wide states have no list
         wide = tables.wide[state]
         # by class first: there are hundreds of classes, not a hundred thousand
         after = tables.next[wide.clamp(min=0)]  # [rows, classes]
-        fits = (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
-        inside = out[:, : tables.size]
-        inside.copy_(torch.where((wide >= 0).unsqueeze(1), fits[:, tables.class_of], inside))
+        fits = (wide >= 0).unsqueeze(1) & (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
+        out[:, : tables.size] |= fits[:, tables.class_of]
     return out
 
 

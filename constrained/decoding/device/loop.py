@@ -39,7 +39,7 @@ WARM_UP = 3
 """Runs before the capture, for compiling kernels and allocating libraries' buffers."""
 
 _CAPTURING = threading.Lock()
-"""Graphs are captured one at a time: the beginning of a capture waits for the whole device, which one under way forbids."""
+"""Graphs are captured one at a time: to begin, the whole device is waited for, which a capture under way forbids."""
 
 _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[tuple, _Buffers]] = weakref.WeakKeyDictionary()
 
