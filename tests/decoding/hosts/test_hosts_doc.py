@@ -22,8 +22,9 @@ def test_the_code_for_hosts_that_are_here_runs(tmp_path):
     loaded = tiny()
     loaded.tokenizer.pad_token, loaded.tokenizer.padding_side = "<s>", "left"
     names = run_page(PAGE, tmp_path, {"model": loaded.model, "tokenizer": loaded.tokenizer})
-    texts = loaded.tokenizer.batch_decode(names["ids"][:, names["inputs"]["input_ids"].shape[1] :], True)
-    assert all(map(names["grammar"].matches, texts))
+    for ids in (names["ids"], names["by_loop"], names["by_tables"]):
+        texts = loaded.tokenizer.batch_decode(ids[:, names["inputs"]["input_ids"].shape[1] :], True)
+        assert len(texts) == 2 and all(map(names["grammar"].matches, texts))
     result = loaded.tokenizer.decode(names["result"].generated_tokens, skip_special_tokens=True)
     assert names["grammar"].matches(result)
     assert names["knowledge"].check([names["action"]]).ok
