@@ -131,7 +131,7 @@ class RaggedForward:
         begin = reach - tokens.shape[1]
         if self.asynchronous and not (even or self.cache.static):
             # Few shapes: for each new one cuDNN plans attention anew, for some 60 ms of a step (32 layers, an H200).
-            reach = -(-reach // BLOCK) * BLOCK
+            reach = max(reach, min(-(-reach // BLOCK) * BLOCK, self.cache.capacity))
         self.cache.place(slots, begin=begin, reach=reach)
         logits, _ = self.forward(
             columns,

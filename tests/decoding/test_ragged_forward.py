@@ -21,6 +21,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from constrained.decoding.forward import Forward
 from constrained.decoding.ragged_forward import CALL_COST, RaggedCache, RaggedForward, block_width, supports_ragged
 from tests.decoding.tiny import tiny_llama
 
@@ -80,12 +81,14 @@ def read_all(forward, rows):
     return [found[row] for row in rows]
 
 
-@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("kind", ["growing", "growing, on a device", "static"])
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_rows_that_grow_by_different_lengths(name, static):
-    model, generator = make(name), torch.Generator().manual_seed(0)
+def test_rows_that_grow_by_different_lengths(name, kind, monkeypatch):
+    model, generator, static = make(name), torch.Generator().manual_seed(0), kind == "static"
     assert supports_ragged(model)
+    if kind == "growing, on a device":
+        monkeypatch.setattr(Forward, "asynchronous", property(lambda self: True))
     rows = [Row([1, 2, 3]), Row([4] * 9), Row([5])]
     forward = RaggedForward(model, rows, 128 if static else 1, static=static)
     for growth in ((0, 0, 0), (1, 7, 1), (1, 1, 1), (12, 1, 3), (0, 5, 0), (1, 1, 1)):
@@ -179,6 +182,19 @@ def test_static_buffers_keep_their_addresses_and_shapes():
     assert forward.mask(torch.tensor([[8], [6]])).shape == (2, 1, 1, 20)
     with pytest.raises(ValueError, match="static cache has 20"):
         forward.cache.place(torch.tensor([[20], [3]]), 20, 21)
+
+
+@torch.no_grad()
+def test_on_a_device_the_slots_in_reach_are_a_few_numbers_and_no_reason_to_grow(monkeypatch):
+    monkeypatch.setattr(Forward, "asynchronous", property(lambda self: True))
+    rows = [Row([1, 2, 3]), Row([4])]
+    forward, reached = RaggedForward(LLAMA, rows, 100), []
+    for _ in range(97):
+        read_all(forward, rows)
+        reached.append(forward.cache.reach)
+        for row in rows:
+            row.ids.append(5)
+    assert set(reached) == {64, 100} and forward.cache.capacity == 100
 
 
 def test_growing_buffers_grow_seldom():
