@@ -20,7 +20,7 @@ FILES = (
 """On a CPU all but those of CUDA itself run, too: the kernels in Triton's interpreter."""
 
 PROCESSES = 12
-"""Most processes of pytest-xdist, where it is installed; each takes about 1 GB of the device's memory."""
+"""Most processes of pytest-xdist, where it is installed; each has a CUDA context of its own."""
 
 MESSAGE = 300
 """Characters of a failure's message that are kept."""

@@ -90,8 +90,8 @@ def custom_generate(
     generator : torch.Generator, optional
         Source of random numbers; default: torch's global one (``torch.manual_seed``).
     device_tables : bool
-        Visit the grammars ahead of time and keep masks, choice and state on the model's device, so that the host
-        waits for no token. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
+        Visit the grammars ahead of time and keep masks, choice and state on the model's device, which never
+        waits for the host then. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
         grammars used last are kept; build `DeviceTables` and pass them as `grammar` to keep more, or for their limits.
         On a GPU, the cache and the CUDA graph of the last few kinds of calls are kept as long as the model, or until
         ``constrained.decoding.device.release(model)``.
