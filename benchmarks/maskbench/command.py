@@ -5,11 +5,12 @@
 The figures are the benchmark's own. TTFM is the time to the first mask: a schema is compiled, a text begun, its mask
 computed. TBM is the time of one mask and of taking in its token. Both are CPU time, and what is loaded before the first
 schema is left out of Python's garbage collection (`gc.freeze`), so that they are those of a machine with nothing else
-to do. Before the first schema, each engine gives a mask for a schema of its own, so that what it makes once for a
-vocabulary counts for none. A schema passes if every instance is judged right. A second table has the times of the
-schemas that every engine loads: who refuses what is hard has no time for it in the first.
-"ours-ordered" admits properties in the schema's order alone (`any_order=False`). Every finished schema is a line of a
-file in `--output`; an interrupted run goes on with what is missing.
+to do. Each engine runs in a process of its own, as in the benchmark, with one thread; they take turns of 20 schemas.
+Before the first schema, each gives a mask for another one, so that what it makes once for a vocabulary counts for none.
+A schema passes if every instance is judged right. A second table has the times of the schemas that every engine loads:
+who refuses what is hard has no time for it in the first. "ours-ordered" admits properties in the schema's order alone
+(`any_order=False`). A schema that takes longer than `--seconds`, or ends its engine's process, counts as a compile
+error. Every finished schema is a line of a file in `--output`; an interrupted run goes on with what is missing.
 
     constrained bench maskbench --exact           our verdicts and masks beside benchmarks/results/maskbench_exact.json
     constrained bench maskbench --exact --update  records them
@@ -21,12 +22,12 @@ import argparse
 import gc
 import hashlib
 import json
-import signal
 import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tqdm import tqdm
 
 from benchmarks.engine.engines import Refused, Session, engine
 from benchmarks.engine.vocabularies import load, tokenizer
+from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS, read_record
 from constrained import Grammar, compile_grammar
@@ -48,6 +50,8 @@ from constrained.files import to_json, write_whole
 ENGINES = ("ours", "ours-ordered", "llguidance", "xgrammar")
 RECORD = RESULTS / "maskbench_exact.json"
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
+TURN = 20
+"""Schemas that an engine measures before the next engine's turn: more load on the machine affects all of them alike."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,10 +79,6 @@ def run_command(options: argparse.Namespace) -> int:
     if options.exact:
         return _exact(cases, options.update)
     names = options.engine or list(ENGINES)
-    try:
-        compilers = {name: _compiler(name) for name in names}
-    except ImportError as error:
-        raise ConstrainedError(f"{error.name} is not installed", "choose the engines that are by --engine") from None
     path = options.output / "maskbench.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -86,7 +86,7 @@ def run_command(options: argparse.Namespace) -> int:
             if options.fresh:
                 path.unlink(missing_ok=True)
             done = _finished(path)
-            _measure_all(cases, compilers, options.seconds, path, done)
+            _measure_all(cases, names, options.seconds, path, done)
     except Timeout:
         raise DataError(f"another run is writing to {path}", "wait for it, or name another --output") from None
     wanted = {name for name, _ in cases}
@@ -117,23 +117,35 @@ def _finished(path: Path) -> list[dict]:
     return done
 
 
-def _measure_all(
-    cases: list[tuple[str, dict]], compilers: dict[str, Callable], seconds: int, path: Path, done: list[dict]
-) -> None:
+def _measure_all(cases: list[tuple[str, dict]], names: list[str], seconds: int, path: Path, done: list[dict]) -> None:
     """Measure what is not in `done`, and add it there and to the file."""
     known = {(one["engine"], one["schema"]) for one in done}
-    # What is loaded by now is left out of the collections that masks would otherwise pay for.
-    gc.collect()
-    gc.freeze()
-    with path.open("a") as out, tqdm(total=len(cases) * len(compilers), unit="schema") as bar:
-        for schema, case in cases:
-            for name, compile_schema in compilers.items():
-                if (name, schema) not in known:
-                    done.append({"engine": name, "schema": schema, **_measure(compile_schema, case, seconds)})
-                    out.write(json.dumps(done[-1]) + "\n")
-                    out.flush()
-                bar.update()
-    gc.unfreeze()
+    workers = {name: Worker(name, Measured, name) for name in names}
+    try:
+        with path.open("a") as out, tqdm(total=len(cases) * len(names), unit="schema") as bar:
+            for first in range(0, len(cases), TURN):
+                for name, (schema, case) in product(names, cases[first : first + TURN]):
+                    if (name, schema) not in known:
+                        done.append({"engine": name, "schema": schema, **_ask(workers[name], case, seconds)})
+                        out.write(json.dumps(done[-1]) + "\n")
+                        out.flush()
+                    bar.update()
+    finally:
+        for worker in workers.values():
+            worker.stop()
+
+
+def _ask(worker: Worker, case: dict, seconds: int) -> dict:
+    """What one engine's process measures; an "error" if it takes too long, or ends."""
+    if not worker.running:
+        try:
+            worker.start()
+        except Refused as error:
+            raise ConstrainedError(f"{worker.name}: {error}", "choose the engines that run by --engine") from None
+    try:
+        return worker.ask("measure", case, seconds=seconds)
+    except (OverTime, Refused) as error:
+        return {"masks": [], "error": f"{type(error).__name__}: {error}"}
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -190,44 +202,44 @@ def _compiler(name: str) -> Callable[[Any], Callable[[], Session]]:
     return compiled
 
 
-class _TooLong(Exception):
-    pass
+class Measured:
+    """An engine's verdicts and times; runs in its own process (see `benchmarks.engine.worker`)."""
 
+    def __init__(self, name: str):
+        self._compile = _compiler(name)
 
-def _measure(compile_schema: Callable, case: dict, seconds: int) -> dict:
-    """The verdicts and times (microseconds) of one engine on one schema."""
+    def hello(self) -> dict:
+        """Leave what is loaded by now out of the collections that masks would otherwise pay for."""
+        gc.collect()
+        gc.freeze()
+        return {}
 
-    def stop(*_):
-        raise _TooLong(f"more than {seconds} s")
-
-    gc.collect()  # of the schema before
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    masks: list[float] = []
-    out: dict[str, Any] = {"masks": masks}
-    try:
-        began = time.process_time()
-        begin = compile_schema(case["schema"])
-        begin().fill()
-        out["ttfm"] = round((time.process_time() - began) * 1e6, 1)
-        for test in case["tests"]:
-            text = json.dumps(test["data"], ensure_ascii=False)
-            session, accepted = begin(), True
-            fill, advance = session.fill, session.advance
-            for token in encode(tokenizer("tekken"), text):
-                start = time.process_time()
-                fill()
-                accepted = advance(token)
-                masks.append(round((time.process_time() - start) * 1e6, 1))
-                if not accepted:
-                    break
-            if accepted != test["valid"]:
-                out["invalidation" if accepted else "validation"] = True
-    except Exception as error:  # engines raise many kinds
-        out["validation" if "ttfm" in out else "error"] = f"{type(error).__name__}: {error}"[:300]
-    finally:
-        signal.alarm(0)
-    return out
+    def measure(self, case: dict) -> dict:
+        """The verdicts and times (microseconds) of one schema."""
+        gc.collect()  # of the schema before
+        masks: list[float] = []
+        out: dict[str, Any] = {"masks": masks}
+        try:
+            began = time.process_time()
+            begin = self._compile(case["schema"])
+            begin().fill()
+            out["ttfm"] = round((time.process_time() - began) * 1e6, 1)
+            for test in case["tests"]:
+                text = json.dumps(test["data"], ensure_ascii=False)
+                session, accepted = begin(), True
+                fill, advance = session.fill, session.advance
+                for token in encode(tokenizer("tekken"), text):
+                    start = time.process_time()
+                    fill()
+                    accepted = advance(token)
+                    masks.append(round((time.process_time() - start) * 1e6, 1))
+                    if not accepted:
+                        break
+                if accepted != test["valid"]:
+                    out["invalidation" if accepted else "validation"] = True
+        except Exception as error:  # engines raise many kinds
+            out["validation" if "ttfm" in out else "error"] = f"{type(error).__name__}: {error}"[:300]
+        return out
 
 
 def summary(records: list[dict]) -> dict[str, float]:

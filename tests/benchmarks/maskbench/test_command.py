@@ -1,12 +1,15 @@
 """MaskBench's figures."""
 
 import json
+import os
+import time
 from argparse import ArgumentParser
 
 import pytest
 
+from benchmarks.engine.worker import Worker
 from benchmarks.maskbench import command
-from constrained.errors import DataError
+from constrained.errors import ConstrainedError, DataError
 
 
 def test_a_schema_passes_if_every_instance_is_judged_right():
@@ -37,6 +40,36 @@ def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path
     options.engine.append("ours-ordered")
     assert command.run_command(options) == 0
     assert "Of the 1 schemas that all of these load:\n\n|  | ours | ours-ordered |" in capsys.readouterr().out
+
+
+class Engine:
+    """An engine that is slow, dies, or isn't installed."""
+
+    def __init__(self, missing: bool = False):
+        if missing:
+            import a_peer_that_is_not_installed  # noqa: F401
+
+    def hello(self) -> dict:
+        return {}
+
+    def measure(self, case: dict) -> dict:
+        time.sleep(case.get("seconds", 0))
+        if case.get("dies"):
+            os._exit(3)
+        return {"masks": [1.0]}
+
+
+def test_an_engine_that_hangs_or_dies_fails_at_one_schema_alone():
+    worker = Worker("peer", Engine)
+    try:
+        assert command._ask(worker, {"seconds": 600}, 1) == {"masks": [], "error": "OverTime: over 1 s"}
+        assert command._ask(worker, {}, 600) == {"masks": [1.0]}
+        assert "its process ended (3)" in command._ask(worker, {"dies": True}, 600)["error"]
+        assert command._ask(worker, {}, 600) == {"masks": [1.0]}
+    finally:
+        worker.stop()
+    with pytest.raises(ConstrainedError, match="peer: not installed: No module named 'a_peer_that"):
+        command._ask(Worker("peer", Engine, True), {}, 600)
 
 
 def test_a_run_goes_on_after_a_line_that_was_cut_short_and_refuses_a_damaged_one(tmp_path):
