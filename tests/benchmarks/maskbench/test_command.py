@@ -26,6 +26,16 @@ def test_a_schema_passes_if_every_instance_is_judged_right():
     assert "| passing | 1 |" in command.table({"ours": found})
 
 
+def test_of_several_rounds_the_least_of_each_time_counts_and_an_error_in_one():
+    def record(schema: str, **said) -> dict:
+        return {"schema": schema, "masks": [], **said}
+
+    records = [record("a", ttfm=2.0, masks=[1.0, 4.0]), record("b", ttfm=1.0), record("a", ttfm=3.0, masks=[2.0, 3.0]),
+               record("b", error="OverTime"), record("a", ttfm=0.5, masks=[0.5, 0.5])]  # fmt: skip
+    assert command._least(records, 2) == [record("a", ttfm=2.0, masks=[1.0, 3.0]), record("b", error="OverTime")]
+    assert command._least(records, 1) == [record("a", ttfm=2.0, masks=[1.0, 4.0]), record("b", ttfm=1.0)]
+
+
 def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path, capsys):
     pytest.importorskip("mistral_common")
     case = {"schema": {"type": "integer"}, "tests": [{"valid": True, "data": 5}, {"valid": False, "data": "a"}]}
@@ -37,6 +47,9 @@ def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path
         assert command.run_command(options) == 0
         assert "| passing | 1 |" in capsys.readouterr().out
     assert len((tmp_path / "runs" / "maskbench.jsonl").read_text().splitlines()) == 1
+    options.rounds = 3
+    assert command.run_command(options) == 0
+    assert len((tmp_path / "runs" / "maskbench.jsonl").read_text().splitlines()) == 3
     options.engine.append("ours-ordered")
     assert command.run_command(options) == 0
     assert "Of the 1 schemas that all of these load:\n\n|  | ours | ours-ordered |" in capsys.readouterr().out
