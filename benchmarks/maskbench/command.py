@@ -6,7 +6,7 @@ The figures are the benchmark's own. TTFM is the time to the first mask: a schem
 computed. TBM is the time of one mask and of taking in its token. Both are CPU time, and what is loaded before the first
 schema is left out of Python's garbage collection (`gc.freeze`), so that they are those of a machine with nothing else
 to do. Each engine runs in a process of its own, as in the benchmark, with one thread; they take turns of 20 schemas.
-Before the first schema, each gives a mask for another one, so that what it makes once for a vocabulary counts for none.
+Before its first turn, each computes a mask for {"type": "null"}: what it makes once for a vocabulary counts for none.
 A schema passes if every instance is judged right. A second table has the times of the schemas that every engine loads:
 who refuses what is hard has no time for it in the first. "ours-ordered" admits properties in the schema's order alone
 (`any_order=False`). A schema that takes longer than `--seconds`, or ends its engine's process, counts as a compile
@@ -53,7 +53,7 @@ ENGINES = ("ours", "ours-ordered", "llguidance", "xgrammar")
 RECORD = RESULTS / "maskbench_exact.json"
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
 TURN = 20
-"""Schemas that an engine measures before the next engine's turn: more load on the machine affects all of them alike."""
+"""Schemas that an engine measures in one turn; short turns let other load on the machine affect all engines alike."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--engine", action="append", choices=ENGINES, help="repeatable; default: all")
     add("--limit", type=whole_number, help="only so many schemas, spread evenly over all")
     add("--seconds", type=whole_number, default=60, help="per schema and engine (default: 60)")
-    add("--rounds", type=whole_number, default=1, help="over all schemas, each in new processes (default: 1)")
+    add("--rounds", type=whole_number, default=1, help="how many times to measure every schema, in new processes each "
+        "time; the least time counts (default: 1)")  # fmt: skip
     add("--output", type=Path, default=Path("runs/maskbench"), help="folder of the runs")
     add("--fresh", action="store_true", help="measure again what is finished")
     add_exact(parser, RECORD)
