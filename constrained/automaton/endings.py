@@ -41,14 +41,15 @@ class Endings:
         offsets: np.ndarray,
         pack: Callable[[np.ndarray], np.ndarray],
     ):
-        def with_any(are: np.ndarray) -> np.ndarray:
-            of_token = np.searchsorted(offsets, np.flatnonzero(are[flat]), side="right") - 1
+        def with_any(wanted: bytes) -> np.ndarray:
+            are = flat.tobytes().translate(bytes(byte in wanted for byte in range(256)))
+            of_token = np.searchsorted(offsets, np.flatnonzero(np.frombuffer(are, bool)), side="right") - 1
             return of_token[np.diff(of_token, prepend=-1) > 0]  # each once
 
-        ranks = with_any(_IS_MARK)
+        ranks = with_any(b'",[]{}')
         self._tokens, self._ids, self._pack = [tokens[rank] for rank in ranks.tolist()], ids[ranks], pack
         self._ids_of_all, self._last = ids, flat[np.append(offsets[1:], len(flat)) - 1]
-        self._with_backslash = lambda: ids[with_any(np.arange(256) == ord("\\"))]
+        self._with_backslash = lambda: ids[with_any(b"\\")]
         self._closing: dict[tuple[int, bool], np.ndarray] = {}
 
     def _those(self, fit: Callable[[bytes], Any]) -> np.ndarray:
@@ -115,7 +116,6 @@ def _outside_strings(token: bytes) -> bytes:
 _CLOSED = 8
 """Brackets that one token closes, as far as tokens are told apart by that."""
 
-_IS_MARK = np.isin(np.arange(256), list(b'",[]{}'))
 _OPENS = re.compile(rb"[\[{].*,", re.DOTALL)
 _CLOSES = re.compile(rb"[\]}]")
 _STRING = re.compile(rb'"[^"]*"?')
