@@ -18,7 +18,7 @@ from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.distance import Distance
 from constrained.automaton.distinct import Remembering, Way, ways_after
 from constrained.automaton.masks import FEW, Masks
-from constrained.automaton.positions import Accept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
+from constrained.automaton.positions import Accept, InExcept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
 from constrained.automaton.vocabulary import UTF8_BYTES
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
@@ -389,5 +389,9 @@ def _continuations(q: Position) -> Iterator[bytes]:
         yield q.data[q.at :]
     elif isinstance(q, InText):
         yield q.chars.shortest() if q.inside is None else bytes((min(q.first()),))
+    elif isinstance(q, InExcept):
+        listed = {value[q.depth] for value in q.values[q.low : q.high] if len(value) > q.depth}
+        others = set(q.first()) - listed  # after one of these, the run may end anywhere
+        yield from (bytes((byte,)) for byte in ([min(others)] if others else q.first()))
     else:
         yield from (bytes((byte,)) for byte in q.first())

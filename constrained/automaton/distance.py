@@ -27,7 +27,7 @@ from constrained.automaton.positions import (
 from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
-from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText
+from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText, Table, TextCall
 from constrained.grammar.left_recursion import Calls, self_embedding_groups
 from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
@@ -83,8 +83,7 @@ class Distance:
         if isinstance(q, InLiteral):
             return len(q.data) - q.at + short
         if isinstance(q, InChoices) and q.bind is not None and q.rest is not None and isinstance(q.rest.node, Members):
-            below = self.of_rest(q.rest.next)[0]
-            return below if self._lower else below + self._of_node(q.rest.node, q.rest.env.grammar)[1]
+            return self.of_rest(q.rest.next)[0] + self._of_name(q, q.rest.node, q.rest.env.grammar)
         if isinstance(q, InChoices):
             pick = min if self._lower else max
             return pick(map(len, q.values[q.low : q.high])) - q.depth + short
@@ -96,6 +95,17 @@ class Distance:
         each = len(q.chars.shortest())
         begun = each if q.inside is None else q.inside[0]
         return begun + each * max(q.low - 1, 0) + short
+
+    def _of_name(self, q: InChoices, node: Members, grammar: ContextFreeGrammar) -> float:
+        """Bound the fewest bytes from inside a name to the end of its object."""
+        short, far = self._of_node(node, grammar)
+        if not self._lower:
+            return far
+        # It may be one of the names that are asked for; if not, these are still to come.
+        of, names = node.of, q.values[q.low : q.high]
+        asked = any((of.required | of.asked) >> of.names[name] & 1 for name in names)
+        needed = 0 if asked else self._of_grammar(grammar).needed[node]
+        return max(short, needed + min(map(len, names))) - q.depth
 
     def _farthest(self, q: Position) -> float:
         if isinstance(q, (Accept, StepEnd)):
@@ -158,6 +168,7 @@ class _Bounds:
         self.of_grammar = of_grammar
         self.nests, self.begins = grammar.of_rules(nesting_calls)
         self.rules: dict[str, Bound] = {}
+        self.needed: dict[Members, float] = {}  # by `lower`: bytes of the names that must come, and of their values
         self._pick_way = max if not lower and has_gaps(grammar) else min
         self._pick_value = min if lower else max
         self._arguments = _arguments(grammar)
@@ -191,7 +202,9 @@ class _Bounds:
         work = list(nodes)
         while work:
             node = work.pop()
-            if isinstance(node, n.Call):
+            if isinstance(node, JsonText) and node.table is None:
+                work.append(node.written)
+            elif isinstance(node, n.Call) and not isinstance(node, TextCall):
                 if node.rule not in self.rules and node.rule not in found:
                     found.add(node.rule)
                     work.append(self.grammar.rules[node.rule].body)
@@ -246,6 +259,9 @@ class _Bounds:
                 short, far = self._of(item)
                 # 0 * UNBOUNDED would be NaN
                 return (low * short if low else 0), far + ((low - 1) * short if low > 1 else 0)
+            case TextCall(fewest=fewest, high=high):
+                short = fewest() * (1 if self.lower else LONGEST_CHARACTER)
+                return short, UNBOUNDED if high is None else LONGEST_CHARACTER * high
             case n.Call(rule):
                 short, far = self.rules[rule]
                 return short, short if id(node) in self.nests else far
@@ -253,9 +269,11 @@ class _Bounds:
                 return self._of(inner)
             case Members():
                 return self._of_members(node)
-            case JsonText():
-                far = LONGEST_CHARACTER * (node.table.farthest + 1) if node.table else UNBOUNDED
-                return (1, 1) if self.lower else (far, far)
+            case JsonText(table=None):
+                return self._of(node.written)
+            case JsonText(table=Table() as table):
+                far = LONGEST_CHARACTER * (table.farthest + 1)
+                return (table.bytes_left(0, 0, least=True), 1) if self.lower else (far, far)
             case n.Lazy(_, longest):
                 return (1, 1) if self.lower else (longest, longest)
             case n.Var(name):
@@ -296,6 +314,12 @@ class _Bounds:
         if of.condition and not self.lower:
             parts = must + may
         short = sum(parts) + (apart * (len(parts) - 1) if len(parts) > 1 else 0)  # as above
+        if self.lower:
+            needed = sum(must) + apart * max(len(must) - 1, 0)
+            if of.condition and (asked := of.least(written, lambda i: shorts[i] + apart)):
+                needed += asked - apart * (not must)
+            self.needed[node] = needed
+            short = max(short, needed)
         begun = [spelled[i] + max(far, short) for i, found in one.items() for short, far in found]
         begun += [max(bound) for node, bound in ((of.others, others), (of.last, last)) if node is not n.NEVER]
         return short, max(begun, default=0) + short + apart + self._of(of.between)[1]

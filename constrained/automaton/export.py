@@ -168,8 +168,8 @@ class _WriteOut:
                 return n.repeat(whole, low, high), n.seq([others, ended]) if high != 0 else n.NEVER
             case n.Except():
                 return node.written_out, n.NEVER
-            case JsonText(written):
-                return self._body(written, env)
+            case JsonText():
+                return self._body(node.written, env)
             case Members(of):
                 what = f"an object of {len(of.values)} names, written out in every order"
                 self._limits.check("schema", 1 << min(len(of.values), 64), what, "any_order=False: the schema's order")

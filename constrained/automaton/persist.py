@@ -29,13 +29,13 @@ from constrained.files import write_whole
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import ContextFreeGrammar
-from constrained.grammar.json_text import JsonText, Table
+from constrained.grammar.json_text import JsonText, Table, TextCall
 from constrained.grammar.members import Members, Names
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 FORMAT = "constrained grammar"
-VERSION = 8
+VERSION = 9
 
 MAX_BYTES = 1 << 28
 """Bytes of a file that is read."""
@@ -146,16 +146,32 @@ def _describe(found: Any) -> tuple:
         bindings = {name: _with_order(value, orders.get(name)) for name, value in found.bindings.items()}
         return (
             "grammar",
-            tuple(found.rules.values()),
+            _all_rules(found),
             found.start,
             tuple(sorted(found.slots)),
             bindings,
             dict(found.distinct),
         )
-    name = type(found).__name__
+    if isinstance(found, JsonText):
+        return "JsonText", found.written if found.table is None else None, found.table, found.high
+    name = "Call" if isinstance(found, n.Call) else type(found).__name__
     if name not in _FIELDS:
         raise DataError("a grammar whose rules are made during generation can't be saved", "compile it again")
     return name, *(getattr(found, field) for field in _FIELDS[name])
+
+
+def _all_rules(grammar: ContextFreeGrammar) -> tuple[n.Rule, ...]:
+    """The rules, also those of texts without a table, which are else written one by one as a text reaches them."""
+    found = dict(grammar.rules.items())
+    work = list(found.values())
+    for rule in work:  # which grows meanwhile
+        texts = [text.written for text in rule.find(JsonText) if text.table is None]
+        for call in texts + rule.find(TextCall):
+            if call.rule not in found:
+                work.append(grammar.rules[call.rule])
+                found[call.rule] = work[-1]
+                grammar.limits.check("schema", len(found), "strings whose patterns take too many rules to be saved")
+    return tuple(work)
 
 
 def _with_order(value: Any, order: Any) -> Any:
@@ -249,7 +265,8 @@ class _Reader:
                 return n.related(relation, [values] if to is None else [values, to])
             case "JsonText", [written, table, high]:
                 self._check_counts(0, high)
-                return JsonText(written, lambda: table, high)
+                check(written or table, "a text without a table or rules")
+                return JsonText(lambda: written, lambda: table, high)
             case "Members", [of, 0, 0, 0]:
                 members = of.start()
                 check(members is not n.NEVER, "members that never end")
@@ -341,8 +358,8 @@ def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots
                     raise ValueError(f"no parameter {name!r}")
                 case n.Slot(name) if name not in slots:
                     raise ValueError(f"no slot {name!r}")
-                case JsonText(written):
-                    work.append((written, in_scope))
+                case JsonText() if node.table is None:
+                    work.append((node.written, in_scope))
                 case n.Scoped(inner, values):
                     work.append((inner, set(values)))
                     work += [(value, set()) for value in values.values() if isinstance(value, n.Node)]
@@ -360,7 +377,7 @@ _BOUND = Texts | InOrder | Grammar
 
 _HINTS: dict[str, dict[str, Any]] = {
     **{name: get_type_hints(kind.__init__) for name, kind in _TYPES.items()},
-    "JsonText": {"written": n.Node, "table": Table | None, "high": int | None},
+    "JsonText": {"written": n.Node | None, "table": Table | None, "high": int | None},
     "texts": {"texts": tuple[str, ...]},
     "grammar": {
         "rules": tuple[n.Rule, ...],

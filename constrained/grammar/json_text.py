@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from constrained.grammar.charset import MAX_CODE_POINT
-from constrained.grammar.nodes import Node
+from constrained.grammar.nodes import Call, Node
 
 MOST_STEPS, MOST_COUNTED_STEPS = 4_000, 40_000
 """Steps of a table, all states by all classes; above, a text is read by rules, written as it comes to them.
@@ -161,21 +161,42 @@ def distances(after: Sequence[Sequence[int]], ends: Sequence[bool]) -> dict[int,
     return found
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
+class TextCall(Call):
+    """A call of a rule of such a text. Its rules, perhaps very many, needn't be looked into for a bound on its length.
+
+    Attributes
+    ----------
+    fewest : callable
+        Returns the fewest characters of a text.
+    high : int or None
+        The most characters, where they are counted.
+    """
+
+    fewest: Callable[[], int]
+    high: int | None
+
+
 @dataclass(eq=False)
 class JsonText(Node):
     """A text of at most `high` characters that a table admits, but the empty one.
 
     Attributes
     ----------
-    written : Node
-        The same by rules.
+    write : callable
+        Writes the same by rules. Called where there is no table: the rules may be one for each state and count.
     make : callable
         Makes the table; None where it has too many states. Called when a text first comes here.
     """
 
-    written: Node
+    write: Callable[[], TextCall]
     make: Callable[[], Table | None]
     high: int | None
+
+    @cached_property
+    def written(self) -> TextCall:
+        """What reads it where there is no table."""
+        return self.write()
 
     @cached_property
     def table(self) -> Table | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from math import inf
 from operator import or_
 
 from constrained.grammar import nodes
@@ -108,14 +109,17 @@ class Names:
         """The fewest names that must still come, by what is required and by the condition; None if it can't be met."""
         key = written, None
         if key not in self._made:
-            there = written | self.required
-            found: list[int | None] = [None, 0]  # for each row of the condition
-            for i, then, other in self.condition:
-                ways = [found[then], None] if there >> i & 1 else [found[other], found[then]]
-                found.append(min((n + more for more, n in enumerate(ways) if n is not None), default=None))
-            more = found[-1]
-            self._made[key] = None if more is None else more + (self.required & ~written).bit_count()
+            more = self.least(written, lambda i: 1)
+            self._made[key] = None if more == inf else int(more) + (self.required & ~written).bit_count()
         return self._made[key]
+
+    def least(self, written: int, cost: Callable[[int], float]) -> float:
+        """The least cost of names that meet the condition with those written, and with the required ones."""
+        there = written | self.required
+        found: list[float] = [inf, 0]  # for each row of the condition
+        for i, then, other in self.condition:
+            found.append(found[then] if there >> i & 1 else min(found[other], found[then] + cost(i)))
+        return found[-1]
 
     def lives(self, written: int, others: int, shown: int) -> bool:
         """Whether the object can still be completed: what is missing fits into the members that may follow."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 from threading import RLock
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet, charset
@@ -250,19 +250,22 @@ class Rules(dict[str, Rule]):
     """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
 
     `most`: so many may be written at once: the limit `schema`. `waiting`: what writes the body of a rule that hasn't
-    been asked for.
+    been asked for. `hidden`: the same for rules that are written only when asked for by name: each is a state of a text
+    between quotes (`json_text.TextCall`), of which there may be more than can be written.
     """
 
     def __init__(self, most: int):
         super().__init__()
         self._most, self._lock = most, RLock()
         self.waiting: dict[str, Callable[[], Node]] = {}
+        self.hidden: dict[str, Callable[[], Node]] = {}
 
     def __missing__(self, name: str) -> Rule:
         with self._lock:
             if name not in self:  # another thread may have come first
-                self[name] = Rule(name, self.waiting[name]())
-                del self.waiting[name]
+                found = self.waiting if name in self.waiting else self.hidden
+                self[name] = Rule(name, found[name]())
+                del found[name]
             return self[name]
 
     def _finished(self) -> Rules:
@@ -292,8 +295,10 @@ class Rules(dict[str, Rule]):
         return dict, (dict(self.items()),)
 
 
-Wait = Callable[[str, Callable[[], Node]], Node]
-"""Takes a rule's name and what writes its body when it is asked for; returns a call of it."""
+class Wait(Protocol):
+    """Takes a rule's name, what writes its body when it is asked for, and if it is `hidden`; returns a call of it."""
+
+    def __call__(self, name: str, write: Callable[[], Node], hidden: bool = ..., /) -> Node: ...
 
 
 AT, ANOTHER, NEXT, BEFORE, FIRST = RELATIONS = ("at", "another", "next", "before", "first")

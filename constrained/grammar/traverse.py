@@ -127,7 +127,7 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
     for unit, given in pieces.items():
         for rule, piece in given:
             for node in walk(piece):
-                if type(node) is Call:
+                if isinstance(node, Call):
                     out.setdefault(node.rule, set()).add(unit)
                 elif type(node) is Var:
                     out.setdefault((rule, node.name), set()).add(unit)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
-from constrained import Grammar, Vocabulary, compile_grammar
+from constrained import Grammar, Limits, Vocabulary, compile_grammar
 from constrained.automaton.matcher import CompiledGrammar, Matcher
-from constrained.errors import VocabularyError
+from constrained.errors import LimitError, VocabularyError
 from tests.data import shared
+from tests.grammar.json_schema.oracle import is_valid
 
 WORDS = [
     "the",
@@ -231,3 +233,59 @@ def test_a_shortest_string_of_a_pattern_is_found_without_trying_every_character(
     compiled = compile_grammar(grammar, LARGE)
     for begun, fewest in (("", 11), ('"', 10), ('"一é一一', 4), ('"一一龥', 1), ('"\\u4e', 9), ('"\\', 11)):
         assert compiled.budget.fewest(compiled.matcher(begun).state) == fewest, begun
+
+
+# objects of JSON Schema, whose names may come in any order
+
+ARN = {"type": "string", "maxLength": 2048, "pattern": "arn:[-.a-z0-9]{1,63}:[-.a-z0-9]{0,63}:[^/].{0,1023}"}
+OPTIONS = {f"option_{i}": {"type": "string", "minLength": i % 3} for i in range(40)}
+OBJECTS = {
+    "a long string is required beside items that differ": {
+        "properties": {
+            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            "id": {"type": "string", "pattern": "^(?!0{8})[0-9a-f]{8}-[0-9a-f]{24}$", "minLength": 33},
+            "name": {"type": "string"},
+        },
+        "required": ["id", "name"],
+        "additionalProperties": False,
+    },
+    "one of two sets of names is required": {
+        "properties": OPTIONS | {name: {"type": "string"} for name in ("role", "left", "right", "centre")},
+        "required": ["role"],
+        "oneOf": [{"required": ["left", "right"]}, {"required": ["centre", "option_9"]}],
+        "additionalProperties": False,
+    },
+    "one of two names is required beside items that differ": {
+        "properties": OPTIONS | {"tags": {"items": {"enum": [1, 2, 3]}, "uniqueItems": True}},
+        "anyOf": [{"required": ["option_33"]}, {"required": ["option_35"]}],
+        "additionalProperties": False,
+    },
+    "other names than those that are listed": {"properties": OPTIONS, "required": ["option_7"], "minProperties": 3},
+    "a string of a pattern with too many states for a table": {
+        "properties": OPTIONS | {"arn": ARN},
+        "required": ["arn"],
+        "additionalProperties": False,
+    },
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_end_of_an_object_is_found_straight(name):
+    schema = {"type": "object", **OBJECTS[name]}
+    grammar = Grammar.from_json_schema(schema, limits=Limits(search_positions=400))
+    least = compile_grammar(grammar, LARGE).budget.fewest(grammar.automaton.start)
+    for seed in range(4):
+        for extra, greedy in ((0, False), (3, True), (40, False)):
+            text = write(grammar, LARGE, least + extra, random.Random(seed), greedy)
+            assert is_valid(schema, json.loads(text)), text
+
+
+def test_a_budget_does_not_ask_for_every_state_of_a_pattern(tmp_path):
+    grammar = Grammar.from_json_schema(ARN)
+    compiled = compile_grammar(grammar, LARGE)
+    matcher = compiled.matcher('"arn:aws:')
+    assert compiled.budget.fewest(matcher.state) == 3
+    matcher.set_budget(100)
+    assert len(matcher.allowed_token_ids()) and len(grammar.rules) < 100
+    with pytest.raises(LimitError, match="too many rules to be saved"):
+        compiled.save(tmp_path / "grammar")

@@ -10,7 +10,10 @@ from hypothesis import assume, given, settings
 
 from constrained import Grammar, GrammarError, Limits, Vocabulary, compile_grammar
 from constrained.automaton.distance import nesting_calls
+from tests.automaton.test_budget import OBJECTS
+from tests.chance import times
 from tests.grammar.grammars import CALCULATOR, GRAMMARS, tangled
+from tests.grammar.json_schema.test_random_schemas import Schemas
 
 WORDS = [
     b"((",
@@ -92,6 +95,41 @@ def test_the_same_for_random_recursion(text):
         promise_holds(Grammar.from_lark(text, limits=Limits(state_positions=300)), random.Random(text), 8)
     except GrammarError:
         assume(False)
+
+
+def lower_bound_holds(grammar: Grammar, rnd: random.Random, steps: int = 40) -> int:
+    """No byte reduces the lower bound by more than one, and at an end it is 0; so it never is too high."""
+    nearest, state = grammar.automaton.distance.nearest, grammar.automaton.start
+    text = b""
+    for _ in range(steps):
+        first = sorted(state.first())
+        assert not state.accepting or nearest(state) == 0, text
+        for byte in rnd.sample(first, min(len(first), 20)):
+            after = state.step(byte)
+            assert after is None or nearest(state) <= nearest(after) + 1, (text, bytes([byte]))
+        marks = [byte for byte in first if byte in b'"{}[],:aeiort01']
+        if not first or (state := state.step(byte := rnd.choice(marks or first))) is None:
+            break
+        text += bytes([byte])
+    return len(text)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_lower_bound_of_an_object(name):
+    grammar = Grammar.from_json_schema({"type": "object", **OBJECTS[name]})
+    assert sum(lower_bound_holds(grammar, random.Random(seed), 120) for seed in range(5)) > 100
+
+
+def test_the_lower_bound_of_random_schemas():
+    read = 0
+    for seed in range(times(60, 2000)):
+        rnd = random.Random(seed)
+        try:
+            grammar = Grammar.from_json_schema(Schemas(rnd).whole(), any_order=True)
+        except GrammarError:
+            continue
+        read += lower_bound_holds(grammar, rnd)
+    assert read > 500
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,9 @@ GRAMMARS = {
     "a pattern of bounded length": lambda: Grammar.from_json_schema(
         {"type": "string", "maxLength": 9, "pattern": "^([^a]+ ){0,2}[^é]+$"}
     ),
+    "a pattern of more states than a table has": lambda: Grammar.from_json_schema(
+        {"type": "string", "pattern": "^(?!aab)[a-c]{350}[d-f]{350}$"}
+    ),
     "members in any order": lambda: Grammar.from_json_schema(
         {
             "type": "object",

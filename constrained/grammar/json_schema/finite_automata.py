@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
+from itertools import count as counter
 from itertools import takewhile
 
 from constrained.grammar import charset as charsets
@@ -240,6 +241,7 @@ class Texts:
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
         self._lives: dict[State, bool] = {}
+        self._fewest: dict[State, int] = {}
 
     def may_end(self, state: State) -> bool:
         """Whether a text may be over."""
@@ -333,6 +335,29 @@ class Texts:
                     heappush(work, (least, len(before), to))
         self._lives.update(dict.fromkeys(before, False))
         return False
+
+    def fewest(self, state: State) -> int:
+        """The fewest characters from a state that lives to an end. Raises LimitError as `lives`."""
+        # A* (Hart, Nilsson and Raphael, 1968); every state on the way is known then.
+        before: dict[State, State | None] = {}
+        work: list[tuple[int, int, int, int, State, State | None]] = [(0, 0, 0, 0, state, None)]
+        order = counter(1)
+        while state not in self._fewest:
+            *_, read, at, last = heappop(work)
+            if at in before:
+                continue
+            before[at] = last
+            self.limits.check("schema", len(before), "patterns and lengths that take too many states together")
+            if at in self._fewest or self.may_end(at):
+                left = self._fewest.get(at, 0)
+                way: State | None = at
+                while way is not None:
+                    self._fewest[way], way, left = left, before[way], left + 1
+                break
+            for to in self.after(at):
+                least = self._fewest.get(to, self._least(to))
+                heappush(work, (read + 1 + least, -read, next(order), read + 1, to, at))
+        return self._fewest[state]
 
     def _least(self, state: State) -> int:
         """A bound on the fewest characters that may follow."""

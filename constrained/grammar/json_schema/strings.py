@@ -20,7 +20,7 @@ from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
 from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
-from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText
+from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText, TextCall
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
 
@@ -206,9 +206,10 @@ class _States:
         self.texts, self.name, self.wait = texts, name, wait
         self.numbers: dict[State, int] = {}
 
-    def node(self, state: State) -> Node:
-        number = self.numbers.setdefault(state, len(self.numbers))
-        return self.wait(f"{self.name}:{number}", partial(self._written, state))
+    def node(self, state: State) -> TextCall:
+        name = f"{self.name}:{self.numbers.setdefault(state, len(self.numbers))}"
+        self.wait(name, partial(self._written, state), True)
+        return TextCall(name, fewest=partial(self.texts.fewest, state), high=self.texts.high)
 
     def _written(self, state: State) -> Node:
         but = self.texts.all_but(state)
@@ -288,7 +289,8 @@ def language(
         return node
     endless = texts if high is None else Texts(fitting, without, low, None, limits)
     most = MOST_STEPS if high is None else MOST_COUNTED_STEPS
-    node = JsonText(_States(texts, name, wait).node(texts.start), partial(endless.table, most), high)
+    write = partial(_States(texts, name, wait).node, texts.start)
+    node = JsonText(write, partial(endless.table, most), high)
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
 
 

@@ -26,6 +26,7 @@ from constrained.grammar.json_schema.plain_walk import Full, PlainWalk
 from constrained.grammar.json_schema.unique import DISTINCT
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
+from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import (
     EMPTY,
@@ -155,12 +156,12 @@ class Writer:
             self._containers.append((name, inner))
         return Call(name)
 
-    def wait(self, name: str, write: Callable[[], Node]) -> Node:
-        """A call of a rule of which some text is certain: written when a text reaches it."""
+    def wait(self, name: str, write: Callable[[], Node], hidden: bool = False) -> Node:
+        """A call of a rule of which some text is certain: written when a text reaches it. `hidden`: see `Rules`."""
         if not isinstance(self.rules, Rules):
             return self.later(name, write)
         if name not in self.rules:
-            self._waiting.setdefault(name, lambda: self._pruned(write()))
+            (self.rules.hidden if hidden else self._waiting).setdefault(name, lambda: self._pruned(write()))
         return Call(name)
 
     def _note(self, parts: list[Subschema]) -> None:
@@ -184,6 +185,9 @@ class Writer:
 
     def add(self, rule: Rule) -> None:
         self.rules[rule.name] = rule
+        if not isinstance(self.rules, Rules):  # all rules are there from the beginning
+            for text in rule.find(JsonText):
+                _ = text.table or text.written
         self.limits.check("schema", dict.__len__(self.rules), "a JSON Schema that takes too many rules")
 
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]:
