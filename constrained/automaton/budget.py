@@ -75,11 +75,7 @@ class Budget:
     def _deeper(self) -> float:
         """How many bytes the nesting in one token can add to the distance."""
         level, begins = self._distance.nesting(self._automaton.grammar)
-        if not level:
-            return 0
-        vocabulary = self._vocabulary
-        counts = np.add.reduceat(np.isin(vocabulary.flat, list(begins)), vocabulary.offsets, dtype=np.int32)
-        return level * (1 + int(counts.max()))
+        return level * (1 + self._vocabulary.most_of(begins)) if level else 0
 
     def fits(self, state: State | None, left: int | None, bytewise: bool = False) -> bool:
         """Whether `state` can be finished, within `left` tokens if given (`bytewise`: of one byte); False for None."""

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from constrained.automaton import native, vocabulary_cache
-from constrained.automaton.endings import Endings
+from constrained.automaton.endings import Endings, which_are
 from constrained.automaton.tokenizers import end_ids, open_tokenizer, read_tokenizer
 from constrained.errors import VocabularyError
 from constrained.grammar.charset import CharSet
@@ -218,6 +218,16 @@ class Vocabulary:
     def text(self) -> TextIndex:
         """Which tokens are whole characters of which sets."""
         return TextIndex(self.flat, self.offsets, self.lengths)
+
+    def most_of(self, wanted: frozenset[int]) -> int:
+        """The most bytes among `wanted` that one token has."""
+        if wanted not in self._most:
+            self._most[wanted] = int(np.add.reduceat(which_are(self.flat, wanted), self.offsets, dtype=np.int32).max())
+        return self._most[wanted]
+
+    @cached_property
+    def _most(self) -> dict[frozenset[int], int]:
+        return {}
 
     @cached_property
     def endings(self) -> Endings:
