@@ -38,6 +38,9 @@ SPARE = 16
 SEARCHES = 4
 """Tokens of one mask for which it is searched whether a text that remembers can be finished after them."""
 
+PATIENCE, HASTE = 5_000, 8
+"""Positions after which the search for a shortest text weighs what is left so many times, and so finds a short one."""
+
 TRIED = 16
 """Bytes that are tried at a place in an item, to find one that differs from those before."""
 
@@ -284,10 +287,11 @@ def text_bytes(nodes: Iterable[n.Node], grammar: ContextFreeGrammar) -> set[int]
 
 
 def shortest(automaton: Automaton, starts: Iterable[Position]) -> list[tuple[Position, bytes]]:
-    """Find a text of the fewest bytes from one of `starts` to the end: its positions, and what is read at each.
+    """Find a text of few bytes from one of `starts` to the end: its positions, and what is read at each.
 
     This is A* over positions (Hart, Nilsson and Raphael, 1968). Its lower bound on the bytes left is computed from
-    the grammar, and keeps the search from trying every text that nests less deeply.
+    the grammar, and keeps the search from trying every text that nests less deeply. A search that takes long goes on as
+    weighted A* (Pohl, 1970), whose text needn't be the shortest.
 
     Raises
     ------
@@ -298,11 +302,11 @@ def shortest(automaton: Automaton, starts: Iterable[Position]) -> list[tuple[Pos
     order = count()
     heap: list[tuple[float, int, int, Position, Position | None, bytes]] = []
     limits = automaton.limits
-    end = monotonic() + limits.search_milliseconds / 1000
+    end, weight = monotonic() + limits.search_milliseconds / 1000, 1
 
     def push(read: int, q: Position, before: Position | None, data: bytes) -> None:
         # Among equals, prefer the path that has read more: the search stays on one of them.
-        heappush(heap, (read + automaton.distance.of_position(q), -read, next(order), q, before, data))
+        heappush(heap, (read + weight * automaton.distance.of_position(q), -read, next(order), q, before, data))
 
     for q in starts:
         push(0, q, None, b"")
@@ -322,6 +326,10 @@ def shortest(automaton: Automaton, starts: Iterable[Position]) -> list[tuple[Pos
             for r in after.positions if after else ():
                 if r not in came:
                     push(len(data) - read, r, q, data)
+        if len(came) == PATIENCE:
+            weight, open_ends, heap = HASTE, heap, []
+            for _, less, _, q, before, data in open_ends:
+                push(-less, q, before, data)
         advice = "set no token budget: the grammar's shortest text is too long for one"
         limits.check("search_positions", len(came), "a shortest text is too far to be found", advice)
         if monotonic() > end:

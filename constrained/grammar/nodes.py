@@ -249,9 +249,9 @@ class Distinct:
 class Rules(dict[str, Rule]):
     """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
 
-    `most`: so many may be written at once: the limit `schema`. `waiting`: what writes the body of a rule that hasn't
-    been asked for. `hidden`: the same for rules that are written only when asked for by name: each is a state of a text
-    between quotes (`json_text.TextCall`), of which there may be more than can be written.
+    `most`: of so many schemas, all rules may be written at once: the limit `schema`. `waiting`: what writes the body of
+    a rule that hasn't been asked for. `hidden`: the same for rules that are only written when asked for by name: each
+    is a state of a text between quotes (`json_text.TextCall`), of which there may be more than can be written.
     """
 
     def __init__(self, most: int):
@@ -271,7 +271,7 @@ class Rules(dict[str, Rule]):
     def _finished(self) -> Rules:
         while self.waiting:
             self[next(iter(self.waiting))]
-            if super().__len__() > self._most:
+            if super().__len__() > _FOR_ONE * self._most:
                 what = "a JSON Schema that takes too many rules where all are asked for, as for a budget"
                 raise LimitError("schema", self._most, what, "list fewer properties in any order, or unique values")
         return self
@@ -293,6 +293,10 @@ class Rules(dict[str, Rule]):
 
     def __reduce__(self):
         return dict, (dict(self.items()),)
+
+
+_FOR_ONE = 3
+"""Rules of one schema: its values, and of these the objects and the arrays."""
 
 
 class Wait(Protocol):

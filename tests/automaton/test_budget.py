@@ -8,6 +8,7 @@ import random
 import pytest
 
 from constrained import Grammar, Limits, Vocabulary, compile_grammar
+from constrained.automaton import budget
 from constrained.automaton.matcher import CompiledGrammar, Matcher
 from constrained.errors import LimitError, VocabularyError
 from tests.data import shared
@@ -278,6 +279,16 @@ def test_the_end_of_an_object_is_found_straight(name):
         for extra, greedy in ((0, False), (3, True), (40, False)):
             text = write(grammar, LARGE, least + extra, random.Random(seed), greedy)
             assert is_valid(schema, json.loads(text)), text
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_search_that_takes_long_goes_on_in_haste_and_keeps_the_promise(name, monkeypatch):
+    monkeypatch.setattr(budget, "PATIENCE", 3)
+    schema = {"type": "object", **OBJECTS[name]}
+    grammar = Grammar.from_json_schema(schema)
+    least = compile_grammar(grammar, LARGE).budget.fewest(grammar.automaton.start)
+    for extra, greedy in ((0, False), (12, True)):
+        assert is_valid(schema, json.loads(write(grammar, LARGE, least + extra, random.Random(extra), greedy)))
 
 
 def test_a_budget_does_not_ask_for_every_state_of_a_pattern(tmp_path):
