@@ -177,7 +177,7 @@ class _Numbers(dict[T, int]):
 
 
 def _merge_equivalent(ends: Sequence[T], edges: Sequence[Edges]) -> tuple[list[int], list[T], list[dict[int, CharSet]]]:
-    """Merge the states that read the same texts, by refinement (Moore, 1956).
+    """Merge the states that read the same texts (Hopcroft, "An n log n algorithm for minimizing states", 1971).
 
     Parameters
     ----------
@@ -192,31 +192,51 @@ def _merge_equivalent(ends: Sequence[T], edges: Sequence[Edges]) -> tuple[list[i
     ends, edges : list
         Those of each class.
     """
-    # A row has the state after each class of characters, -1 where there is none. That state's class is the last one's.
     sets = {chars: None for row in edges for chars in row.values()}
     cells = partition(list(sets))
     indices = {chars: [i for i, cell in enumerate(cells) if cell.ranges[0][0] in chars] for chars in sets}
-    rows = []
-    for edge in edges:
-        rows.append([-1] * len(cells))
+    before: list[dict[int, list[int]]] = [{} for _ in cells]  # by class of characters: state -> those that lead to it
+    for state, edge in enumerate(edges):
         for to, chars in edge.items():
             for i in indices[chars]:
-                rows[-1][i] = to
-    class_of, count = _numbered(ends)
-    while True:
-        of = [*class_of, -1].__getitem__
-        refined, more = _numbered([(own, *map(of, row)) for own, row in zip(class_of, rows)])
-        if more == count:
-            break
-        class_of, count = refined, more
-    first = [class_of.index(number) for number in range(count)]
-    ways = ([(chars, to) for to, chars in edges[state].items()] for state in first)
-    return class_of, [ends[state] for state in first], [_joined_edges(each, class_of.__getitem__) for each in ways]
+                before[i].setdefault(to, []).append(state)
+    class_of = _numbered(ends)
+    members: list[set[int]] = [set() for _ in range(max(class_of, default=-1) + 1)]
+    for state, number in enumerate(class_of):
+        members[number].add(state)
+    # What leads to a class with some characters is told apart from what doesn't. Of a class that comes apart, the
+    # smaller part is enough, if the whole has been used.
+    work = set(range(len(members)))
+    while work:
+        into = tuple(members[work.pop()])
+        for leading in before:
+            touched: dict[int, set[int]] = {}
+            for state in (state for to in into for state in leading.get(to, ())):
+                touched.setdefault(class_of[state], set()).add(state)
+            for number, part in touched.items():
+                whole = members[number]
+                if len(part) == len(whole):
+                    continue
+                if number not in work and len(part) * 2 > len(whole):
+                    part = whole - part
+                members[number] -= part
+                for state in part:
+                    class_of[state] = len(members)
+                work.add(len(members))
+                members.append(part)
+    class_of = _numbered(class_of)
+    first: dict[int, int] = {}
+    for state, number in enumerate(class_of):
+        first.setdefault(number, state)
+    kept = list(first.values())
+    ways = ([(chars, to) for to, chars in edges[state].items()] for state in kept)
+    return class_of, [ends[state] for state in kept], [_joined_edges(each, class_of.__getitem__) for each in ways]
 
 
-def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
+def _numbered(values: Sequence[object]) -> list[int]:
+    """A number for each value, equal values having one, in the order in which they first stand there."""
     numbers: dict[object, int] = {}
-    return [numbers.setdefault(value, len(numbers)) for value in values], len(numbers)
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 def _joined_edges(ways: Iterable[tuple[CharSet, T]], number: Callable[[T], int]) -> dict[int, CharSet]:
