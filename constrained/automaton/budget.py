@@ -131,7 +131,7 @@ class Budget:
             ((now, _),) = state.ways
             spare = max(0, len(way) - self._distance.nearest(now)) + SPARE
             sure = self.filter(now, ids, int(left - spare), bytewise=True) if left > spare else sure
-        unsure = np.setdiff1d(ids, sure)
+        unsure = np.setdiff1d(ids, sure, assume_unique=True)
         if len(unsure) > SEARCHES:
             beginnings = {way[:length] for length in range(1, min(len(way), self._vocabulary.longest) + 1)}
             unsure = np.array([i for i in unsure.tolist() if tokens[i] in beginnings], np.int32)
