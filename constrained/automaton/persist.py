@@ -377,7 +377,7 @@ _BOUND = Texts | InOrder | Grammar
 
 _HINTS: dict[str, dict[str, Any]] = {
     **{name: get_type_hints(kind.__init__) for name, kind in _TYPES.items()},
-    "JsonText": {"written": n.Node | None, "table": Table | None, "high": int | None},
+    "JsonText": {"written": n.Call | None, "table": Table | None, "high": int | None},
     "texts": {"texts": tuple[str, ...]},
     "grammar": {
         "rules": tuple[n.Rule, ...],

@@ -59,7 +59,7 @@ GRAMMARS = {
         {"type": "string", "maxLength": 9, "pattern": "^([^a]+ ){0,2}[^é]+$"}
     ),
     "a pattern of more states than a table has": lambda: Grammar.from_json_schema(
-        {"type": "string", "pattern": "^(?!aab)[a-c]{350}[d-f]{350}$"}
+        {"type": "string", "pattern": "^(?!aab)[a-c]{600}[d-f]{600}$"}
     ),
     "members in any order": lambda: Grammar.from_json_schema(
         {
@@ -210,6 +210,20 @@ def test_a_file_made_to_harm_is_an_error_or_a_grammar(name, tmp_path):
         with suppress(ConstrainedError):  # another grammar, perhaps one that no text completes
             wander(found, seed=0, steps=5)
     assert refused > 50
+
+
+def test_a_string_without_a_table_is_read_by_a_rule(tmp_path):
+    path = tmp_path / "c"
+    compile_grammar(GRAMMARS["a pattern of more states than a table has"](), VOCABULARY).save(path)
+    header, content = map(json.loads, path.read_bytes().split(b"\n"))
+    (text,) = (entry for entry in content["objects"] if entry[0] == "JsonText")
+    assert text[2] is None and content["objects"][text[1]][0] == "Call"
+    for other in (None, next(i for i, entry in enumerate(content["objects"]) if entry[0] == "Literal")):
+        text[1] = other
+        body = json.dumps(content).encode()
+        path.write_bytes(json.dumps(header | {"sha256": sha256(body).hexdigest()}).encode() + b"\n" + body)
+        with pytest.raises(DataError, match="is not a compiled grammar"):
+            CompiledGrammar.load(path, VOCABULARY)
 
 
 FLIP = """
