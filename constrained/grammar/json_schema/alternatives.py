@@ -72,6 +72,7 @@ class Alternatives:
         self._expansions: dict[tuple, tuple[list[_Placed], list[list[list[_Placed]]]]] = {}
         self._ones: dict[tuple, list[list[Subschema]]] = {}
         self._apart: set[str] = set()  # schemas whose oneOf has branches that share no value
+        self._overlaps: dict[str, list[list[int]]] = {}  # of the oneOf of other schemas, see `Disjoint.overlaps`
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
@@ -127,7 +128,7 @@ class Alternatives:
                 choices += [(order, choice) for choice in chosen]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
-        if choices and types == {"object"}:
+        if (choices or before) and types == {"object"}:
             new = islice(flat.values(), first_new if before else 0, None)
             known = Known([part for _, _, part in new], self, before)
             if known.contradict():
@@ -318,7 +319,9 @@ class Alternatives:
         shared = [Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)] if rest else []
         beside = [part.made({"type": rest["type"]}, "oneOf types")] if twice - {"integer"} else []
         out = []
-        for branch, others in zip(branches, self.disjoint.overlaps([[*shared, branch] for branch in branches])):
+        if part.pointer not in self._overlaps:
+            self._overlaps[part.pointer] = self.disjoint.overlaps([[*shared, branch] for branch in branches])
+        for branch, others in zip(branches, self._overlaps[part.pointer]):
             beyond = [branches[j] for j in others]
             found = self.constraints_of([branch]) if beyond else []
             if found and all(one.listed for one in found):  # the values that no other branch has are listed, too

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Subschema
 from constrained.grammar.json_schema.keywords import TYPES, types_of
-from constrained.grammar.json_schema.patterns import end_differently, literal_ends
-from constrained.grammar.json_schema.settled import Known
+from constrained.grammar.json_schema.patterns import end_differently
+from constrained.grammar.json_schema.settled import Known, may_have
 from constrained.grammar.json_schema.strings import some_in_both
 from constrained.grammar.json_schema.validity import Resolver, type_of
 
@@ -86,19 +86,7 @@ class Shown:
         """Whether a property that one has plainly has no value that fits both."""
         (types, values), (types2, values2) = self.property(name), other.property(name)
         apart = values is not None and values2 is not None and values.differ(values2)
-        return apart or types.isdisjoint(types2) or self._excludes(name) or other._excludes(name)
-
-    @cached_property
-    def _closed(self) -> list[Subschema]:
-        return [part for part in self.known.parts if part["additionalProperties"] is False]
-
-    def _excludes(self, name: str) -> bool:
-        """Whether an object plainly can't have a property."""
-        return self.known.property(name).absent or any(
-            name not in (part["properties"] or ())
-            and not any(_may_have((False, name), pattern) for pattern in part["patternProperties"] or ())
-            for part in self._closed
-        )
+        return apart or types.isdisjoint(types2) or any(one.known.property(name).absent for one in (self, other))
 
 
 def _types_of(part: Subschema) -> frozenset[str]:
@@ -119,10 +107,8 @@ def _values_of(parts: list[Subschema], types: frozenset[str], allowed: set | Non
 
 def _may_have(value, pattern: str) -> bool:
     """Whether a value, by its identity, may be a text that has a pattern."""
-    first, last = literal_ends(pattern)
-    # `identity` of a text is (False, text); a validator's `$` may also stand before a last line break
-    text = value[1] if isinstance(value, tuple) and value[0] is False else None
-    return isinstance(text, str) and text.startswith(first) and text.endswith((last, f"{last}\n"))
+    text = value[1] if isinstance(value, tuple) and value[0] is False else None  # `identity` of a text: (False, text)
+    return isinstance(text, str) and may_have(text, pattern)
 
 
 class Disjoint:

@@ -30,14 +30,15 @@ from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
 
 _OF_OBJECTS = frozenset(("properties", "required", "additionalProperties", "patternProperties"))
-_SEVERAL = BOUNDS | _OF_OBJECTS | {"type", "items"}
+_SEVERAL = BOUNDS | _OF_OBJECTS | CONDITIONAL | {"type", "items"}
 _LOWS, _HIGHS = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 _EXCLUSIVE = frozenset((_LOWS[1], _HIGHS[1]))
 _NUMBERS = frozenset((*_LOWS, *_HIGHS))
 _COUNTED = (("minLength", "maxLength"), ("minItems", "maxItems"))
 _COUNTS = BOUNDS - _NUMBERS
-_JOINING = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
-_PATTERN, _LISTED = frozenset(("pattern",)), (frozenset(("enum",)), frozenset(("const",)))
+_KINDS = dict.fromkeys(("$ref", "allOf", "anyOf", "oneOf"), "joined") | dict.fromkeys(("enum", "const"), "listed")
+_KINDS["pattern"] = "pattern"
+"""Keyword -> what kind of schema has it alone."""
 _CONTAINERS = frozenset(("array", "object"))
 _DEPTH = 64
 """Schemas joined in one another that the walk follows."""
@@ -49,7 +50,8 @@ BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
 _NO, _UNTOLD = 0, -1
 """In place of a number of alternatives: the schema isn't plain; nor is what joins it."""
-_REFERENCE = frozenset(("$ref",))
+_REFERENCE, _TYPE = frozenset(("$ref",)), frozenset(("type",))
+_OTHERWISE = {draft: keywords - DESCRIBING for draft, keywords in DIFFERENT.items()}
 _REFERRING, _WRAPPING = NOTING | {"$ref"}, NOTING | {"allOf"}
 _CHAIN = 8
 """References to references that are followed."""
@@ -571,28 +573,33 @@ class _Sorted(NamedTuple):
 @lru_cache(maxsize=4096)
 def _sorted_out(keywords: tuple, draft: int) -> _Sorted:
     """The keywords of a schema of a draft sorted out: many schemas have the same ones."""
-    texts = [keyword for keyword in keywords if isinstance(keyword, str)]
-    said = frozenset(texts) & FORMS.keys()
+    forms = [(_FORMS[keyword], keyword) for keyword in keywords if keyword in _FORMS]
+    others = [keyword for keyword in keywords if keyword not in _FORMS and keyword not in DESCRIBING]
+    said = frozenset([keyword for _, keyword in forms])
     alone = "$ref" in said and draft in (4, 6, 7)  # nothing beside a reference holds
     if alone:
         said = _REFERENCE
-    unknown = tuple(k for k in texts if k not in FORMS and k not in DESCRIBING and not k.startswith("x-"))
-    besides = said - {"type"}
-    kinds = {
-        "any": not besides,
-        "joined": len(besides) == 1 and besides <= _JOINING and ("$ref" not in said or len(said) == 1),
-        "several": besides <= _SEVERAL | CONDITIONAL,
-        "listed": besides in _LISTED,
-        "pattern": besides == _PATTERN,
-    }
-    told = len(texts) == len(keywords) and said.isdisjoint(DIFFERENT[draft] - DESCRIBING)
-    kind = next((kind for kind, fits in kinds.items() if fits), None) if told else None
-    forms = tuple((_FORMS.get(keyword) or FORMS[keyword][0], keyword) for keyword in keywords if keyword in said)
-    return _Sorted(kind, said, forms, unknown, "format" in texts and not alone)
+        forms = [one for one in forms if one[1] in said]
+    told = said.isdisjoint(_OTHERWISE[draft])
+    if others:  # few schemas have any
+        told = told and all(isinstance(keyword, str) for keyword in others)
+        others = [keyword for keyword in others if isinstance(keyword, str) and not keyword.startswith("x-")]
+    besides = said - _TYPE
+    kind = None
+    if not told:
+        pass
+    elif not besides:
+        kind = "any"
+    elif len(besides) == 1 and not besides.isdisjoint(_KINDS):
+        (only,) = besides
+        kind = _KINDS[only] if only != "$ref" or len(said) == 1 else None
+    elif besides <= _SEVERAL:
+        kind = "several"
+    return _Sorted(kind, said, tuple(forms), tuple(others), "format" in keywords and not alone)
 
 
-_FORMS = {
+_FORMS = {keyword: good for keyword, (good, _) in FORMS.items()} | {
     "type": lambda value: value.__class__ is str and value in TYPES or FORMS["type"][0](value),
     "properties": lambda value: isinstance(value, dict) and are_texts(value),  # the walk comes to each of them
 }
-"""Keyword -> a check of its value, where there is a quicker one."""
+"""Keyword -> a check of its value, where there is a quicker one than when it is written."""

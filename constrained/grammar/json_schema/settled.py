@@ -11,6 +11,7 @@ from constrained.errors import GrammarError
 from constrained.grammar.json_schema.constraints import identity
 from constrained.grammar.json_schema.document import Subschema
 from constrained.grammar.json_schema.keywords import is_known, types_of
+from constrained.grammar.json_schema.patterns import literal_ends
 from constrained.grammar.json_schema.validity import Resolver, type_of
 
 
@@ -39,13 +40,17 @@ class Known:
         self.parts, self._resolver = parts, resolver
         self._properties: dict[str, _Property] = {}
         self._naming = [(part, part.keywords["properties"]) for part in parts if "properties" in part.keywords]
-        self.required = self._unsure = {name for part in parts for name in part["required"] or ()}
+        self._closed = [part for part in parts if part.keywords.get("additionalProperties") is False]
+        self.required = self._unsure = {name for part in parts for name in part.keywords.get("required", ())}
         if before is not None:
             told = self.required.union(*(named for _, named in self._naming))
             self._naming = before._naming + self._naming
             self.parts, self.required = before.parts + parts, before.required | self.required
-            self._unsure = self.required & told
-            self._properties = {name: one for name, one in before._properties.items() if name not in told}
+            self._unsure = self.required
+            if not self._closed:  # which would say something of every name
+                self._unsure = self.required & told
+                self._properties = {name: one for name, one in before._properties.items() if name not in told}
+            self._closed = before._closed + self._closed
 
     def contradict(self) -> bool:
         """Whether it is plain that no object fits all of them: a required property has no value left."""
@@ -67,7 +72,7 @@ class Known:
         if name not in self._properties:
             found = [part.below("properties", name) for part, named in self._naming if name in named]
             schemas = [one for one in map(self._meant, found) if one is not None]
-            absent = any(one.schema is False for one in schemas)
+            absent = any(one.schema is False for one in schemas) or any(_excludes(part, name) for part in self._closed)
             self._properties[name] = _Property(schemas, name in self.required, absent, self.allowed(schemas))
         return self._properties[name]
 
@@ -120,6 +125,19 @@ class Known:
         except GrammarError:
             return None
         return found
+
+
+def _excludes(closed: Subschema, name: str) -> bool:
+    """Whether a schema without other properties than it says plainly doesn't have one of that name."""
+    if name in closed.keywords.get("properties", ()):
+        return False
+    return not any(may_have(name, pattern) for pattern in closed.keywords.get("patternProperties", ()))
+
+
+def may_have(text: str, pattern: str) -> bool:
+    """Whether a text may have a pattern, by what all texts that have it begin and end with."""
+    first, last = literal_ends(pattern)
+    return text.startswith(first) and text.endswith((last, f"{last}\n"))  # a validator's $ may stand before a line break
 
 
 def listed_by(part: Subschema) -> frozenset | None:
