@@ -128,7 +128,7 @@ class Alternatives:
                 choices += [(order, choice) for choice in chosen]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
-        if (choices or before) and types == {"object"}:
+        if choices and types == {"object"}:
             new = islice(flat.values(), first_new if before else 0, None)
             known = Known([part for _, _, part in new], self, before)
             if known.contradict():

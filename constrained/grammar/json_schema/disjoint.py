@@ -117,6 +117,7 @@ class Disjoint:
     def __init__(self, alternatives: Resolver):
         self.alternatives = alternatives
         self._found: dict[tuple, bool] = {}
+        self._known: dict[tuple[str, ...], Shown] = {}
 
     def __call__(self, one: list[Subschema], other: list[Subschema], depth: int = DEPTH) -> bool:
         """Whether it is certain that no value fits both."""
@@ -158,9 +159,12 @@ class Disjoint:
     def _shown(self, parts: list[Subschema]) -> Shown:
         """What the keywords that hold in every alternative say outright."""
         document = self.alternatives.document
+        work = [document.meant(part) for part in parts]
+        key = key_of(tuple(work))
+        if key in self._known:
+            return self._known[key]
         known: dict[str, Subschema] = {}
         kinds = _KINDS
-        work = list(parts)
         for one in work:  # which grows meanwhile
             part = document.meant(one)
             if part.pointer not in known:
@@ -171,7 +175,8 @@ class Disjoint:
                 work += [part.below("allOf", i) for i in range(len(part["allOf"] or ()))]
         together = Known(list(known.values()), self.alternatives)
         own = _values_of(together.parts, kinds, together.allowed(together.parts))
-        return Shown(kinds, together, own)
+        self._known[key] = Shown(kinds, together, own)
+        return self._known[key]
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, Values]:
         """The values that each alternative lists: for itself (None), and for properties that are required."""

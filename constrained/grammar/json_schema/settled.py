@@ -33,28 +33,29 @@ class _Property(NamedTuple):
     allowed: set | None
 
 
+_UNTOLD = _Property([], False, False, None)
+_CONDITION = frozenset(("type", "required", "properties"))
+
+
 class Known:
     """Schemas that hold together for an object: some that do not contradict (`before`), and others."""
 
     def __init__(self, parts: list[Subschema], resolver: Resolver, before: Known | None = None):
-        self.parts, self._resolver = parts, resolver
+        self.parts, self._resolver, self._before = parts, resolver, before
         self._properties: dict[str, _Property] = {}
         self._naming = [(part, part.keywords["properties"]) for part in parts if "properties" in part.keywords]
         self._closed = [part for part in parts if part.keywords.get("additionalProperties") is False]
-        self.required = self._unsure = {name for part in parts for name in part.keywords.get("required", ())}
-        if before is not None:
-            told = self.required.union(*(named for _, named in self._naming))
-            self._naming = before._naming + self._naming
-            self.parts, self.required = before.parts + parts, before.required | self.required
-            self._unsure = self.required
-            if not self._closed:  # which would say something of every name
-                self._unsure = self.required & told
-                self._properties = {name: one for name, one in before._properties.items() if name not in told}
-            self._closed = before._closed + self._closed
+        required = {name for part in parts for name in part.keywords.get("required", ())}
+        self._told = required.union(*[named for _, named in self._naming])
+        self.required = before.required | required if before is not None else required
 
     def contradict(self) -> bool:
         """Whether it is plain that no object fits all of them: a required property has no value left."""
-        return any(found.absent or found.allowed == set() for found in map(self.property, self._unsure))
+        for name in self.required if self._closed else self._told & self.required:
+            found = self.property(name)
+            if found.absent or found.allowed == set():
+                return True
+        return False
 
     def left(self, choice: list) -> list | None:
         """The branches of a choice that may hold, each as (..., schema) tuples; None where one surely does."""
@@ -70,23 +71,32 @@ class Known:
     def property(self, name: str) -> _Property:
         """What is said of one property."""
         if name not in self._properties:
-            found = [part.below("properties", name) for part, named in self._naming if name in named]
-            schemas = [one for one in map(self._meant, found) if one is not None]
-            absent = any(one.schema is False for one in schemas) or any(_excludes(part, name) for part in self._closed)
-            self._properties[name] = _Property(schemas, name in self.required, absent, self.allowed(schemas))
+            found = self._before.property(name) if self._before is not None else _UNTOLD
+            if self._closed or name in self._told:
+                inner = [part.below("properties", name) for part, named in self._naming if name in named]
+                schemas = [*found.schemas, *(one for one in map(self._meant, inner) if one is not None)]
+                absent = found.absent or any(one.schema is False for one in schemas)
+                found = _Property(
+                    schemas,
+                    name in self.required,
+                    absent or any(_excludes(part, name) for part in self._closed),
+                    self.allowed(schemas) if inner else found.allowed,
+                )
+            self._properties[name] = found
         return self._properties[name]
 
     def _settled(self, part: Subschema) -> bool | None:
         """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
         # Such a condition comes of a complement or a dependency: one property must not be there (its schema is false),
         # or must be there and not fit a schema (`not`).
-        if not isinstance(part.schema, dict) or "\0" not in part.pointer or len(part["properties"] or ()) != 1:
+        said = part.keywords
+        if "\0" not in part.pointer or len(said.get("properties", ())) != 1:
             return None
-        if not part.keywords.keys() <= {"type", "required", "properties"} or part["type"] not in (None, "object"):
+        if not said.keys() <= _CONDITION or said.get("type", "object") != "object":
             return None
-        ((name, value),) = part["properties"].items()
+        ((name, value),) = said["properties"].items()
         known = self.property(name)
-        if value is False and "required" not in part:
+        if value is False and "required" not in said:
             return True if known.absent else False if known.required else None
         if known.absent or value is False:
             return False
@@ -137,7 +147,8 @@ def _excludes(closed: Subschema, name: str) -> bool:
 def may_have(text: str, pattern: str) -> bool:
     """Whether a text may have a pattern, by what all texts that have it begin and end with."""
     first, last = literal_ends(pattern)
-    return text.startswith(first) and text.endswith((last, f"{last}\n"))  # a validator's $ may stand before a line break
+    # a validator's $ may also stand before a last line break
+    return text.startswith(first) and text.endswith((last, f"{last}\n"))
 
 
 def listed_by(part: Subschema) -> frozenset | None:
