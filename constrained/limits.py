@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from constrained.errors import GrammarError, LimitError
@@ -109,6 +110,13 @@ class Limits:
                 raise GrammarError(f"limit {field.name} is {value!r}", hint="a limit is a whole number above 0")
         if self.repeat >= 2**31:
             raise GrammarError(f"limit repeat is {self.repeat}", hint="counters hold numbers below 2**31")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # computed once: caches ask for it at every pattern
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
     def check(self, limit: str, found: int, what: str, advice: str | None = None, **position: Any) -> None:
         """Raise LimitError if `found` exceeds the limit of that name."""

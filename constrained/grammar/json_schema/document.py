@@ -133,7 +133,10 @@ class Subschema:
             return schema
         if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
             base, draft = base_of(schema, base, draft), draft_of(schema, draft)
-        return Subschema(schema, "/".join((self.pointer, *map(escaped, keys))), base, draft)
+        pointer = self.pointer
+        for key in keys:
+            pointer = f"{pointer}/{escaped(key)}"
+        return Subschema(schema, pointer, base, draft)
 
     def beside(self, *keys) -> Subschema:
         """The schema at `keys` below this one, which holds for the same value."""
@@ -433,7 +436,8 @@ def pointer_keys(fragment: str) -> list[str]:
     return [key.replace("~1", "/").replace("~0", "~") for key in keys] if "~" in pointer else keys
 
 
-@lru_cache(maxsize=4096, typed=True)
 def escaped(key) -> str:
     """A key as it stands in a JSON pointer."""
+    if key.__class__ is str and key.isidentifier():  # most
+        return key
     return str(key).replace("~", "~0").replace("/", "~1").replace("\0", "\\0")  # \0 marks what is made here
