@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import combinations, islice
+from operator import itemgetter
 from typing import Any
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import NOTING, Document, Subschema, error
-from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, dependencies, is_known, types_of
+from constrained.grammar.json_schema.keywords import (
+    EVERY,
+    PRESENT,
+    TYPES,
+    Options,
+    check,
+    dependencies,
+    is_known,
+    types_of,
+)
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.presence import names_in, presence, presence_of
 from constrained.grammar.json_schema.settled import Known, listed_by, only_lists
@@ -95,20 +105,21 @@ class Alternatives:
             self._found[key] = [] if parts[0].schema is False else [tuple(parts) if says else ()]
         elif key not in self._found:
             self._steps = 0
-            every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [], _EVERY)
+            every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [], EVERY)
             self._found[key] = list({key_of(one): one for one in every}.values())
         return self._found[key]
 
     def _follow(
         self,
         work: list[tuple[Order, Subschema]],
-        flat: dict[str, tuple[Order, int, Subschema]],
+        flat: dict[str, tuple[Order | None, Subschema]],
         choices: list[tuple[Order, list[list[_Placed]]]],
         types: frozenset[str],
         before: Known | None = None,
     ) -> list[Conjunction]:
         # `flat` is what holds in every alternative below here; `work`, what holds and is still to be looked into, which
-        # grows; `choices`, of each of which one branch is still to be taken; `before`, what is known of the former.
+        # grows; `choices`, of each of which one branch is still to be taken; `before`, what is known of the former. A
+        # schema of `flat` has an order if it says something of the value itself.
         first_new = len(flat)
         flat, choices, work = dict(flat), list(choices), list(work)
         for order, part in work:
@@ -121,25 +132,27 @@ class Alternatives:
                 types &= types_of(part)
                 if not types:
                     return []
-            flat[part.pointer] = order, self._place(part), part
+            place = self._place(part)
+            flat[part.pointer] = (*order, place) if place >= 0 else None, part
             if not FOLLOWED.isdisjoint(part.keywords):
                 beside, chosen = self._expanded(part)
                 work += [((*order, at, i), one) for at, i, one in beside]
                 choices += [(order, choice) for choice in chosen]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
-        self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
+        if self._steps > self.limits.schema:
+            self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
             new = islice(flat.values(), first_new if before else 0, None)
-            known = Known([part for _, _, part in new], self, before)
+            known = Known([part for _, part in new], self, before)
             if known.contradict():
                 return []
             before = known
             choices = [(order, left) for order, choice in choices if (left := known.left(choice)) is not None]
         if not choices:
-            saying = [one for one in flat.values() if one[1] >= 0]
+            saying = [one for one in flat.values() if one[0] is not None]
             if len(saying) > 1:
-                saying.sort(key=lambda one: (*one[0], one[1]))
-            return [tuple([part for _, _, part in saying])]
+                saying.sort(key=itemgetter(0))
+            return [tuple([part for _, part in saying])]
         # few branches first: contradictions show sooner
         (order, first), *others = sorted(choices, key=lambda choice: len(choice[1]))
         out: list[Conjunction] = []
@@ -181,9 +194,9 @@ class Alternatives:
     def _place(self, part: Subschema) -> int:
         """Where in a schema its properties stand; -1 if nothing in it is about the value itself."""
         if part.pointer not in self._places:
-            known = list(part.keywords)
-            says = self.options.enforces(part["format"]) or any(is_known(k) and k not in FOLLOWED for k in known)
-            place = known.index("properties") if "properties" in part else len(known)
+            known = part.keywords
+            says = any(is_known(k) and k not in FOLLOWED for k in known) or self.options.enforces(known.get("format"))
+            place = [*known].index("properties") if "properties" in known else len(known)
             self._places[part.pointer] = place if says else -1
         return self._places[part.pointer]
 
@@ -350,6 +363,3 @@ class Alternatives:
             elif keyword != "type" and (is_known(keyword) or keyword == "format" and self.options.enforces(value)):
                 return frozenset()
         return types
-
-
-_EVERY = frozenset(TYPES)

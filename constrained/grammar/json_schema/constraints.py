@@ -15,11 +15,11 @@ from constrained.grammar.json_schema.document import NOTING, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.keywords import (
     DENIED,
+    EVERY,
     NO_MULTIPLE,
     PRESENT,
     SOME_ITEM,
     SOME_PROPERTY,
-    TYPES,
     Options,
     is_known,
     says_nothing,
@@ -118,18 +118,19 @@ class Constraints:
 
     def all(self, keyword) -> list[tuple[Subschema, Any]]:
         """(schema, value) wherever the keyword stands."""
-        if keyword not in self._said:  # most
+        if keyword not in self.said:  # most
             return []
         return [(part, part.keywords[keyword]) for part in self.parts if keyword in part.keywords]
 
     @Once
-    def _said(self) -> frozenset:
+    def said(self) -> frozenset:
+        """All keywords."""
         return frozenset().union(*[part.keywords for part in self.parts])
 
     @Once
     def types(self) -> frozenset[str]:
         """The types admitted; "integer" only where "number" is not."""
-        found = frozenset(TYPES).intersection(*map(types_of, self.parts))
+        found = EVERY.intersection(*map(types_of, self.parts))
         return found - {"integer"} if "number" in found else found
 
     @Once
@@ -142,7 +143,7 @@ class Constraints:
     def only_lists(self) -> bool:
         """Whether nothing is said but which types and values there are."""
         formats = any(self.options.enforces(name) for _, name in self.all("format"))
-        return not formats and all(keyword in _LISTING or not is_known(keyword) for keyword in self._said)
+        return not formats and all(keyword in _LISTING or not is_known(keyword) for keyword in self.said)
 
     @property
     def denied(self) -> list:
@@ -191,7 +192,7 @@ class Constraints:
         """The tightest min and max of "Length", "Items" or "Properties"."""
         least, most = f"min{what}", f"max{what}"
         low, high = 0, None
-        if least not in self._said and most not in self._said:  # most
+        if least not in self.said and most not in self.said:  # most
             return low, high
         for part in self.parts:
             low = max(low, int(part.keywords.get(least, 0)))
@@ -316,13 +317,7 @@ class Constraints:
 
     def matches(self, pattern: str, name: str) -> tuple[bool, bool]:
         """Whether a name has a pattern in both languages, and in either."""
-        first, last = literal_ends(pattern)
-        if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
-            return False, False
-        both, either = _automata(pattern, self.limits)
-        if both.accepts(name):
-            return True, True
-        return False, either is not both and either.accepts(name)
+        return _matches(pattern, name, self.limits)
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """What holds for a property whose name matches those patterns; None: its name is not among `names`."""
@@ -418,6 +413,17 @@ def _each_once(parts: list[Subschema]) -> list[Subschema]:
 def _say_the_same(one: Subschema, other: Subschema) -> bool:
     """Whether schemas with the same keywords say the same."""
     return (one.base, one.draft) == (other.base, other.draft) and one.said == other.said
+
+
+@lru_cache(maxsize=4096)
+def _matches(pattern: str, name: str, limits: Limits) -> tuple[bool, bool]:
+    first, last = literal_ends(pattern)
+    if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
+        return False, False
+    both, either = _automata(pattern, limits)
+    if both.accepts(name):
+        return True, True
+    return False, either is not both and either.accepts(name)
 
 
 @lru_cache(maxsize=256)

@@ -11,13 +11,11 @@ from typing import NamedTuple
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.keywords import TYPES, types_of
+from constrained.grammar.json_schema.keywords import EVERY, types_of
 from constrained.grammar.json_schema.patterns import end_differently
 from constrained.grammar.json_schema.settled import Known, may_have
 from constrained.grammar.json_schema.strings import some_in_both
 from constrained.grammar.json_schema.validity import Resolver, type_of
-
-_KINDS = frozenset(TYPES)
 
 DEPTH = 4
 """Levels of properties and items that are looked into."""
@@ -67,7 +65,7 @@ class Shown:
         """The types and the values of a property."""
         if name not in self._told:
             said = self.known.property(name)
-            types = _KINDS.intersection(*map(_types_of, said.schemas))
+            types = EVERY.intersection(*map(_types_of, said.schemas))
             self._told[name] = types, _values_of(said.schemas, types, said.allowed)
         return self._told[name]
 
@@ -164,7 +162,7 @@ class Disjoint:
         if key in self._known:
             return self._known[key]
         known: dict[str, Subschema] = {}
-        kinds = _KINDS
+        kinds = EVERY
         for one in work:  # which grows meanwhile
             part = document.meant(one)
             if part.pointer not in known:

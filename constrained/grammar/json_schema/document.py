@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any

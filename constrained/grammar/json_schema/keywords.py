@@ -61,6 +61,7 @@ class Options:
 
 
 TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")
+EVERY = frozenset(TYPES)
 
 DESCRIBING = frozenset(
     "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $comment $defs $vocabulary definitions title description "
@@ -227,7 +228,6 @@ def check(part: Subschema, options: Options) -> None:
             options.note(part, keyword)
 
 
-_EVERY = frozenset(TYPES)
 _ALONE = {kind: frozenset((kind, "integer") if kind == "number" else (kind,)) for kind in TYPES}
 _TYPING = NOTING | {"type"}
 _FREEING = ("additionalProperties", "additionalItems")
@@ -250,7 +250,7 @@ def types_named(value: str | list[str] | None) -> frozenset[str]:
     if value.__class__ is str and value in _ALONE:  # most
         return _ALONE[value]
     if value is None:
-        return _EVERY
+        return EVERY
     types = frozenset([value] if isinstance(value, str) else value)
     return types | {"integer"} if "number" in types else types
 

@@ -49,7 +49,7 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
     """What the properties of an object are, if that is all that its keywords say; None: it may be refused."""
     parts, options = constraints.parts, constraints.options
     required, conditions = constraints.required, constraints.present
-    if options.closed or not all(_COUNTING.isdisjoint(part.keywords) for part in parts):
+    if options.closed or not _COUNTING.isdisjoint(constraints.said):
         return None
     if conditions and not satisfiable(("and", *conditions, *required), options.limits):
         return None
@@ -58,26 +58,20 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
     if not are_apart(patterns):  # a name may match several
         return None
     constraints.check_patterns()
-    closed = [part["properties"] or {} for part in others if part["additionalProperties"] is False and not patterns]
+    closed = [one.keywords.get("properties", {}) for one in others if one["additionalProperties"] is False]
+    closed = [] if patterns else closed
     values: dict[str, list[Subschema]] = {}
-    told: set[str] = set()  # what all schemas say of these is among `values`
+    several: dict[str, None] = {}  # of these, not only one schema says something
     for part in parts:
-        shared = bool(patterns) or any(other is not part for other in others)
-        own = {} if shared else _own_properties(part, document)
-        if values.keys().isdisjoint(own):
-            values |= own
-            own = {}
-        for name in part["properties"] or {} if shared or own else ():
-            if name in told:
-                continue
-            if any(name not in listed for listed in closed):
-                values[name] = [NEITHER]
-            elif shared or name in values:
-                values[name] = _saying(constraints.property(name), document)
-            else:
-                values[name] = own[name]
-                continue
-            told.add(name)
+        named = part.keywords.get("properties", {})
+        if patterns or others and others != [part]:
+            several |= dict.fromkeys(named)
+        elif named:
+            several |= dict.fromkeys([name for name in named if name in values] if values else ())
+            values |= _own_properties(part, document)
+    for name in several:
+        excluded = any(name not in listed for listed in closed)
+        values[name] = [NEITHER] if excluded else _saying(constraints.property(name), document)
     free = _saying([part.below("additionalProperties") for part in others], document)
     matched = [_saying(constraints.key(None, frozenset([pattern])), document) for pattern in patterns]
     names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
@@ -102,7 +96,7 @@ def _own_properties(part: Subschema, document: Document) -> dict[str, list[Subsc
     if part.pointer not in document.named:
         document.named[part.pointer] = {
             name: [] if is_type(schema) else [document.meant(part.below("properties", name))]
-            for name, schema in (part["properties"] or {}).items()
+            for name, schema in part.keywords["properties"].items()
         }
     return document.named[part.pointer]
 

@@ -47,7 +47,7 @@ class Known:
         self._closed = [part for part in parts if part.keywords.get("additionalProperties") is False]
         required = {name for part in parts for name in part.keywords.get("required", ())}
         self._told = required.union(*[named for _, named in self._naming])
-        self.required = before.required | required if before is not None else required
+        self.required: set[str] = before.required | required if before is not None else required
 
     def contradict(self) -> bool:
         """Whether it is plain that no object fits all of them: a required property has no value left."""
@@ -61,7 +61,9 @@ class Known:
         """The branches of a choice that may hold, each as (..., schema) tuples; None where one surely does."""
         out = []
         for branch in choice:
-            settled = self._settled(branch[0][-1]) if branch else True
+            first = branch[0][-1] if branch else None
+            # only what is made here, of a complement or a dependency, can be a condition on one property
+            settled = first is None or (self._settled(first) if "\0" in first.pointer else None)
             if settled and len(branch) < 2:
                 return None
             if settled is not False:
@@ -87,10 +89,9 @@ class Known:
 
     def _settled(self, part: Subschema) -> bool | None:
         """Whether a condition on one property is sure to hold, or sure not to; None if that isn't plain."""
-        # Such a condition comes of a complement or a dependency: one property must not be there (its schema is false),
-        # or must be there and not fit a schema (`not`).
+        # One property must not be there (its schema is false), or must be there and not fit a schema (`not`).
         said = part.keywords
-        if "\0" not in part.pointer or len(said.get("properties", ())) != 1:
+        if len(said.get("properties", ())) != 1:
             return None
         if not said.keys() <= _CONDITION or said.get("type", "object") != "object":
             return None
