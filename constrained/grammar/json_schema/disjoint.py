@@ -89,9 +89,11 @@ class Shown:
 
 def _types_of(part: Subschema) -> frozenset[str]:
     """The types by `type`, and by the values listed."""
-    types = types_of(part)
-    for values in [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part):
-        types &= {type_of(value) for value in values}
+    types, said = types_of(part), part.keywords
+    if "enum" in said:
+        types &= {type_of(value) for value in said["enum"]}
+    if "const" in said:
+        types &= {type_of(said["const"])}
     return types
 
 
@@ -169,8 +171,8 @@ class Disjoint:
                 known[part.pointer] = part
                 self.alternatives.check(part)
                 kinds &= _types_of(part)
-                work += [document.refer(part)] if "$ref" in part else []
-                work += [part.below("allOf", i) for i in range(len(part["allOf"] or ()))]
+                work += [document.refer(part)] if "$ref" in part.keywords else []
+                work += [part.below("allOf", i) for i in range(len(part.keywords.get("allOf", ())))]
         together = Known(list(known.values()), self.alternatives)
         own = _values_of(together.parts, kinds, together.allowed(together.parts))
         self._known[key] = Shown(kinds, together, own)

@@ -81,9 +81,15 @@ def _joined(how: str, found: Iterable[Presence | None]) -> Presence | None:
 
 def names_in(condition: Condition) -> list[str]:
     """The names that a condition is about."""
-    if isinstance(condition, tuple):
-        return list(dict.fromkeys(name for inner in condition[1:] for name in names_in(inner)))
-    return [condition] if isinstance(condition, str) else []
+    found: dict[str, None] = {}
+    work = [condition]
+    while work:
+        one = work.pop()
+        if isinstance(one, str):
+            found[one] = None
+        elif isinstance(one, tuple):
+            work += one[:0:-1]  # in the order in which they are written
+    return list(found)
 
 
 def holds(condition: Condition, names: Collection[str]) -> bool:

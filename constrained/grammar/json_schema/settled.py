@@ -119,7 +119,7 @@ class Known:
         lists = [values for part in parts if (values := self._values(part)) is not None]
         if not lists:
             return None
-        nots = [part["not"] for part in parts if isinstance(part["not"], Subschema)]
+        nots = [n for part in parts if isinstance(n := part.keywords.get("not"), Subschema)]
         return set(lists[0]).intersection(*lists).difference(*(self._values(n) or () for n in nots if only_lists(n)))
 
     def _values(self, part: Subschema) -> frozenset | None:
@@ -154,10 +154,12 @@ def may_have(text: str, pattern: str) -> bool:
 
 def listed_by(part: Subschema) -> frozenset | None:
     """The values by enum and const, by their identity; None where they aren't listed."""
-    lists = [part["enum"]] * ("enum" in part) + [[part["const"]]] * ("const" in part)
+    said = part.keywords
+    if "enum" not in said and "const" not in said:  # most
+        return None
+    lists = [*([said["enum"]] if "enum" in said else []), *([[said["const"]]] if "const" in said else [])]
     types = types_of(part)
-    sets = [frozenset(identity(v) for v in one if type_of(v) in types) for one in lists]
-    return frozenset.intersection(*sets) if sets else None
+    return frozenset.intersection(*[frozenset([identity(v) for v in one if type_of(v) in types]) for one in lists])
 
 
 def _same(one: Subschema, other: Subschema) -> bool:

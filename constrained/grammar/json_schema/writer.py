@@ -17,7 +17,7 @@ from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.arrays import array
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Document, Subschema
-from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.keywords import Options, is_type
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.patterns import few_texts
@@ -239,10 +239,16 @@ class Writer:
             if key not in self._several:
                 self._several[key] = self._together([self.document.meant(one) for one in parts])
             return self._several[key]
-        part = self.document.meant(part)
-        if part.schema is False:
-            return NEVER
-        self._note([part])
+        if is_type(part.schema):  # many are alike
+            kind = part.keywords.get("type")
+            part = Subschema({"type": kind}, f"#{kind}") if kind is not None else _ANY
+            if part.pointer in self._singles:
+                return self._singles[part.pointer]
+        else:
+            part = self.document.meant(part)
+            if part.schema is False:
+                return NEVER
+            self._note([part])
         self._singles[part.pointer] = self.wait(self._value(part.pointer), partial(self._together, [part]))
         return self._singles[part.pointer]
 
