@@ -354,9 +354,9 @@ class Alternatives:
             if not types:
                 break
             if keyword in _REFERENCES:
-                types &= self._free_types(self.document.refer(part, keyword), depth - 1)
+                types &= self._free_types(self.document.target(part, keyword), depth - 1)
             elif keyword in ("allOf", "anyOf"):
-                inner = [self._free_types(part.beside(keyword, i), depth - 1) for i in range(len(value))]
+                inner = [self._free_types(part.below(keyword, i), depth - 1) for i in range(len(value))]
                 types &= frozenset.intersection(*inner) if keyword == "allOf" else frozenset.union(*inner)
             elif keyword in _ABOUT:
                 types -= _ABOUT[keyword]

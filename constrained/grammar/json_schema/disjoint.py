@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Subschema
@@ -141,11 +141,9 @@ class Disjoint:
         # alternatives of a branch list, and the general test.
         out: list[list[int]] = [[] for _ in branches]
         shown = [self._shown(branch) for branch in branches]
-        if _all_differ(shown):
-            return out
         telling: dict[str, None] = {}
         resolved: dict[int, dict[str | None, Values]] = {}
-        for i, j in combinations(range(len(branches)), 2):
+        for i, j in _in_common(shown):
             if shown[i].differ(shown[j], telling):
                 continue
             for k in {i, j} - resolved.keys():
@@ -238,18 +236,23 @@ def _any_of(every: Iterable[Values]) -> Values:
     return Values(frozenset().union(*listed), tuple(pattern for some in patterns for pattern in some))
 
 
-def _all_differ(every: list[Shown]) -> bool:
-    """Whether the value itself, or one property that all require, lists other values everywhere."""
+def _in_common(every: list[Shown]) -> list[tuple[int, int]]:
+    """The pairs that may share a value, by what all list for themselves, or for a property that all require."""
+    pairs = list(combinations(range(len(every)), 2))
     for name in (None, *frozenset.intersection(*(one.required for one in every))):
-        listed: list[frozenset | set] = []
-        for one in every:
+        having: dict[Any, list[int]] = {}
+        for i, one in enumerate(every):
             values = one.own if name is None else one.property(name)[1]
             if values is None or values.patterns:
                 break
-            listed.append(values.listed)
-        if len(listed) == len(every) and len(frozenset().union(*listed)) == sum(map(len, listed)):
-            return True
-    return False
+            for value in values.listed:
+                having.setdefault(value, []).append(i)
+        else:
+            left = {pair for some in having.values() for pair in combinations(some, 2)}
+            pairs = [pair for pair in pairs if pair in left]
+        if not pairs:
+            break
+    return pairs
 
 
 def differ(one: dict[str | None, Values], other: dict[str | None, Values]) -> bool:

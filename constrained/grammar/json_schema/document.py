@@ -324,14 +324,18 @@ class Document:
         return found
 
     def _at(self, part: Subschema, keyword: str, found: Subschema, fragment: str) -> Subschema:
-        for key in pointer_keys(fragment) if fragment.startswith("/") else [fragment]:
-            try:
-                found = found.below(int(key) if isinstance(found.schema, list) else key)
-            except (KeyError, IndexError, ValueError, TypeError):
-                names = ", ".join(f"#/$defs/{name}" for name in self.root["$defs"] or ())
-                hint = f"what can be referred to: {names}" if names else "define it under $defs"
-                raise error(part, keyword, f"{part[keyword]!r} refers to nothing", hint) from None
-        return found
+        try:
+            schema, keys = found.schema, []
+            for key in pointer_keys(fragment) if fragment.startswith("/") else [fragment]:
+                keys.append(int(key) if isinstance(schema, list) else key)
+                schema = schema[keys[-1]]
+                if isinstance(schema, dict) and ("$id" in schema or "id" in schema):  # perhaps another base
+                    found, keys = found.below(*keys), []
+            return found.below(*keys) if keys else found
+        except (KeyError, IndexError, ValueError, TypeError):
+            names = ", ".join(f"#/$defs/{name}" for name in self.root["$defs"] or ())
+            hint = f"what can be referred to: {names}" if names else "define it under $defs"
+            raise error(part, keyword, f"{part[keyword]!r} refers to nothing", hint) from None
 
     def _depends_on_the_way(self, keyword: str, found: Subschema, fragment: str) -> bool:
         """Whether what a dynamic reference means depends on the references that led to it."""
