@@ -238,11 +238,10 @@ class Document:
 
     def _first(self, part: Subschema) -> Subschema:
         """The first schema that was asked for of those written alike; generated documents repeat many."""
-        named, described = part.keywords.get("properties"), part.keywords.get("description")
-        rough = (
-            part.base, part.draft, *part.keywords,
-            tuple(named) if isinstance(named, dict) else None, described if isinstance(described, str) else None,
-        )  # fmt: skip
+        said = part.keywords
+        named = said.get("properties")
+        texts = [value for value in said.values() if value.__class__ is str]  # a title, a type, a reference
+        rough = part.base, part.draft, *said, *texts, tuple(named) if isinstance(named, dict) else None
         alike = self._alike.setdefault(rough, part)
         if alike is part:  # most are like no other
             return part
