@@ -304,7 +304,8 @@ class Constraints:
         """Make the automata of the patterns of names, so that none passes a limit later."""
         for pattern in self.key_patterns:
             if not is_simple(pattern, self.limits):
-                _automata(pattern, self.limits)
+                for either in (False, True):
+                    _automaton(pattern, self.limits, either)
 
     def property(self, name: str) -> list[Subschema]:
         """What holds for the property of that name."""
@@ -420,16 +421,15 @@ def _matches(pattern: str, name: str, limits: Limits) -> tuple[bool, bool]:
     first, last = literal_ends(pattern)
     if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
         return False, False
-    both, either = _automata(pattern, limits)
-    if both.accepts(name):
+    if _automaton(pattern, limits).accepts(name):
         return True, True
-    return False, either is not both and either.accepts(name)
+    return False, _automaton(pattern, limits, True).accepts(name)
 
 
-@lru_cache(maxsize=256)
-def _automata(pattern: str, limits: Limits) -> tuple[Nfa, Nfa]:
-    """What accepts the texts that have a pattern in both languages, and in either."""
-    return nfa(pattern_node(pattern, limits), limits), nfa(pattern_node(pattern, limits, True), limits)
+@lru_cache(maxsize=512)
+def _automaton(pattern: str, limits: Limits, either: bool = False) -> Nfa:
+    """What accepts the texts that have a pattern in both languages, or in either."""
+    return nfa(pattern_node(pattern, limits, either), limits)
 
 
 def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:
