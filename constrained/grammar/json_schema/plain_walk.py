@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError
-from constrained.grammar.json_schema.alternatives import CONDITIONAL, JOINING, Alternatives
+from constrained.grammar.json_schema.alternatives import CONDITIONAL, Alternatives
 from constrained.grammar.json_schema.constraints import Constraints
 from constrained.grammar.json_schema.document import (
     DIFFERENT,
@@ -56,6 +56,7 @@ _REFERRING, _WRAPPING = NOTING | {"$ref"}, NOTING | {"allOf"}
 _CHAIN = 8
 """References to references that are followed."""
 _MEANING_OTHERS = frozenset(("$ref", "allOf", "$id", "id"))
+_TYPED_ELSEWHERE = frozenset(("type", "$ref", "$id", "id"))
 """Without these, a schema stands for itself, in the context that it is in."""
 _TOO_MANY = "a JSON Schema of too many schemas"
 
@@ -106,6 +107,7 @@ class PlainWalk:
         self._meanings: dict[tuple[Context, Any], Standing] = {}  # what references in a context stand for
         self._alike: dict[tuple[Context, bytes], dict] | None = {} if once else None
         self._firsts: dict[int, int] = {}  # of schemas that say the same, or stand for another one
+        self._made: list[dict] = []  # which must not get the id of another one
 
     def __call__(self, part: Subschema) -> bool:
         """Whether a schema is plain; what it leads to is told, too."""
@@ -341,15 +343,26 @@ class PlainWalk:
             return _NO
         if keyword == "oneOf" and not self._apart(branches, place):
             return _NO
-        # each branch and the types are an alternative of their own: some value is certain only if they change nothing
-        if "type" in schema and not all(self._is_within(one, types_named(schema["type"])) for one in branches):
-            return _NO
         inside = []
         for i, branch in enumerate(branches):
-            inside.append((branch, (place, keyword, i), self._inside(branch, self._context), depth + 1))
+            there = place, keyword, i
+            # each branch and the types beside it are an alternative of their own
+            if "type" in schema and not self._is_within(branch, types_named(schema["type"])):
+                branch = self._typed(branch, schema["type"], there, depth + 1, joined)
+                if branch is None:
+                    return _NO
+            inside.append((branch, there, self._inside(branch, self._context), depth + 1))
             if id(branch) in self._places:
-                self._repeated(branch, inside[-1][1])
+                self._repeated(branch, there)
         return self._branches(schema, inside, joined)
+
+    def _typed(self, branch: dict, kind, place: Place, depth: int, joined: int) -> dict | None:
+        """A branch with the types that stand beside it, if it names none and is plain so."""
+        if not _TYPED_ELSEWHERE.isdisjoint(branch):
+            return None
+        typed = {**branch, "type": kind}
+        self._made.append(typed)
+        return typed if self._known(typed, place, depth, joined) > _NO else None
 
     def _branches(self, schema: dict, branches: list[Standing], joined: int) -> int:
         ways, certain = 0, False
@@ -379,9 +392,12 @@ class PlainWalk:
     def _is_within(self, branch: dict, types: frozenset[str]) -> bool:
         """Whether `types` beside a branch plainly change nothing."""
         target = self._meaning(branch["$ref"]) if "$ref" in branch else branch
-        if not isinstance(target, dict) or not JOINING.isdisjoint(target):
+        if target is None or "$ref" in target:
             return False
-        return FORMS["type"][0](target.get("type")) and types_named(target["type"]) <= types
+        if "type" in target:
+            return FORMS["type"][0](target["type"]) and types_named(target["type"]) <= types
+        listed = target.get("enum", [target["const"]] if "const" in target else None)
+        return isinstance(listed, list) and all(type_of(value) in types for value in listed)
 
     def _target(self, reference, context: Context) -> Standing | None:
         """What a reference means, as it is written; None if it means no schema, or true or false."""
