@@ -391,7 +391,7 @@ class Texts:
         return min(best, most)
 
     def accepts(self, text: str, state: State) -> bool:
-        """Whether `text` may follow, and be the end, where texts have no greatest length."""
+        """Whether `text`, which is not too long, may follow and be the end."""
         sets, count = state
         return count + len(text) >= self.low and all(
             one.ends(s, text) == wanted for (one, wanted), s in zip(self.parts, sets)

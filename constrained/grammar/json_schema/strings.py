@@ -358,7 +358,7 @@ def _has_text(texts: Texts, fitting: list[Node]) -> bool:
     # One that is likely is tried before a search, which is long where many are ruled out: patterns that are found
     # anywhere are all found in it. Where a pattern has few texts, these tell.
     likely = "".join(example(node) or "" for node in fitting) if fitting else "~"
-    if texts.high is None and texts.accepts(likely, texts.start):
+    if (texts.high is None or len(likely) <= texts.high) and texts.accepts(likely, texts.start):
         return True
     for node in fitting if len(texts.parts) > 1 else ():
         few = few_of(node, _FEW)
