@@ -7,7 +7,6 @@ the same one is written once, and recursion leads back to it.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import combinations, islice
 from operator import itemgetter
 from typing import Any
@@ -65,15 +64,22 @@ _Placed = tuple[int, int, Subschema]
 
 
 class Alternatives:
-    """The alternatives of the schemas of one document."""
+    """The alternatives of the schemas of one document.
 
-    def __init__(self, document: Document, options: Options):
+    Parameters
+    ----------
+    conditions : bool
+        Whether keywords that are only about which names an object has are conditions on these, and no alternatives.
+    """
+
+    def __init__(self, document: Document, options: Options, conditions: bool = True):
         self.document, self.options, self.limits = document, options, options.limits
         self.validator = Validator(self)
         self.disjoint = Disjoint(self)
         self.negation = Negation(options, document.refer)
         self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
         self.listed: dict[str, frozenset | None] = {}  # values by pointer, for `settled.Known`
+        self._conditions = conditions and options.any_order
         self._steps = 0
         self._checked: set[str] = set()
         self._places: dict[str, int] = {}
@@ -263,33 +269,14 @@ class Alternatives:
         return branches if together is None else [*(one for one in branches if one not in named), together]
 
     def present(self, part: Subschema, keyword: str) -> Subschema | None:
-        """A keyword as a condition on the names of an object, if it is one, and no object must have several names."""
-        if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part):
+        """A keyword as a condition on the names of an object, if it is one."""
+        if keyword in _UNCONDITIONAL or not self._conditions or self._evaluated(part):
             return None
         found = presence(part, keyword, self.options, self.check)
-        if found is None or not names_in(found.condition) or self._asks_for_several:
+        if found is None or not names_in(found.condition):
             return None
         of_objects = {} if found.of_others else {"type": "object"}
         return part.made({**of_objects, PRESENT: found.condition}, f"{keyword} present")
-
-    @cached_property
-    def _asks_for_several(self) -> bool:
-        """Whether the document asks for more than one property, whatever their names."""
-        if not self.document.mentions(("minProperties",)):
-            return False
-        work: list = [self.document.root.schema]
-        seen: set[int] = set()  # Python values can be circular
-        for value in work:
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
-            if isinstance(value, dict):
-                if value.get("minProperties", 1) not in (0, 1):
-                    return True
-                work += value.values()
-            elif isinstance(value, list):
-                work += value
-        return False
 
     def _evaluated(self, part: Subschema) -> bool:
         """Whether it matters which schemas at `part` hold, as an unevaluated… counts what they evaluate."""

@@ -178,14 +178,6 @@ class Document:
         self._found: dict[tuple, Subschema] = {}
         self.named: dict[str, dict[str, list[Subschema]]] = {}  # for `plain.members`, by pointer
 
-    def mentions(self, words: tuple[str, ...]) -> bool:
-        """Whether one of these words may stand somewhere in the document."""
-        try:
-            written = pickle.dumps(self.root.schema, 4)
-        except UNPICKLED:
-            return True
-        return any(word.encode() in written for word in words)
-
     @cached_property
     def _root_names(self) -> list[str]:
         return _names(self.root)

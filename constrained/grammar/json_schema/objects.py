@@ -17,7 +17,7 @@ from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Constraints, ValueWriter, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.patterns import end_differently, few_texts
-from constrained.grammar.json_schema.presence import formula
+from constrained.grammar.json_schema.presence import AsksForSeveral, formula
 from constrained.grammar.json_schema.unique import DISTINCT, names_apart, opened
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
@@ -28,8 +28,16 @@ PATTERNS = 5
 
 
 def properties(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
-    """The objects that `constraints` admit."""
+    """The objects that `constraints` admit.
+
+    Raises
+    ------
+    AsksForSeveral
+        Names are counted, of which only a condition says that they must be there: alternatives name them.
+    """
     low, high = constraints.counts("Properties")
+    if low > 1 and constraints.present:
+        raise AsksForSeveral
     key_parts = [part.below("propertyNames") for part, _ in constraints.all("propertyNames")]
     keys = writer.constraints_of(key_parts) if key_parts else []
     admitted = cache(lambda name: not key_parts or any(writer.fits(name, one) for one in keys))

@@ -15,6 +15,10 @@ Condition = bool | str | tuple
 """A name that is there; ("and", ...), ("or", ...), ("one", ...) of conditions, ("not", condition)."""
 
 
+class AsksForSeveral(Exception):
+    """An object must have several properties, whatever their names, and meet a condition on its names."""
+
+
 class Presence(NamedTuple):
     """What a schema says that is only about which names an object has: of an object, and of any other value."""
 

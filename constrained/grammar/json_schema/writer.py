@@ -23,6 +23,7 @@ from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.plain import Contents, are_in_order, elements, members
 from constrained.grammar.json_schema.plain_walk import Full, PlainWalk
+from constrained.grammar.json_schema.presence import AsksForSeveral
 from constrained.grammar.json_schema.unique import DISTINCT
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
@@ -52,10 +53,18 @@ class Writer:
     are written one after the other, so that a deep schema takes no deep Python stack.
     """
 
-    def __init__(self, document: Document, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options):
+    def __init__(
+        self,
+        document: Document,
+        rules: dict[str, Rule],
+        prefix: str,
+        layout: Layout,
+        options: Options,
+        conditions: bool = True,
+    ):
         self.document, self.rules, self.prefix, self.options = document, rules, prefix, options
         self.limits = options.limits
-        self.alternatives = Alternatives(document, options)
+        self.alternatives = Alternatives(document, options, conditions)
         self.fits = self.alternatives.validator.fits
         self.admits = self.alternatives.validator.admits
         self._nodes: dict[tuple[str, ...], Node] = {}
@@ -384,13 +393,22 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
         It is not a schema, is refused, or admits nothing.
     """
     with _reading():
-        document = Document(schema, options.limits)
-        rules = Rules(options.limits.schema)
-        writer = Writer(document, rules, "", layout, options)
-        rules["start"] = Rule("start", writer.node([document.root]))
-        dead = writer.settle()
-        writer.note_repeats()
-        writer.settled = True
+        try:
+            return _load(schema, layout, options)
+        except AsksForSeveral:
+            if options.distinct:
+                options.distinct.clear()
+            return _load(schema, layout, options, conditions=False)
+
+
+def _load(schema, layout: Layout, options: Options, conditions: bool = True) -> dict[str, Rule]:
+    document = Document(schema, options.limits)
+    rules = Rules(options.limits.schema)
+    writer = Writer(document, rules, "", layout, options, conditions)
+    rules["start"] = Rule("start", writer.node([document.root]))
+    dead = writer.settle()
+    writer.note_repeats()
+    writer.settled = True
     if rules["start"].body is NEVER or "start" in dead:
         hint = "look for keywords that rule each other out, and for $ref that never come to an end"
         raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
@@ -405,12 +423,24 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
     GrammarError
         It is not a schema, is refused, or admits nothing.
     """
+    before = len(rules)
     with _reading():
-        document = Document(schema, options.limits)
-        writer = Writer(document, rules, prefix, layout, options)
-        node = writer.write(document.root)
-        writer.note_repeats()
-        return node
+        try:
+            return _write(schema, rules, prefix, layout, options)
+        except AsksForSeveral:
+            for name in list(rules)[before:]:
+                del rules[name]
+            return _write(schema, rules, prefix, layout, options, conditions=False)
+
+
+def _write(
+    schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options, conditions: bool = True
+) -> Node:
+    document = Document(schema, options.limits)
+    writer = Writer(document, rules, prefix, layout, options, conditions)
+    node = writer.write(document.root)
+    writer.note_repeats()
+    return node
 
 
 def validator(schema: Any, options: Options) -> Callable[[Any], bool]:

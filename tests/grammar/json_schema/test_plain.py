@@ -34,7 +34,7 @@ def test_a_property_is_written_when_a_text_reaches_it():
 
 def test_to_look_at_all_rules_writes_them_all():
     grammar = Grammar.from_json_schema(DEEP)
-    assert "#/properties/c value" in set(grammar.rules) and not grammar.rules.waiting
+    assert "#/properties/a value" in set(grammar.rules) and not grammar.rules.waiting
     assert all(name in grammar.rules for name in Grammar.from_json_schema(DEEP).rules)
 
 
@@ -84,6 +84,9 @@ def test_what_lies_deep_is_refused_when_the_schema_is_loaded(inner):
         {"type": "array", "items": {"enum": []}, "minItems": 1},
         {"type": "string", "minLength": 3, "maxLength": 2},
         {"type": "object", "required": ["x"], "additionalProperties": False},
+        {"type": "object", "anyOf": [{"required": ["x"], "additionalProperties": False}]},
+        {"type": "integer", "oneOf": [{"minimum": 5, "maximum": 4}]},
+        {"type": "string", "anyOf": [{"enum": [1, None]}, {"type": "null"}]},
     ],
 )
 def test_no_mask_leads_to_what_nothing_fits(impossible):
@@ -200,6 +203,34 @@ def test_a_value_of_which_a_property_and_a_pattern_say_the_same_waits():
     grammar = Grammar.from_json_schema({"properties": {"inner": {"type": "object", **named}}})
     assert not any(name.endswith("inner object") for name in written(grammar))
     assert grammar.matches('{"inner": {"a": ["x"]}}') and not grammar.is_prefix('{"inner": {"a": [1')
+
+
+def test_branches_have_the_types_beside_them():
+    paths = {"type": "string", "anyOf": [{"pattern": "[.]yaml$"}, {"pattern": "^https?://"}, {"enum": ["-", 1]}]}
+    named = {"required": ["a"], "properties": {"a": TEXT}, "additionalProperties": False}
+    sized = {"type": ["object", "null"], "oneOf": [named, {"enum": [{"b": 1}, None]}]}  # null fits both
+    grammar = Grammar.from_json_schema({"properties": {"p": paths, "s": sized}})
+    assert all(grammar.matches(f'{{"p": "{path}"}}') for path in ("x.yaml", "http://x", "-"))
+    assert not grammar.matches('{"p": "x"}') and not grammar.is_prefix('{"p": 1')
+    assert all(grammar.matches(f'{{"s": {value}}}') for value in ('{"a": ""}', '{"b": 1}'))
+    assert not any(grammar.is_prefix(f'{{"s": {value}') for value in ("{}", "[", "n"))
+
+
+def test_closed_objects_leave_out_what_others_name():
+    one_of = [{"type": "object", "properties": {name: TEXT}, "additionalProperties": False} for name in "abcd"]
+    grammar = Grammar.from_json_schema({"oneOf": one_of})
+    assert grammar.matches('{"c": ""}') and not grammar.matches("{}") and not grammar.is_prefix('{"a": "", "b"')
+    assert sum(name.endswith("object") for name in grammar.rules) == len(one_of)  # not each with every complement
+
+
+def test_an_object_of_several_properties_may_have_conditions_on_their_names():
+    counted = {"type": "object", "minProperties": 2, "properties": dict.fromkeys("abc", TEXT)}
+    inner = {**counted, "additionalProperties": False, "dependentRequired": {"a": ["b"]}}
+    other = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}
+    grammar = Grammar.from_json_schema({"properties": {"inner": inner, "other": other}})
+    assert grammar.matches('{"inner": {"a": "", "b": ""}}') and grammar.matches('{"inner": {"c": "", "b": ""}}')
+    assert not any(grammar.matches(f'{{"inner": {value}}}') for value in ('{"b": ""}', '{"a": "", "c": ""}'))
+    assert grammar.matches('{"other": {"z": 1, "y": 2}}') and not grammar.matches('{"other": {"z": 1}}')
 
 
 def test_true_and_one_are_not_the_same():
