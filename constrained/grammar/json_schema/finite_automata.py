@@ -143,7 +143,8 @@ class Nfa:
         return {c for low, high in ranges for c in range(low, high + 1)}
 
     def _state(self) -> int:
-        self.limits.check("schema", len(self.edges), "a pattern with too many states", "use smaller repeats")
+        if len(self.edges) > self.limits.schema:
+            self.limits.check("schema", len(self.edges), "a pattern with too many states", "use smaller repeats")
         self.edges.append([])
         self.empty.append([])
         return len(self.edges) - 1

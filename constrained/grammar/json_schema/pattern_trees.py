@@ -30,12 +30,12 @@ def lengths(node: nodes.Node) -> tuple[int, int | None]:
 
 
 def example(node: nodes.Node) -> str | None:
-    """One text of `node`; None if it looks around."""
+    """One text of `node`, with a or 0 where any will do, as most patterns have these; None if it looks around."""
     match node:
         case nodes.Literal():
             return node.data.decode()
         case nodes.Chars():
-            return chr(node.chars.ranges[-1][0])
+            return next((c for c in "a0" if ord(c) in node.chars), chr(node.chars.ranges[-1][0]))
         case nodes.Choices():
             return node.values[-1].decode()
         case nodes.Repeat():

@@ -109,7 +109,7 @@ EXAMPLES = {
     "date-time": "0001-07-01t00:00:00z",
     "duration": "P0Y",
     "uuid": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
-    "email": "^@a",
+    "email": "a@a",
     "hostname": "a",
     "ipv4": "250.250.250.250",
     "ipv6": "a:a:a:a:a:a:a:a",

@@ -355,11 +355,13 @@ def has_text(fitting: list[Node], without: list[Node], low: int, high: int | Non
 
 def _has_text(texts: Texts, fitting: list[Node]) -> bool:
     """Whether there is a text."""
-    # One that is likely is tried before a search, which is long where many are ruled out: patterns that are found
-    # anywhere are all found in it. Where a pattern has few texts, these tell.
-    likely = "".join(example(node) or "" for node in fitting) if fitting else "~"
-    if (texts.high is None or len(likely) <= texts.high) and texts.accepts(likely, texts.start):
-        return True
+    # Likely ones are tried before a search, which is long where many are ruled out: an example of each tree, which may
+    # have the others, too, and all examples in a row, as patterns that are found anywhere are all found in it. Where
+    # a pattern has few texts, these tell.
+    examples = [example(node) or "" for node in fitting] or ["~"]
+    for likely in dict.fromkeys(["".join(examples), *examples]):
+        if (texts.high is None or len(likely) <= texts.high) and texts.accepts(likely, texts.start):
+            return True
     for node in fitting if len(texts.parts) > 1 else ():
         few = few_of(node, _FEW)
         if few is not None:
