@@ -54,6 +54,23 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     if writer.options.any_order:  # what is asked for besides is none of those that its own schema lists
         listed_there = (k for w in witnesses if w.kind == "other" for k in w.schema["properties"] or ())
         names += [k for k in dict.fromkeys(listed_there) if k not in names and admitted(k)]
+    # Names that are free can repeat, and what repeats counts once: so where names are counted, those that are written
+    # are remembered, and where several of them are asked for, that is refused.
+    others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
+    free = others.node(())
+    conditions = list(constraints.present)
+    if free is NEVER and writer.options.any_order:  # that one of the names is there is a condition on these
+        conditions += [("or", *(k for k in names if _may_be(w, k, writer))) for w in witnesses if w.value is None]
+        witnesses = [w for w in witnesses if w.value is not None]
+    elif len(witnesses) > 1 and free is not NEVER and high != 1:
+        writer.options.refuse(
+            constraints.parts[0], "not", "several properties of free names can't be asked for",
+            "list the names in properties, or use required",
+        )  # fmt: skip
+        witnesses = witnesses[:1]
+    if witnesses:  # each doubles the ways to write a property
+        what = "an object of which too many properties are asked for"
+        writer.limits.check("schema", len(names) << len(witnesses), what)
     variants = {}
     for k in dict.fromkeys([*constraints.required, *names]):
         variants[k] = _variants(constraints, k, witnesses, writer, layout)
@@ -63,13 +80,9 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     pairs = [(strings.texts(k), variants[k], k in asked_for) for k in there]
     number = {k: i for i, k in enumerate(there)}
     formulas = Formulas(Steps(writer.limits))
-    condition = formula(("and", *constraints.present), number, formulas)
+    condition = formula(("and", *conditions), number, formulas)
     if condition == FALSE:
         return NEVER
-    # Names that are free can repeat, and what repeats counts once: so where names are counted, those that are written
-    # are remembered, and where several of them are asked for, that is refused.
-    others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
-    free = others.node(())
     must = sum(required for _, _, required in pairs)
     low = low if low > must else 0
     if high is not None and (high < max(must, low) or free is NEVER and low > len(pairs)):
@@ -84,12 +97,6 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
                 "list the names in properties, or as an enum in propertyNames",
             )  # fmt: skip
             low = 0
-    if len(witnesses) > 1 and free is not NEVER and high != 1:
-        writer.options.refuse(
-            constraints.parts[0], "not", "several properties of free names can't be asked for",
-            "list the names in properties, or use required",
-        )  # fmt: skip
-        witnesses = witnesses[:1]
     if high is not None and free is NEVER and high >= len(pairs):
         high = None
     last = others.node(tuple(witnesses)) if witnesses else NEVER
@@ -139,11 +146,16 @@ def _variants(
         return [] if node is NEVER else [(seq([layout.colon, node]), 0)]
     found: list[tuple[list[Subschema], int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
-        if witness.may_be(name, writer.limits) and (witness.kind != "name" or writer.admits(name, [witness.schema])):
+        if _may_be(witness, name, writer):
             value = [] if witness.value is None else [witness.value]
             found += [(inner + value, bits | 1 << i) for inner, bits in found]
     nodes = ((writer.node(inner), bits) for inner, bits in found)
     return [(seq([layout.colon, node]), bits) for node, bits in nodes if node is not NEVER]
+
+
+def _may_be(witness: Witness, name: str, writer: ValueWriter) -> bool:
+    """Whether the property of that name can be one that there must be."""
+    return witness.may_be(name, writer.limits) and (witness.kind != "name" or writer.admits(name, [witness.schema]))
 
 
 @dataclass

@@ -221,6 +221,9 @@ def test_closed_objects_leave_out_what_others_name():
     grammar = Grammar.from_json_schema({"oneOf": one_of})
     assert grammar.matches('{"c": ""}') and not grammar.matches("{}") and not grammar.is_prefix('{"a": "", "b"')
     assert sum(name.endswith("object") for name in grammar.rules) == len(one_of)  # not each with every complement
+    many = [{**one, "properties": {f"p{i}": TEXT, "name": TEXT}} for i, one in enumerate(one_of * 8)]
+    named = Grammar.from_json_schema({"oneOf": many})
+    assert named.matches('{"name": "", "p30": ""}') and not named.matches('{"name": ""}')
 
 
 def test_an_object_of_several_properties_may_have_conditions_on_their_names():
