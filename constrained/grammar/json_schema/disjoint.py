@@ -19,6 +19,8 @@ from constrained.grammar.json_schema.validity import Resolver, type_of
 
 DEPTH = 4
 """Levels of properties and items that are looked into."""
+PAIRS = 100_000
+"""Pairs of branches that are kept, as those that have a listed value in common."""
 
 
 class Values(NamedTuple):
@@ -117,7 +119,7 @@ class Disjoint:
     def __init__(self, alternatives: Resolver):
         self.alternatives = alternatives
         self._found: dict[tuple, bool] = {}
-        self._known: dict[tuple[str, ...], Shown] = {}
+        self._shows: dict[tuple[str, ...], Shown] = {}
 
     def __call__(self, one: list[Subschema], other: list[Subschema], depth: int = DEPTH) -> bool:
         """Whether it is certain that no value fits both."""
@@ -159,8 +161,8 @@ class Disjoint:
         document = self.alternatives.document
         work = [document.meant(part) for part in parts]
         key = key_of(tuple(work))
-        if key in self._known:
-            return self._known[key]
+        if key in self._shows:
+            return self._shows[key]
         known: dict[str, Subschema] = {}
         kinds = EVERY
         for one in work:  # which grows meanwhile
@@ -173,8 +175,8 @@ class Disjoint:
                 work += [part.below("allOf", i) for i in range(len(part.keywords.get("allOf", ())))]
         together = Known(list(known.values()), self.alternatives)
         own = _values_of(together.parts, kinds, together.allowed(together.parts))
-        self._known[key] = Shown(kinds, together, own)
-        return self._known[key]
+        self._shows[key] = Shown(kinds, together, own)
+        return self._shows[key]
 
     def _values(self, parts: list[Subschema]) -> dict[str | None, Values]:
         """The values that each alternative lists: for itself (None), and for properties that are required."""
@@ -236,9 +238,9 @@ def _any_of(every: Iterable[Values]) -> Values:
     return Values(frozenset().union(*listed), tuple(pattern for some in patterns for pattern in some))
 
 
-def _in_common(every: list[Shown]) -> list[tuple[int, int]]:
+def _in_common(every: list[Shown]) -> Iterable[tuple[int, int]]:
     """The pairs that may share a value, by what all list for themselves, or for a property that all require."""
-    pairs = list(combinations(range(len(every)), 2))
+    pairs: set[tuple[int, int]] | None = None  # None: all
     for name in (None, *frozenset.intersection(*(one.required for one in every))):
         having: dict[Any, list[int]] = {}
         for i, one in enumerate(every):
@@ -248,11 +250,14 @@ def _in_common(every: list[Shown]) -> list[tuple[int, int]]:
             for value in values.listed:
                 having.setdefault(value, []).append(i)
         else:
-            left = {pair for some in having.values() for pair in combinations(some, 2)}
-            pairs = [pair for pair in pairs if pair in left]
-        if not pairs:
-            break
-    return pairs
+            sharing = {tuple(some) for some in having.values() if len(some) > 1}
+            if sum(len(some) ** 2 for some in sharing) > PAIRS:
+                continue
+            found = {pair for some in sharing for pair in combinations(some, 2)}
+            pairs = found if pairs is None else pairs & found
+            if not pairs:
+                break
+    return combinations(range(len(every)), 2) if pairs is None else sorted(pairs)
 
 
 def differ(one: dict[str | None, Values], other: dict[str | None, Values]) -> bool:

@@ -56,8 +56,9 @@ _REFERRING, _WRAPPING = NOTING | {"$ref"}, NOTING | {"allOf"}
 _CHAIN = 8
 """References to references that are followed."""
 _MEANING_OTHERS = frozenset(("$ref", "allOf", "$id", "id"))
-_TYPED_ELSEWHERE = frozenset(("type", "$ref", "$id", "id"))
 """Without these, a schema stands for itself, in the context that it is in."""
+_TYPED_ELSEWHERE = frozenset(("type", "$ref", "$id", "id"))
+"""Without these, a schema has the types that stand beside it."""
 _TOO_MANY = "a JSON Schema of too many schemas"
 
 Place = tuple
@@ -396,8 +397,9 @@ class PlainWalk:
             return False
         if "type" in target:
             return FORMS["type"][0](target["type"]) and types_named(target["type"]) <= types
-        listed = target.get("enum", [target["const"]] if "const" in target else None)
-        return isinstance(listed, list) and all(type_of(value) in types for value in listed)
+        if "const" in target and "const" not in DIFFERENT[self._context[1]]:
+            return type_of(target["const"]) in types
+        return isinstance(target.get("enum"), list) and all(type_of(value) in types for value in target["enum"])
 
     def _target(self, reference, context: Context) -> Standing | None:
         """What a reference means, as it is written; None if it means no schema, or true or false."""
