@@ -36,7 +36,6 @@ FOLLOWED = frozenset(
 
 _UNCONDITIONAL = frozenset({*_REFERENCES, "allOf", "then", "else"})
 """Keywords that are followed, and leave no choice."""
-JOINING = FOLLOWED - {"then", "else"}
 CONDITIONAL = FOLLOWED - _UNCONDITIONAL
 """Keywords that may be conditions on the names of an object."""
 
@@ -145,8 +144,7 @@ class Alternatives:
                 work += [((*order, at, i), one) for at, i, one in beside]
                 choices += [(order, choice) for choice in chosen]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
-        if self._steps > self.limits.schema:
-            self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
+        self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"}:
             new = islice(flat.values(), first_new if before else 0, None)
             known = Known([part for _, part in new], self, before)

@@ -91,7 +91,7 @@ class Nfa:
     def ends(self, states: frozenset[int], text: str) -> bool:
         """Whether a text may be over after `text`, read from `states`."""
         for character in text:
-            if not states or self._goes_round and self.end in states:  # nothing changes any more
+            if not states or self.takes_all(states):  # nothing changes any more
                 break
             states = self.step(states, ord(character))
         return self.end in states

@@ -58,8 +58,8 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
     if not are_apart(patterns):  # a name may match several
         return None
     constraints.check_patterns()
-    closed = [one.keywords.get("properties", {}) for one in others if one["additionalProperties"] is False]
-    closed = [] if patterns else closed
+    closing = [] if patterns else [one for one in others if one["additionalProperties"] is False]
+    closed = [one.keywords.get("properties", {}) for one in closing]
     values: dict[str, list[Subschema]] = {}
     several: dict[str, None] = {}  # of these, not only one schema says something
     for part in parts:

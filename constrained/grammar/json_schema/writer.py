@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from json import JSONEncoder
-from typing import Any
+from typing import Any, TypeVar
 
 from constrained.errors import GrammarError
 from constrained.grammar.analysis import prune, unproductive
@@ -44,6 +44,8 @@ from constrained.grammar.nodes import (
     find,
     seq,
 )
+
+T = TypeVar("T")
 
 
 class Writer:
@@ -250,7 +252,7 @@ class Writer:
             return self._several[key]
         if is_type(part.schema):  # many are alike
             kind = part.keywords.get("type")
-            part = Subschema({"type": kind}, f"#{kind}") if kind is not None else _ANY
+            part = _ANY if kind is None else Subschema({"type": kind}, f"#{kind}")
             if part.pointer in self._singles:
                 return self._singles[part.pointer]
         else:
@@ -392,27 +394,21 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
     GrammarError
         It is not a schema, is refused, or admits nothing.
     """
-    with _reading():
-        try:
-            return _load(schema, layout, options)
-        except AsksForSeveral:
-            if options.distinct:
-                options.distinct.clear()
-            return _load(schema, layout, options, conditions=False)
 
+    def load(conditions: bool) -> dict[str, Rule]:
+        document = Document(schema, options.limits)
+        rules = Rules(options.limits.schema)
+        writer = Writer(document, rules, "", layout, options, conditions)
+        rules["start"] = Rule("start", writer.node([document.root]))
+        dead = writer.settle()
+        writer.note_repeats()
+        writer.settled = True
+        if rules["start"].body is NEVER or "start" in dead:
+            hint = "look for keywords that rule each other out, and for $ref that never come to an end"
+            raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
+        return rules  # texts begin with text of their own: no left recursion to turn round
 
-def _load(schema, layout: Layout, options: Options, conditions: bool = True) -> dict[str, Rule]:
-    document = Document(schema, options.limits)
-    rules = Rules(options.limits.schema)
-    writer = Writer(document, rules, "", layout, options, conditions)
-    rules["start"] = Rule("start", writer.node([document.root]))
-    dead = writer.settle()
-    writer.note_repeats()
-    writer.settled = True
-    if rules["start"].body is NEVER or "start" in dead:
-        hint = "look for keywords that rule each other out, and for $ref that never come to an end"
-        raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
-    return rules  # texts begin with text of their own: no left recursion to turn round
+    return _read(load, options)
 
 
 def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
@@ -423,24 +419,31 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
     GrammarError
         It is not a schema, is refused, or admits nothing.
     """
-    before = len(rules)
+
+    def write(conditions: bool) -> Node:
+        document = Document(schema, options.limits)
+        writer = Writer(document, rules, prefix, layout, options, conditions)
+        node = writer.write(document.root)
+        writer.note_repeats()
+        return node
+
+    return _read(write, options, rules)
+
+
+def _read(read: Callable[[bool], T], options: Options, *written: dict) -> T:
+    """What `read` returns with conditions on names; without these where an object has some and counts its names."""
+    grown = [*written, options.left_out, options.unknown]
+    if options.distinct is not None:
+        grown.append(options.distinct)
+    sizes = list(map(len, grown))
     with _reading():
         try:
-            return _write(schema, rules, prefix, layout, options)
+            return read(True)
         except AsksForSeveral:
-            for name in list(rules)[before:]:
-                del rules[name]
-            return _write(schema, rules, prefix, layout, options, conditions=False)
-
-
-def _write(
-    schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options, conditions: bool = True
-) -> Node:
-    document = Document(schema, options.limits)
-    writer = Writer(document, rules, prefix, layout, options, conditions)
-    node = writer.write(document.root)
-    writer.note_repeats()
-    return node
+            for one, size in zip(grown, sizes):
+                for key in list(one)[size:]:
+                    del one[key]
+            return read(False)
 
 
 def validator(schema: Any, options: Options) -> Callable[[Any], bool]:

@@ -234,6 +234,10 @@ def test_an_object_of_several_properties_may_have_conditions_on_their_names():
     assert grammar.matches('{"inner": {"a": "", "b": ""}}') and grammar.matches('{"inner": {"c": "", "b": ""}}')
     assert not any(grammar.matches(f'{{"inner": {value}}}') for value in ('{"b": ""}', '{"a": "", "c": ""}'))
     assert grammar.matches('{"other": {"z": 1, "y": 2}}') and not grammar.matches('{"other": {"z": 1}}')
+    unique = {"type": "array", "items": TEXT, "uniqueItems": True, "contains": TEXT}
+    read_twice = {"u": unique, "inner": {**inner, "properties": {**counted["properties"], "a": unique}}}
+    places = ["#/properties/u/uniqueItems", "#/properties/inner/properties/a/uniqueItems"]
+    assert sorted(Grammar.from_json_schema({"properties": read_twice}, lenient=True).left_out) == sorted(places)
 
 
 def test_true_and_one_are_not_the_same():
