@@ -237,7 +237,9 @@ class Vocabulary:
     @cached_property
     def kernel_tokens(self):
         """The same for the C kernel (`native.kernel.Tokens`)."""
-        return native.kernel.Tokens(self.flat, self.lengths, self.sorted_ids, self.ranks, self.size)
+        tokens = native.kernel.Tokens(self.flat, self.lengths, self.sorted_ids, self.ranks, self.size)
+        tokens.prepare_text()  # some milliseconds, which the first mask of some grammar would take else
+        return tokens
 
     @cached_property
     def single_bytes(self) -> frozenset[int]:
