@@ -16,8 +16,10 @@ from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import NOTING, Document, Subschema, error
 from constrained.grammar.json_schema.keywords import (
     EVERY,
+    FORMS,
     PRESENT,
     TYPES,
+    Made,
     Options,
     check,
     dependencies,
@@ -36,6 +38,8 @@ FOLLOWED = frozenset(
 
 _UNCONDITIONAL = frozenset({*_REFERENCES, "allOf", "then", "else"})
 """Keywords that are followed, and leave no choice."""
+_SAYING = FORMS.keys() - FOLLOWED
+"""Keywords of the standard's that say something of the value itself."""
 CONDITIONAL = FOLLOWED - _UNCONDITIONAL
 """Keywords that may be conditions on the names of an object."""
 
@@ -199,7 +203,8 @@ class Alternatives:
         """Where in a schema its properties stand; -1 if nothing in it is about the value itself."""
         if part.pointer not in self._places:
             known = part.keywords
-            says = any(is_known(k) and k not in FOLLOWED for k in known) or self.options.enforces(known.get("format"))
+            says = not _SAYING.isdisjoint(known) or "\0" in part.pointer and any(isinstance(k, Made) for k in known)
+            says = says or self.options.enforces(known.get("format"))
             place = [*known].index("properties") if "properties" in known else len(known)
             self._places[part.pointer] = place if says else -1
         return self._places[part.pointer]

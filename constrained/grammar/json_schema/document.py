@@ -43,6 +43,8 @@ _ABSENT = {
 _BOOLEAN = frozenset(("exclusiveMinimum", "exclusiveMaximum"))
 DIFFERENT = {draft: absent | _BOOLEAN if draft <= 4 else absent for draft, absent in _ABSENT.items()}
 """Draft -> keywords that mean something else in it, or nothing."""
+_READ_OTHERWISE = {draft: words | {"$ref"} if draft in (4, 6, 7) else words for draft, words in DIFFERENT.items()}
+"""Draft -> these, and `$ref` where nothing beside it holds."""
 
 _ONE, _SEVERAL, _NAMED = 1, 2, 3
 _SCHEMAS = {
@@ -133,10 +135,7 @@ class Subschema:
             return schema
         if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
             base, draft = base_of(schema, base, draft), draft_of(schema, draft)
-        pointer = self.pointer
-        for key in keys:
-            pointer = f"{pointer}/{escaped(key)}"
-        return Subschema(schema, pointer, base, draft)
+        return Subschema(schema, "/".join((self.pointer, *map(escaped, keys))), base, draft)
 
     def beside(self, *keys) -> Subschema:
         """The schema at `keys` below this one, which holds for the same value."""
@@ -176,6 +175,7 @@ class Document:
         draft = draft_of(schema, UNSTATED) if isinstance(schema, dict) else LATEST
         self.root = Subschema(schema, "#", base_of(schema, "", draft), draft)
         self._found: dict[tuple, Subschema] = {}
+        self._pointed: dict[str, tuple[dict, tuple] | None] = {}
         self.named: dict[str, dict[str, list[Subschema]]] = {}  # for `plain.members`, by pointer
 
     @cached_property
@@ -293,12 +293,41 @@ class Document:
             found = self._found[key] = self._refer(part, keyword)
         return found
 
+    def pointed_at(self, reference: str) -> tuple[dict, tuple] | None:
+        """The object that a JSON pointer leads to from the root, and its keys; None if one on the way has a name."""
+        if reference not in self._pointed:
+            self._pointed[reference] = self._find(reference)
+        return self._pointed[reference]
+
+    def _find(self, reference: str) -> tuple[dict, tuple] | None:
+        if not reference.startswith("#/") or self._has_pointers_as_names:
+            return None
+        found: Any = self.root.schema
+        keys: list[str | int] = []
+        try:
+            for key in pointer_keys(reference[1:]):
+                keys.append(int(key) if isinstance(found, list) else key)
+                found = found[keys[-1]]
+                if isinstance(found, dict) and ("$id" in found or "id" in found):
+                    return None
+        except (KeyError, IndexError, ValueError, TypeError):
+            return None
+        return (found, tuple(keys)) if isinstance(found, dict) else None
+
+    @cached_property
+    def _has_pointers_as_names(self) -> bool:
+        """Whether what looks like a JSON pointer may be the name of the root."""
+        written = self.root.schema if isinstance(self.root.schema, dict) else {}
+        anchored = "$anchor" in written or "$dynamicAnchor" in written
+        return anchored or any("#/" in str(written.get(name)) for name in ("id", "$id"))
+
     def _refer(self, part: Subschema, keyword: str) -> Subschema:
         reference = part[keyword]
-        if part.base == self.root.base and reference.startswith("#/"):  # most
-            uri, fragment = part.base, reference[1:]
-        else:
-            uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
+        if keyword == "$ref" and part.base == self.root.base:
+            pointed = self.pointed_at(reference)
+            if pointed is not None:  # most
+                return self.root.below(*pointed[1])
+        uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
         if uri == self.root.base and (not fragment or fragment.startswith("/")):
             known = [self.root]
         else:
@@ -357,10 +386,10 @@ def _names(part: Subschema) -> list[str]:
 
 def _known(schema: dict, draft: int) -> dict:
     """The keywords of a schema that its draft knows, with numbers as exclusive bounds."""
+    if _READ_OTHERWISE[draft].isdisjoint(schema):
+        return schema
     if draft in (4, 6, 7) and "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    if DIFFERENT[draft].isdisjoint(schema):
-        return schema
     absent = _ABSENT[draft]
     old = [k for k in _BOOLEAN if isinstance(schema.get(k), bool) and draft <= 4]
     known = {k: v for k, v in schema.items() if k not in absent and k not in old}
@@ -426,7 +455,7 @@ def error(part: Subschema, keyword: str, what: str, hint: str | None = None) -> 
 
 def pointer_keys(fragment: str) -> list[str]:
     """The keys of a JSON pointer that stands in a URI's fragment (RFC 6901, section 6)."""
-    pointer = unquote(fragment)
+    pointer = unquote(fragment) if "%" in fragment else fragment
     keys = pointer.split("/")[1:]
     return [key.replace("~1", "/").replace("~0", "~") for key in keys] if "~" in pointer else keys
 

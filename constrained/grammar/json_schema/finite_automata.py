@@ -90,11 +90,13 @@ class Nfa:
 
     def ends(self, states: frozenset[int], text: str) -> bool:
         """Whether a text may be over after `text`, read from `states`."""
-        for character in text:
-            if not states or self.takes_all(states):  # nothing changes any more
+        steps, end, goes_round = self._steps, self.end, self._goes_round
+        for character in map(ord, text):
+            if not states or goes_round and end in states:  # nothing changes any more
                 break
-            states = self.step(states, ord(character))
-        return self.end in states
+            after = steps.get((states, character))
+            states = self.step(states, character) if after is None else after
+        return end in states
 
     def takes_all(self, states: frozenset[int]) -> bool:
         """Whether any text may follow, as far as it shows: a tree that ends with any number of any character."""

@@ -22,7 +22,6 @@ from constrained.grammar.json_schema.document import (
     base_of,
     digest,
     draft_of,
-    pointer_keys,
 )
 from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, PRESENT, TYPES, are_texts, is_type, types_named
 from constrained.grammar.json_schema.plain import BOUNDS, MODEST, are_apart, are_in_order, has_format, is_certain
@@ -39,7 +38,7 @@ _COUNTS = BOUNDS - _NUMBERS
 _KINDS = dict.fromkeys(("$ref", "allOf", "anyOf", "oneOf"), "joined") | dict.fromkeys(("enum", "const"), "listed")
 _KINDS["pattern"] = "pattern"
 """Keyword -> what kind of schema has it alone."""
-_CONTAINERS = frozenset(("array", "object"))
+_OBJECT = frozenset(("object",))
 _DEPTH = 64
 """Schemas joined in one another that the walk follows."""
 _PAIRS = 16
@@ -62,7 +61,7 @@ _TYPED_ELSEWHERE = frozenset(("type", "$ref", "$id", "id"))
 _TOO_MANY = "a JSON Schema of too many schemas"
 
 Place = tuple
-"""Where a schema stands: (place above, keys from there), (None, schema) or (None, reference)."""
+"""Where a schema stands: (place above, keys from there), (None, schema) or (None, keys from the root)."""
 
 Context = tuple[str, int]
 """The URI that references are relative to, and the draft."""
@@ -94,9 +93,6 @@ class PlainWalk:
         self._options, self._limits = alternatives.options, alternatives.limits
         root = self._document.root
         self._root = self._context = root.base, root.draft
-        written = root.schema if isinstance(root.schema, dict) else {}
-        self._has_names = "$anchor" in written or "$dynamicAnchor" in written
-        self._has_names |= any("#/" in str(written.get(name)) for name in ("id", "$id"))
         self._contexts: dict[int, Context] = {}  # where it is not the root's
         # all by the id of a schema as it is written
         self._ways: dict[int, int] = {}  # of how many alternatives a schema is
@@ -114,7 +110,8 @@ class PlainWalk:
         """Whether a schema is plain; what it leads to is told, too."""
         if not isinstance(part.schema, dict):
             return part.schema is True
-        self._context = part.base, part.draft
+        context = part.base, part.draft
+        self._context = self._root if context == self._root else context
         ways = self._known(part.schema, (None, part), part.pointer.count("/") // 2, 0)
         for schema, place, context, depth in self._work:  # which grows meanwhile
             self._context = context
@@ -168,7 +165,7 @@ class PlainWalk:
         above, *keys = place
         if above is not None:
             return self._at(above).below(*keys)
-        return self._referred(keys[0], self._root) if isinstance(keys[0], str) else keys[0]
+        return self._document.root.below(*keys[0]) if isinstance(keys[0], tuple) else keys[0]
 
     def _known(self, schema: dict, place: Place, depth: int, joined: int) -> int:
         """Of how many alternatives a plain schema is, in the context that is its own.
@@ -178,8 +175,8 @@ class PlainWalk:
         """
         if self._alike is not None:
             schema = self._first(schema, place)
-        key = id(schema)
-        if self._stands_elsewhere(key, self._context):
+        key, context = id(schema), self._context
+        if (self._contexts or context is not self._root) and self._stands_elsewhere(key, context):
             return _UNTOLD
         found = self._ways.get(key)
         if found is not None:
@@ -190,21 +187,19 @@ class PlainWalk:
             if self._alike is None:
                 raise Full
             self._limits.check("schema", len(self._ways) + 1, _TOO_MANY)
-        self._stand(key, place, self._context)
+        if key not in self._places:
+            self._stand(key, place, context)
         self._ways[key] = _UNTOLD  # as long as it is open
         self._ways[key] = found = self._look(schema, place, depth, joined + 1)
         return found
 
     def _stand(self, key: int, place: Place, context: Context) -> None:
-        if key not in self._places:
-            self._places[key] = place
-            if context != self._root:
-                self._contexts[key] = context
+        self._places[key] = place
+        if context != self._root:
+            self._contexts[key] = context
 
     def _stands_elsewhere(self, key: int, context: Context) -> bool:
         """Whether a Python value also stands where references are relative to another URI, or of another draft."""
-        if not self._contexts and context == self._root:  # most documents
-            return False
         return key in self._places and self._contexts.get(key, self._root) != context
 
     def _first(self, schema: dict, place: Place) -> dict:
@@ -239,17 +234,12 @@ class PlainWalk:
         """What a schema stands for that only refers to another one, or is an allOf of one (as `Document.meant`)."""
         schema, place, context, depth = one
         reference = schema.get("$ref")
-        refers = isinstance(reference, str) and schema.keys() <= _REFERRING
-        found = self._meanings.get((context, reference)) if refers else None
+        if reference.__class__ is not str or schema.keys() - _REFERRING:
+            return self._end_of_chain(schema, place, context, depth) or one
+        found = self._meanings.get((context, reference))
         if found is None:
-            found = self._end_of_chain(schema, place, context, depth)
-            if refers and found is not None:
-                self._meanings[context, reference] = found
-        key = id(schema)
-        if found is None or found[0] is schema or self._stands_elsewhere(key, context):
-            return one
-        self._stand(key, place, context)
-        self._firsts[key] = id(found[0])
+            found = self._end_of_chain(schema, place, context, depth) or one
+            self._meanings[context, reference] = found
         return found
 
     def _end_of_chain(self, schema: dict, place: Place, context: Context, depth: int) -> Standing | None:
@@ -279,20 +269,24 @@ class PlainWalk:
                 continue
             if not isinstance(part, dict):
                 return False
-            one = part, there, self._context, depth
-            if not _MEANING_OTHERS.isdisjoint(part):
-                one = self._meant_by((part, there, self._inside(part, self._context), depth))
+            one = self._meaning_of(part, there, depth)
             inner, place, context, _ = one
             key = id(inner)
             if key not in self._places:
                 self._stand(key, place, context)
                 work.append(one)
-            elif self._stands_elsewhere(key, context):
+            elif (self._contexts or context is not self._root) and self._stands_elsewhere(key, context):
                 return False
             elif place[0] is not None:
                 self._repeated(inner, place)
         self._work += work
         return True
+
+    def _meaning_of(self, schema: dict, place: Place, depth: int) -> Standing:
+        """What a schema that stands in the one that is told stands for."""
+        if _MEANING_OTHERS.isdisjoint(schema):
+            return schema, place, self._context, depth
+        return self._meant_by((schema, place, self._inside(schema, self._context), depth))
 
     def _look(self, schema: dict, place: Place, depth: int, joined: int) -> int:
         kind, said, forms, unknown, formatted = _sorted_out(tuple(schema), self._context[1])
@@ -304,7 +298,7 @@ class PlainWalk:
         if formatted and self._options.enforces(schema["format"]):
             ways = int(has_format(self._constraints(schema)))
         elif kind == "several":
-            ways = int(self._several(schema, said, place, depth + 1))
+            ways = self._several(schema, said, place, depth + 1)
         elif kind == "joined":
             ways = self._joined(schema, next(iter(said - {"type"})), place, depth, joined)
         elif kind == "listed":
@@ -403,38 +397,22 @@ class PlainWalk:
             return None
         key = context[0], reference
         if key not in self._targets:
-            found = self._find(reference) if context == self._root else None
-            if found is not None:
-                self._targets[key] = found, (None, reference), self._root, reference.count("/") // 2
+            pointed = self._document.pointed_at(reference) if context == self._root else None
+            if pointed is not None:
+                found, keys = pointed
+                self._targets[key] = found, (None, keys), self._root, len(keys) // 2
             else:
                 self._targets[key] = self._find_by_name(reference, context)
         return self._targets[key]
 
-    def _find(self, reference: str) -> dict | None:
-        """What stands at a pointer, if nothing on the way has a name."""
-        found: Any = self._document.root.schema
-        if not reference.startswith("#/") or self._has_names:
-            return None
-        try:
-            for key in pointer_keys(reference[1:]):
-                found = found[int(key) if isinstance(found, list) else key]
-                if isinstance(found, dict) and ("$id" in found or "id" in found):
-                    return None
-        except (KeyError, IndexError, ValueError, TypeError):
-            return None
-        return found if isinstance(found, dict) else None
-
     def _find_by_name(self, reference: str, context: Context) -> Standing | None:
         try:
-            found = self._referred(reference, context)
+            found = self._document.target(Subschema({"$ref": reference}, "", *context))
         except GrammarError:  # raised again where it is written
             return None
         if not isinstance(found.schema, dict):
             return None
         return found.schema, (None, found), (found.base, found.draft), found.pointer.count("/") // 2
-
-    def _referred(self, reference: str, context: Context) -> Subschema:
-        return self._document.target(Subschema({"$ref": reference}, "", *context))
 
     def _meaning(self, reference) -> dict | None:
         """What a reference means, if it is of the same context."""
@@ -461,19 +439,15 @@ class PlainWalk:
             return False
         if self._options.closed and not said.isdisjoint(_OF_OBJECTS):
             return False
-        kinds = schema.get("type", "null")
-        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
         properties, free = schema.get("properties", {}), schema.get("additionalProperties", True)
-        names = schema.get("required", ())
+        names, of_others = schema.get("required", ()), True
         if not said.isdisjoint(CONDITIONAL):
             told = self._names(schema, said, place)
             if told is None:
                 return False
             names, of_others = told
-            if not of_others:
-                kinds = kinds & {"object"} if "type" in said else {"object"}
-                if not kinds:
-                    return False
+            if not of_others and "type" in said and "object" not in types_named(schema["type"]):
+                return False
         parts: list[tuple[Any, Place]] = [
             (inner, (place, "properties", name)) for name, inner in properties.items() if not is_type(inner)
         ]
@@ -491,16 +465,19 @@ class PlainWalk:
                 return False
             if not is_type(items):
                 parts.append((items, (place, "items")))
+        if parts and not self._leads_to(parts, depth):
+            return False
         # some value is certain, or so is an object if all that is required has one, or an array if its items have
-        if kinds <= _CONTAINERS:
+        if names or schema.get("minItems"):
+            kinds = types_named(schema.get("type")) if of_others else _OBJECT
             needed = {"object": [properties.get(name, free) for name in names]}
-            needed["array"] = [items] if schema.get("minItems", 0) else []
-            needs = [[id(inner) for inner in needed[kind] if not is_type(inner)] for kind in kinds]
-            if all(needs):
-                if any(inner is False for kind in kinds for inner in needed[kind]):
+            needed["array"] = [items] if schema.get("minItems") else []
+            unsure = [[inner for inner in needed.get(kind, ()) if not is_type(inner)] for kind in kinds]
+            if all(unsure):
+                if any(inner is False for some in unsure for inner in some):
                     return False
-                self._needs[id(schema)] = needs
-        return self._leads_to(parts, depth)
+                self._needs[id(schema)] = [[id(self._meaning_of(inner, (), 0)[0]) for inner in some] for some in unsure]
+        return True
 
     def _names(self, schema: dict, said: frozenset[str], place: Place) -> tuple[list[str], bool] | None:
         """The names that are required, or asked for by conditions, and whether other values than objects meet these.

@@ -100,8 +100,15 @@ def holds(condition: Condition, names: Collection[str]) -> bool:
     """Whether an object with those names meets a condition."""
     if not isinstance(condition, tuple):
         return condition in names if isinstance(condition, str) else condition
-    met = sum(holds(inner, names) for inner in condition[1:])
-    return {"and": met == len(condition) - 1, "or": met > 0, "one": met == 1, "not": met == 0}[condition[0]]
+    met = [one in names if isinstance(one, str) else holds(one, names) for one in condition[1:]]
+    match condition[0]:
+        case "and":
+            return all(met)
+        case "or":
+            return any(met)
+        case "one":
+            return sum(met) == 1
+    return not any(met)
 
 
 _FEW = 16

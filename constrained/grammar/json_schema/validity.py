@@ -32,14 +32,14 @@ class Resolver(Protocol):
 def type_of(value) -> str:
     """A value's type; "integer" for whole numbers."""
     match value:
+        case str():
+            return "string"
         case None:
             return "null"
         case bool():
             return "boolean"
         case int() | float():
             return "integer" if value == value // 1 else "number"
-        case str():
-            return "string"
     return "array" if isinstance(value, list) else "object"
 
 
