@@ -91,6 +91,7 @@ class Alternatives:
         self._expansions: dict[tuple, tuple[list[_Placed], list[list[list[_Placed]]]]] = {}
         self._ones: dict[tuple, list[list[Subschema]]] = {}
         self._apart: set[str] = set()  # schemas whose oneOf has branches that share no value
+        self._plainly_apart: set[tuple[int, str, int]] = set()  # the same, see `tell_apart`
         self._overlaps: dict[str, list[list[int]]] = {}  # of the oneOf of other schemas, see `Disjoint.overlaps`
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
@@ -291,10 +292,15 @@ class Alternatives:
         found = self._one_of(part)
         return bool(found) and all(len(branch) == 1 for branch in found)
 
+    def tell_apart(self, branches: list, base: str, draft: int) -> None:
+        """Take it that no value fits two branches of a oneOf, which the document has as a list."""
+        self._plainly_apart.add((id(branches), base, draft))
+
     def _one_of(self, part: Subschema) -> list[list[Subschema]]:
         key = part.pointer, part.within, self.roughly
         if key not in self._ones:
-            if self.roughly or part.pointer in self._apart:
+            plainly = (id(part["oneOf"]), part.base, part.draft) in self._plainly_apart
+            if self.roughly or plainly or part.pointer in self._apart:
                 found = [[part.beside("oneOf", i)] for i in range(len(part["oneOf"]))]
             else:
                 found = self._branches_alone(part)

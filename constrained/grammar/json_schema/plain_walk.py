@@ -7,15 +7,21 @@ value fits it. All other schemas are written while the document is loaded.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.alternatives import CONDITIONAL, Alternatives
+from constrained.grammar.json_schema.as_written import (
+    OF_OBJECTS,
+    Outline,
+    are_different,
+    is_readable,
+    outline,
+    sorted_out,
+)
 from constrained.grammar.json_schema.constraints import Constraints
 from constrained.grammar.json_schema.document import (
-    DIFFERENT,
     NOTING,
     UNPICKLED,
     Subschema,
@@ -23,34 +29,30 @@ from constrained.grammar.json_schema.document import (
     digest,
     draft_of,
 )
-from constrained.grammar.json_schema.keywords import DESCRIBING, FORMS, PRESENT, TYPES, are_texts, is_type, types_named
+from constrained.grammar.json_schema.keywords import (
+    FORMS,
+    PRESENT,
+    is_type,
+    types_named,
+)
 from constrained.grammar.json_schema.plain import BOUNDS, MODEST, are_apart, are_in_order, has_format, is_certain
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
 
-_OF_OBJECTS = frozenset(("properties", "required", "additionalProperties", "patternProperties"))
-_SEVERAL = BOUNDS | _OF_OBJECTS | CONDITIONAL | {"type", "items"}
 _LOWS, _HIGHS = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 _EXCLUSIVE = frozenset((_LOWS[1], _HIGHS[1]))
 _NUMBERS = frozenset((*_LOWS, *_HIGHS))
 _COUNTED = (("minLength", "maxLength"), ("minItems", "maxItems"))
 _COUNTS = BOUNDS - _NUMBERS
-_KINDS = dict.fromkeys(("$ref", "allOf", "anyOf", "oneOf"), "joined") | dict.fromkeys(("enum", "const"), "listed")
-_KINDS["pattern"] = "pattern"
-"""Keyword -> what kind of schema has it alone."""
 _OBJECT = frozenset(("object",))
 _DEPTH = 64
 """Schemas joined in one another that the walk follows."""
-_PAIRS = 16
-"""Branches of a oneOf that are compared two by two."""
 _PASSES = 8
 """Times that all schemas are asked whether those that they need have a value, before equations are solved."""
 BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
 _NO, _UNTOLD = 0, -1
 """In place of a number of alternatives: the schema isn't plain; nor is what joins it."""
-_REFERENCE, _TYPE = frozenset(("$ref",)), frozenset(("type",))
-_OTHERWISE = {draft: keywords - DESCRIBING for draft, keywords in DIFFERENT.items()}
 _REFERRING, _WRAPPING = NOTING | {"$ref"}, NOTING | {"allOf"}
 _CHAIN = 8
 """References to references that are followed."""
@@ -102,8 +104,9 @@ class PlainWalk:
         self._left: dict[int, tuple[int, Place]] = {}  # plain schemas lead there, and they aren't plain
         self._targets: dict[tuple[str, str], Standing | None] = {}
         self._meanings: dict[tuple[Context, Any], Standing] = {}  # what references in a context stand for
+        self._outlines: dict[tuple[Context, int], Outline] = {}
         self._alike: dict[tuple[Context, bytes], dict] | None = {} if once else None
-        self._firsts: dict[int, int] = {}  # of schemas that say the same, or stand for another one
+        self._firsts: dict[int, int] = {}  # of schemas that say the same
         self._made: list[dict] = []  # which must not get the id of another one
 
     def __call__(self, part: Subschema) -> bool:
@@ -289,7 +292,7 @@ class PlainWalk:
         return self._meant_by((schema, place, self._inside(schema, self._context), depth))
 
     def _look(self, schema: dict, place: Place, depth: int, joined: int) -> int:
-        kind, said, forms, unknown, formatted = _sorted_out(tuple(schema), self._context[1])
+        kind, said, forms, unknown, formatted = sorted_out(tuple(schema), self._context[1])
         if kind is None or "$schema" in schema and "json-schema.org/" not in str(schema["$schema"]):
             return _NO
         for good, keyword in forms:
@@ -420,24 +423,38 @@ class PlainWalk:
         return target[0] if target is not None and target[2] == self._context else None
 
     def _apart(self, branches: list, place: Place) -> bool:
-        """Whether no value fits two branches of a oneOf, which plainly is so if their types differ."""
-        kinds = [kind for branch in branches for kind in self._kinds(branch)]
-        if len(kinds) == len(set(kinds)):
+        """Whether no value fits two branches of a oneOf, as their outlines show, or all that is said of them."""
+        if are_different([self._outline(branch) for branch in branches]):
+            self._alternatives.tell_apart(branches, *self._context)
             return True
         return self._alternatives.are_disjoint(self._document.meant(self._at(place)))
 
-    def _kinds(self, branch: dict) -> frozenset[str]:
-        """The types of a branch as it is written, whole numbers being numbers."""
-        schema = self._meaning(branch["$ref"]) if "$ref" in branch else branch
-        if schema is None or "$ref" in schema or not FORMS["type"][0](schema.get("type", "null")):
-            return _EVERY
-        return frozenset("number" if kind == "integer" else kind for kind in types_named(schema.get("type")))
+    def _outline(self, branch: dict) -> Outline:
+        """What a branch, as it is written, plainly says of its values."""
+        refers = "$ref" in branch and self._inside(branch, self._context) == self._context
+        start = refers and self._meaning(branch["$ref"]) or branch  # what many branches refer to is looked into once
+        key = self._context, id(start)
+        if key not in self._outlines:
+            self._outlines[key] = outline(self._conjuncts(start), self._conjuncts)
+        return self._outlines[key]
+
+    def _conjuncts(self, schema: dict) -> list[dict]:
+        """Schemas of this context, as they are written, that hold wherever one does; not always all of them."""
+        work, out = [schema], []
+        for one in work:  # which grows meanwhile
+            if len(work) > _DEPTH or self._inside(one, self._context) != self._context:
+                continue
+            inner = [self._meaning(one["$ref"])] if "$ref" in one else one.get("allOf")
+            if "$ref" not in one and is_readable(one):
+                out.append(one)
+            work += [part for part in inner if isinstance(part, dict)] if isinstance(inner, list) else ()
+        return out
 
     def _several(self, schema: dict, said: frozenset[str], place: Place, depth: int) -> bool:
         """Whether a schema of types, bounds, properties, items, and conditions on names is plain."""
         if not said.isdisjoint(BOUNDS) and not self._in_order(schema, said):
             return False
-        if self._options.closed and not said.isdisjoint(_OF_OBJECTS):
+        if self._options.closed and not said.isdisjoint(OF_OBJECTS):
             return False
         properties, free = schema.get("properties", {}), schema.get("additionalProperties", True)
         names, of_others = schema.get("required", ()), True
@@ -467,7 +484,8 @@ class PlainWalk:
                 parts.append((items, (place, "items")))
         if parts and not self._leads_to(parts, depth):
             return False
-        # some value is certain, or so is an object if all that is required has one, or an array if its items have
+        # Some value is certain, or so is an object if all that is required has one, or an array if its items have:
+        # these are among `parts`.
         if names or schema.get("minItems"):
             kinds = types_named(schema.get("type")) if of_others else _OBJECT
             needed = {"object": [properties.get(name, free) for name in names]}
@@ -532,65 +550,3 @@ class PlainWalk:
             ):
                 return True
         return are_in_order(self._constraints(schema))
-
-
-_EVERY = types_named(None) - {"integer"}
-
-
-class _Sorted(NamedTuple):
-    """The keywords of a schema.
-
-    Attributes
-    ----------
-    kind : str or None
-        What kind of schema it is, if the walk knows all of them.
-    said : frozenset of str
-        Those that restrict values.
-    forms : tuple of (callable, str)
-        What tells whether the value of each of these has the right form.
-    unknown : tuple of str
-        Those that the standard doesn't know.
-    formatted : bool
-        Whether it may have a format.
-    """
-
-    kind: str | None
-    said: frozenset[str]
-    forms: tuple
-    unknown: tuple[str, ...]
-    formatted: bool
-
-
-@lru_cache(maxsize=4096)
-def _sorted_out(keywords: tuple, draft: int) -> _Sorted:
-    """The keywords of a schema of a draft sorted out: many schemas have the same ones."""
-    forms = [(_FORMS[keyword], keyword) for keyword in keywords if keyword in _FORMS]
-    others = [keyword for keyword in keywords if keyword not in _FORMS and keyword not in DESCRIBING]
-    said = frozenset([keyword for _, keyword in forms])
-    alone = "$ref" in said and draft in (4, 6, 7)  # nothing beside a reference holds
-    if alone:
-        said = _REFERENCE
-        forms = [one for one in forms if one[1] in said]
-    told = said.isdisjoint(_OTHERWISE[draft])
-    if others:  # few schemas have any
-        told = told and all(isinstance(keyword, str) for keyword in others)
-        others = [keyword for keyword in others if isinstance(keyword, str) and not keyword.startswith("x-")]
-    besides = said - _TYPE
-    kind = None
-    if not told:
-        pass
-    elif not besides:
-        kind = "any"
-    elif len(besides) == 1 and not besides.isdisjoint(_KINDS):
-        (only,) = besides
-        kind = _KINDS[only] if only != "$ref" or len(said) == 1 else None
-    elif besides <= _SEVERAL:
-        kind = "several"
-    return _Sorted(kind, said, tuple(forms), tuple(others), "format" in keywords and not alone)
-
-
-_FORMS = {keyword: good for keyword, (good, _) in FORMS.items()} | {
-    "type": lambda value: value.__class__ is str and value in TYPES or FORMS["type"][0](value),
-    "properties": lambda value: isinstance(value, dict) and are_texts(value),  # the walk comes to each of them
-}
-"""Keyword -> a check of its value, where there is a quicker one than when it is written."""

@@ -1,10 +1,13 @@
 """Plain schemas are written when a text reaches them; what is refused is refused before."""
 
+import json
 import pickle
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
+from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.nodes import Rules
 
 TEXT = {"type": "string"}
@@ -167,6 +170,41 @@ WITH_K = {"type": "object", "required": ["k"]}
 def test_a_one_of_whose_branches_show_that_they_differ_waits(branches):
     grammar = Grammar.from_json_schema({"properties": {"x": {"oneOf": branches}}})
     assert not any("oneOf" in name for name in written(grammar))
+
+
+def test_branches_that_a_property_tells_apart_are_neither_written_nor_compared(monkeypatch):
+    base = {"type": "object", "required": ["kind"], "properties": {"kind": TEXT, "x": TEXT}}
+    kinds = [{"allOf": [{"$ref": "#/$defs/base"}, {"properties": {"kind": {"$ref": f"#/$defs/{k}"}}}]} for k in "ab"]
+    closed = {"type": "object", "properties": {"other": TEXT}, "additionalProperties": False}
+    schema = {"properties": {"v": {"oneOf": [*kinds, closed, {"type": ["string", "null"]}]}}}
+    defs = {"base": base, "a": {"enum": ["a1", "a2"]}, "b": {"allOf": [{"enum": ["b"]}]}}
+    monkeypatch.setattr(Disjoint, "overlaps", None)
+    grammar = Grammar.from_json_schema({**schema, "$defs": defs}, any_order=True)
+    assert grammar.matches('{"v": {"x": "", "kind": "a2"}}') and grammar.matches('{"v": {"kind": "b"}}')
+    assert grammar.matches('{"v": {"other": ""}}') and grammar.matches('{"v": null}')
+    assert not grammar.is_prefix('{"v": {"kind": "c')
+
+
+KIND = {"type": "object", "required": ["k"], "properties": {"k": {"enum": ["a"]}}}
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (KIND, {"type": "object", "properties": {"k": {"enum": ["b"]}}, "patternProperties": {"^z": False}}),
+        ({**KIND, "type": ["object", "null"]}, {"enum": [None]}),
+        (KIND, {**KIND, "properties": {"k": {"enum": ["a", "b"]}}}),
+        (KIND, {"type": "object", "additionalProperties": False, "patternProperties": {"k": TEXT}}),
+        (KIND, {"type": "object", "required": ["k"], "allOf": [{"properties": {"l": {"enum": ["b"]}}}]}),
+        (KIND, {"type": "object", "required": ["k"], "properties": {"k": {"$id": "https://a.org/", "$ref": "#/$defs/b",
+                                                                          "$defs": {"b": {"enum": ["a", "c"]}}}}}),
+    ],
+)  # fmt: skip
+def test_branches_that_may_share_a_value(one, other):
+    schema = {"oneOf": [one, other], "$defs": {"b": {"enum": ["b"]}}}
+    texts = ['{"k": "a"}', '{"k": "b"}', '{"k": "c"}', '{"k": 1}', "{}", '{"l": "a"}', "null", '{"k": "a", "l": "b"}']
+    grammar, valid = Grammar.from_json_schema(schema, any_order=True), Draft202012Validator(schema).is_valid
+    assert [text for text in texts if grammar.matches(text)] == [text for text in texts if valid(json.loads(text))]
 
 
 def test_a_one_of_lists_overlapping_arrays():
