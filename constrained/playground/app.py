@@ -9,7 +9,7 @@ import secrets
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -349,9 +349,12 @@ def _routes(playground: Playground) -> list[Route]:
 
 async def _lines(jobs: Jobs, asked: dict) -> AsyncIterator[str]:
     """The messages of a run as JSON Lines; the empty ones are sent too, which notices a page that has gone."""
+    messages = jobs.messages("run", asked, bounds.RUN_SECONDS)
     try:
-        with closing(jobs.messages("run", asked, bounds.RUN_SECONDS)) as messages:
-            async for message in iterate_in_threadpool(messages):
-                yield json.dumps(message) + "\n"
+        async for message in iterate_in_threadpool(messages):
+            yield json.dumps(message) + "\n"
     except ConstrainedError as error:
         yield json.dumps({"error": error_data(error)}) + "\n"
+    finally:
+        with suppress(ValueError):  # the task was cancelled while a thread waits in it; that ends it
+            messages.close()

@@ -1,5 +1,6 @@
 """The command: where it listens, how it ends."""
 
+import asyncio
 import json
 import re
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from constrained.cli import main
 from constrained.pages import local_server
+from constrained.playground.app import _lines
 from tests.playground.serving import LONG, RUN, serving
 
 
@@ -40,6 +42,25 @@ def test_ctrl_c_ends_it_at_once_also_during_a_run():
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0
         assert process.stderr.read() == ""
+
+
+def test_a_run_is_cancelled_while_it_waits_for_a_message():
+    class Slow:
+        def messages(self, *_):
+            while True:
+                yield {}
+                time.sleep(0.2)
+
+    async def cancelled():
+        lines = _lines(Slow(), {})
+        await anext(lines)
+        waiting = asyncio.ensure_future(anext(lines))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(cancelled())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
