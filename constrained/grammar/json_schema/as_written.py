@@ -17,7 +17,8 @@ _SEVERAL = BOUNDS | OF_OBJECTS | CONDITIONAL | {"type", "items"}
 _KINDS = dict.fromkeys(("$ref", "allOf", "anyOf", "oneOf"), "joined") | dict.fromkeys(("enum", "const"), "listed")
 _KINDS["pattern"] = "pattern"
 """Keyword -> what kind of schema has it alone."""
-_REFERENCE, _TYPE, _OBJECT = frozenset(("$ref",)), frozenset(("type",)), frozenset(("object",))
+OBJECT = frozenset(("object",))
+_REFERENCE, _TYPE = frozenset(("$ref",)), frozenset(("type",))
 _OTHERWISE = {draft: keywords - DESCRIBING for draft, keywords in DIFFERENT.items()}
 _PAIRED = 16
 """Outlines that are compared two by two."""
@@ -80,13 +81,12 @@ _FORMS = {keyword: good for keyword, (good, _) in FORMS.items()} | {
     "properties": lambda value: isinstance(value, dict) and are_texts(value),  # the walk comes to each of them
 }
 """Keyword -> a check of its value, where there is a quicker one than when it is written."""
-
-
 _READ = [(keyword, _FORMS[keyword]) for keyword in ("type", "required", "properties")]
+"""Keywords that an outline reads, and checks of their values."""
 
 
 def is_readable(schema: dict) -> bool:
-    """Whether the keywords that an outline reads have the right form."""
+    """Whether keywords that an outline reads have the right form."""
     return all(good(schema[keyword]) for keyword, good in _READ if keyword in schema)
 
 
@@ -121,7 +121,7 @@ class Outline(NamedTuple):
 def outline(parts: list[dict], conjuncts: Callable[[dict], list[dict]]) -> Outline:
     """The outline of schemas that hold together; `conjuncts`: those that hold wherever another one does."""
     types = EVERY.intersection(*[types_named(part.get("type")) for part in parts])
-    if types != _OBJECT:
+    if types != OBJECT:
         return Outline(types - {"integer"} | {"number"} if "integer" in types else types, set(), {}, None)
     required = {name for part in parts for name in part.get("required", ())}
     listed: dict[str, set[str]] = {}
@@ -139,8 +139,8 @@ def outline(parts: list[dict], conjuncts: Callable[[dict], list[dict]]) -> Outli
 
 def are_different(outlines: list[Outline]) -> bool:
     """Whether plainly no value fits two of some schemas: by their types, or by the properties of objects."""
-    objects = [one for one in outlines if one.types == _OBJECT]
-    kinds = [kind for one in outlines if one.types != _OBJECT for kind in one.types] + ["object"] * bool(objects)
+    objects = [one for one in outlines if one.types == OBJECT]
+    kinds = [kind for one in outlines if one.types != OBJECT for kind in one.types] + ["object"] * bool(objects)
     if len(kinds) > len(set(kinds)):
         return False
     for name in set.intersection(*(set(one.listed) for one in objects)) if objects else ():

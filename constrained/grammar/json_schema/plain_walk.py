@@ -13,6 +13,7 @@ from typing import Any
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.alternatives import CONDITIONAL, Alternatives
 from constrained.grammar.json_schema.as_written import (
+    OBJECT,
     OF_OBJECTS,
     Outline,
     are_different,
@@ -21,20 +22,8 @@ from constrained.grammar.json_schema.as_written import (
     sorted_out,
 )
 from constrained.grammar.json_schema.constraints import Constraints
-from constrained.grammar.json_schema.document import (
-    NOTING,
-    UNPICKLED,
-    Subschema,
-    base_of,
-    digest,
-    draft_of,
-)
-from constrained.grammar.json_schema.keywords import (
-    FORMS,
-    PRESENT,
-    is_type,
-    types_named,
-)
+from constrained.grammar.json_schema.document import NOTING, UNPICKLED, Subschema, base_of, digest, draft_of
+from constrained.grammar.json_schema.keywords import FORMS, PRESENT, is_type, types_named
 from constrained.grammar.json_schema.plain import BOUNDS, MODEST, are_apart, are_in_order, has_format, is_certain
 from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
@@ -44,7 +33,6 @@ _EXCLUSIVE = frozenset((_LOWS[1], _HIGHS[1]))
 _NUMBERS = frozenset((*_LOWS, *_HIGHS))
 _COUNTED = (("minLength", "maxLength"), ("minItems", "maxItems"))
 _COUNTS = BOUNDS - _NUMBERS
-_OBJECT = frozenset(("object",))
 _DEPTH = 64
 """Schemas joined in one another that the walk follows."""
 _PASSES = 8
@@ -487,7 +475,7 @@ class PlainWalk:
         # Some value is certain, or so is an object if all that is required has one, or an array if its items have:
         # these are among `parts`.
         if names or schema.get("minItems"):
-            kinds = types_named(schema.get("type")) if of_others else _OBJECT
+            kinds = types_named(schema.get("type")) if of_others else OBJECT
             needed = {"object": [properties.get(name, free) for name in names]}
             needed["array"] = [items] if schema.get("minItems") else []
             unsure = [[inner for inner in needed.get(kind, ()) if not is_type(inner)] for kind in kinds]
