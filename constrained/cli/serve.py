@@ -97,7 +97,7 @@ def add_playground(commands) -> None:
     words = """a tokenizer to offer beside the embedded model's: a tokenizer.json or tekken.json, a folder of such
         files, or a Hub name; repeatable"""
     add("--tokenizer", action="append", default=[], metavar="NAME", help=words)
-    add("--model", help="the model of runs: a folder, a GGUF file or a Hub name (default: the embedded model)")
+    add("--model", help="the model of runs: a folder, a GGUF file, smollm2 or a Hub name (default: the embedded model)")
     parser.set_defaults(run=run_playground)
 
 
@@ -120,7 +120,7 @@ def add_serve(commands) -> None:
         epilog="example: constrained serve --model Qwen/Qwen2.5-1.5B-Instruct --knowledge shop.lark",
     )
     add = parser.add_argument
-    add("--model", required=True, help="a folder, a GGUF file or a Hub name")
+    add("--model", required=True, help="a folder, a GGUF file, smollm2 or a Hub name")
     add("--knowledge", metavar="FILE", help="a policy: a .lark file whose rules name the tools, or a name that ships")
     add("--name", help="what clients call the model (default: what --model says)")
     words = "how the model writes a call (default: hermes if its chat template says <tool_call>, else json)"

