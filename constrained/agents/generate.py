@@ -31,6 +31,7 @@ from constrained.environments.suite import Suite
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world import World
 from constrained.models import load_roles
 from constrained.planning.model import NEVER
 from constrained.planning.relaxed import require_reachable
@@ -73,13 +74,15 @@ def generate_plan(
 ) -> Plan:
     """Plan a task and, if there is an environment, carry the plan out; the knowledge admits every action.
 
-    For a household task without an environment, a game is made from the seed and played. If no game can be made for
-    the task, the plan is open-loop: a whole path that the knowledge admits, not executed.
+    Without an environment, a `.lark` file with a problem of its own is played as its `//:` lines say, and for a
+    household task a game is made from the seed. Any other plan is open-loop: a whole path that the knowledge admits,
+    not executed.
 
     Parameters
     ----------
     task : str
-        For example ``"put a clean mug in the coffeemachine"``.
+        For example ``"put a clean mug in the coffeemachine"``. In a file's own world, a sentence of its `goal` lines,
+        or its own goal in words; any other sentence is for the model alone, and then the outcome isn't judged.
     knowledge : str or ActionKnowledge, optional
         A shipped name, a path, grammar text, or knowledge already read and bound. Default: that of the environment, if
         it is a planning problem, or else "household".
@@ -132,6 +135,8 @@ def generate_plan(
         knowledge = environment.knowledge if isinstance(environment, PddlEnvironment) else "household"
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
+    if environment is None and knowledge.facts is None and knowledge.own_world is not None:
+        environment = _own_world(knowledge.own_world, task)
     # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
     if model is None and _is_problem(knowledge, environment):
         model = "search"
@@ -177,6 +182,12 @@ def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> 
     return isinstance(environment, (PddlEnvironment, WorldEnvironment)) or (
         environment is None and knowledge.facts is not None
     )
+
+
+def _own_world(world: World, task: str) -> WorldEnvironment:
+    """The world of a `.lark` file, with the goal that the task asks for."""
+    own = WorldEnvironment(world)
+    return own if task.strip() == own.task else WorldEnvironment(world, task)
 
 
 def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:

@@ -123,7 +123,7 @@ def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
     from constrained.agents.generate import generate_plan  # imports torch
 
-    is_problem = arguments.task is None and arguments.game is None
+    is_problem = arguments.game is None and (arguments.task is None or knowledge.own_world is not None)
     chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen
     return generate_plan(
         environment.task if environment else arguments.task,

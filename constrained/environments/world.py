@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 from constrained.environments.base import Binding
@@ -10,12 +11,14 @@ from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.sentence import wanted
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
 from constrained.planning.model import ROOT, Condition, Parameter, conjunction, conjuncts, free_variables
-from constrained.planning.query import Query
+from constrained.planning.query import NOTHING, Query
+from constrained.planning.relaxed import require_reachable
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import squeezed
 
@@ -42,6 +45,9 @@ class WorldEnvironment(FactsEnvironment):
     Parameters
     ----------
     world : World
+    task : str, optional
+        A sentence. If it is one of the file's `goal "..."` lines, that is the goal, about the objects that it names;
+        else there is no goal, and the outcome isn't judged. Default: the file's own goal.
 
     Attributes
     ----------
@@ -52,23 +58,39 @@ class WorldEnvironment(FactsEnvironment):
     ------
     DataError
         The file has no problem.
+    KnowledgeError
+        The sentence names an object that isn't there.
     """
 
-    def __init__(self, world: World):
-        if world.problem is None:
+    def __init__(self, world: World, task: str = ""):
+        problem = world.problem
+        if problem is None:
             raise DataError(
                 f"{world.source.name} has no problem to play",
                 "add its objects, the facts at the start and the goal: //: object ..., //: init ..., //: goal ...",
             )
-        self.world = world
-        task = Task(world.domain, world.problem)
-        self._answers, self.known = Answers(world, task), Known(world)
-        super().__init__(WorldState(world, task, task.initial), "anything")
+        self._words: Mapping[str, str] = NOTHING
+        if task:
+            asked = wanted(world, task)
+            self._words = NOTHING if asked is None else asked.words
+            problem = replace(problem, condition=None if asked is None else asked.goal)
+        self.world = world = replace(world, problem=problem)
+        planning = Task(world.domain, problem)
+        self._answers, self.known = Answers(world, planning), self._nothing_learned()
+        require_reachable(planning)
+        super().__init__(WorldState(world, planning, planning.initial), "anything")
+        self.task = task or self.task
 
     def reset(self) -> str:
         """Start at the file's initial facts, of which the player has learned nothing yet."""
-        self.known = Known(self.world)
+        self.known = self._nothing_learned()
         return super().reset()
+
+    def _nothing_learned(self) -> Known:
+        """What the player knows at the start."""
+        known = Known(self.world)
+        known.words |= self._words
+        return known
 
     def do(self, action: str) -> str:
         """The answer of the file's `tells` lines, from which the player learns; or that of a `fails` line."""

@@ -115,7 +115,9 @@ class Known(FactStore):
         If there are several, the first that is possible as far as is known.
         """
         readings = list(self.world.read(text))
-        for name, values in readings:
+        # "take the saw off the wall" isn't about a thing called "saw off the wall" if the saw and the wall are known.
+        known = [(name, values) for name, values in readings if self.objects.keys() >= set(values.values())]
+        for name, values in known or readings:
             declared = next(a for a in self.world.domain.actions if a.name == name)
             for parameter in declared.parameters:
                 if parameter.name in values:

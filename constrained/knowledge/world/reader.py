@@ -39,6 +39,7 @@ from constrained.planning.model import (
     Problem,
     Quantified,
     conjunction,
+    free_variables,
     literals_in,
     parts_in,
 )
@@ -373,8 +374,11 @@ class _Reader(Conditions):
             raise self.span_of(patterns).error(
                 "the sentences of one goal have different holes", "write a `goal` line for each"
             )
-        scope = Scope(captured=captured, what="of the goal")
+        # As an argument, a hole is what it stands for: the object that a sentence names, or any object of its type.
+        scope = Scope({name: name for name in captured}, captured=captured, what="of the goal")
         wanted = self.conditions(condition, scope)
+        if loose := sorted(v[1:] for v in free_variables(wanted)):
+            wanted = Quantified("some", tuple(Parameter(f"?{name}", name) for name in loose), wanted)
         # A hole that stands for a type has as supertype the narrowest that the facts about its variables require.
         wider: dict[str, str] = {}
         for quantified in (part for part in parts_in(wanted) if isinstance(part, Quantified)):
@@ -390,9 +394,9 @@ class _Reader(Conditions):
                     for kind in uses:
                         if self.domain.is_subtype(kind, wider.get(variable.type, ROOT)):
                             wider[variable.type] = kind
-        for name in captured - wider.keys():
+        for name in (hole for hole in found[0].holes if hole.lower() not in wider):
             raise self.span_of(patterns).error(
-                f"the goal doesn't use {{{name}}}", f"name it in the condition: some x: {name} (...)"
+                f"the goal doesn't use {{{name}}}", f"name it in a fact: ready({name}); or some x: {name} (ready(x))"
             )
         self.world.goals.append(TaskGoal(tuple(found), wanted, wider))
 

@@ -244,7 +244,11 @@ class World:
                                 yield literal.predicate, *chosen
 
     def goal_of(self, task: str) -> Asked | None:
-        """The goal whose sentence a task is; of several, the one with the fewest characters in its holes."""
+        """The goal whose sentence a task is; of several, the first of `asked`."""
+        return next(iter(self.asked(task)), None)
+
+    def asked(self, task: str) -> list[Asked]:
+        """The goals whose sentence a task is, those with the fewest characters in their holes first."""
         sentence = " ".join(task[:MAX_TEXT].split()).rstrip(" .!")
         matching = []
         for goal in self.goals:
@@ -257,7 +261,7 @@ class World:
         def vagueness(asked: Asked) -> tuple[int, int]:
             return sum(map(len, asked.words.values())), -len(asked.goal.patterns[asked.pattern].text)
 
-        return min(matching, key=vagueness, default=None)
+        return sorted(matching, key=vagueness)
 
 
 def kind_of(name: str) -> str:

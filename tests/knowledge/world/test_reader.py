@@ -112,7 +112,7 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         ("//: maybe redy", "3:11", "no fact `redy`"),
         ('//: tells in(t, p) by "The {p} is full."', "3:11", "nothing says which `t`"),
         ('//: tells at(p) by "The {p is full."', "3:25", "a hole is written"),
-        ('//: goal "take {K}": ready', "3:10", "the goal doesn't use {k}"),
+        ('//: goal "take {K}": ready', "3:10", "the goal doesn't use {K}"),
         (RULE.format("//: needs at(p)"), "4:14", "no parameter, variable or object in the action go called `p`"),
         (RULE.format("//: makes some p: place (at(p))"), "4:11", "an effect applies to `every` object"),
         (RULE.format("//: makes every p: place (every p: thing (in(p, p)))"), "4:33", "there is another p here"),
