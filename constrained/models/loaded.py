@@ -19,7 +19,7 @@ from constrained.decoding.loop import NextLogits, PrefixForward
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.vocabulary import eos_ids, logits_width, model_vocabulary
-from constrained.errors import ModelError, install_hint
+from constrained.errors import ConstrainedError, ModelError, install_hint
 
 
 @dataclass(eq=False)
@@ -117,11 +117,13 @@ def readable_failure(what: str, hint: str) -> Iterator[None]:
     """Turn whatever a third party's loader raises into one ModelError; hide its progress bars and warnings.
 
     The formats behind it (safetensors, GGUF, pickles, JSON) raise anything from OSError to struct.error, so every
-    exception is caught; the original error is kept as the cause.
+    exception but our own is caught; the original error is kept as the cause.
     """
     try:
         with quiet_transformers():
             yield
+    except ConstrainedError:
+        raise
     except Exception as error:
         text = str(error).strip().splitlines()
         raise ModelError(f"{what}: {text[0] if text else type(error).__name__}", _remedy(error) or hint) from error
