@@ -26,7 +26,7 @@ from constrained.grammar.traverse import reached, uses_relations
 from constrained.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 T = TypeVar("T")
 

@@ -9,10 +9,11 @@ one case for each.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain, product
+from re import _constants as C
+from re import _parser as parser
 
 from constrained.errors import GrammarError
 from constrained.grammar import assertions, nodes
@@ -21,13 +22,6 @@ from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, al
 from constrained.grammar.source import Place, Source
 from constrained.grammar.traverse import fold
 from constrained.limits import DEFAULT, Limits
-
-if sys.version_info >= (3, 11):
-    from re import _constants as C
-    from re import _parser as parser
-else:  # the same modules, under their old names
-    import sre_constants as C
-    import sre_parse as parser
 
 _CATEGORY = {
     C.CATEGORY_DIGIT: r"\d",

@@ -10,16 +10,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from bisect import bisect_right
 from collections import defaultdict
+from re import _parser as parser
 
 from lark.load_grammar import load_grammar
-
-if sys.version_info >= (3, 11):
-    from re import _parser as parser
-else:
-    import sre_parse as parser
 
 
 class Chart:

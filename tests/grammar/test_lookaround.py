@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -113,10 +112,8 @@ ATOMIC = [
     (r"(?:(?>a|b)(?>ab|a))*", "ab", 6),
     (r"(?<=(?>a|b))c|a", "abc", 3),
 ]
-from_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10's `re` doesn't know them")
 
 
-@from_3_11
 @pytest.mark.parametrize(("pattern", "alphabet", "longest"), ATOMIC)
 def test_an_atomic_group_keeps_to_the_first_way(pattern, alphabet, longest):
     compiled = re.compile(pattern)
@@ -125,13 +122,11 @@ def test_an_atomic_group_keeps_to_the_first_way(pattern, alphabet, longest):
     )
 
 
-@from_3_11
 def test_what_a_possessive_repeat_leaves_nothing_of_matches_nothing():
     with pytest.raises(GrammarError, match="matches no text at all"):
         Grammar.from_regex("a*+a")
 
 
-@from_3_11
 def test_an_atomic_group_at_the_end_of_a_terminal_sees_what_follows():
     compiled = re.compile(r"(?>a+)(?:,(?>a+))*")
     assert_same_language(

@@ -233,7 +233,6 @@ def test_a_refusal_is_one_line():
         Grammar.from_regex("<(.)\n\\1")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10's `re` doesn't know them")
 def test_a_reference_within_an_atomic_group_is_refused_but_not_one_into_it():
     """By cases, the group's ways would be tried in another order."""
     with pytest.raises(GrammarError, match="a backreference is not supported"):

@@ -14,7 +14,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 
 from constrained.environments.question.passages import Passage, cut_sentences, make_passage
@@ -142,7 +141,4 @@ def _within(seconds: float, function, *arguments):
             answer.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()  # an executor's thread would delay the end of the process
-    try:
-        return answer.result(seconds)
-    except FutureTimeout:  # in Python 3.10 not the built-in TimeoutError
-        raise TimeoutError from None
+    return answer.result(seconds)
