@@ -115,7 +115,7 @@ async def _next(told: asyncio.Queue, request: Request) -> Any:
     while True:
         try:
             return await asyncio.wait_for(told.get(), 1.0)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             if await request.is_disconnected():
                 raise ClientDisconnect from None
 
