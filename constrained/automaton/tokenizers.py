@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from constrained.errors import VocabularyError
+from constrained.errors import ConstrainedError, VocabularyError
 from constrained.files import looks_like_path
+from constrained.gguf_file import PACKAGED, SPECIAL_TOKENS, GgufFile, gguf_path, read_gguf
 
 EMBEDDED = "embedded"
 _FOLDER = Path(__file__).parent.parent / "models" / "embedded"
@@ -123,16 +124,21 @@ def _byte_level_table() -> dict[int, int | str]:
 
 
 def open_tokenizer(name: str):
-    """Open a tokenizer: a tokenizer.json or its folder, a tekken.json, "embedded", or a name on the Hugging Face Hub.
+    """Open a tokenizer: a tokenizer.json or its folder, a tekken.json, a ``.gguf`` file or the name of a packaged one,
+    "embedded", or a name on the Hugging Face Hub.
 
     Raises
     ------
     VocabularyError
         There is none, or it can't be read.
+    ModelError
+        The package of the named one isn't installed, or the ``.gguf`` file is damaged.
     """
     path = _FOLDER if name == EMBEDDED else Path(name).expanduser()
     path = path / "tokenizer.json" if path.is_dir() else path
     try:
+        if name in PACKAGED or path.suffix == ".gguf":
+            return gguf_tokenizer(read_gguf(gguf_path(name)))
         if path.is_file() and path.name.startswith("tekken"):
             from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -146,10 +152,28 @@ def open_tokenizer(name: str):
         from transformers import AutoTokenizer  # the Hub, or its local cache
 
         return AutoTokenizer.from_pretrained(name)
+    except ConstrainedError:
+        raise
     except Exception as error:  # the tokenizer libraries raise many types of errors
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        hint = "give a tokenizer.json, the folder it is in, a tekken.json, or a name of the Hugging Face Hub"
+        hint = (
+            "give a tokenizer.json, the folder it is in, a tekken.json, a .gguf file, or a name of the Hugging Face Hub"
+        )
         raise VocabularyError(f"can't read the tokenizer {name}: {text}", hint=hint) from None
+
+
+def gguf_tokenizer(file: GgufFile) -> Any:
+    """The tokenizer in a ``.gguf`` file, as transformers converts it."""
+    from transformers import PreTrainedTokenizerFast
+
+    # Its AutoTokenizer would first read the configuration, in many seconds, to choose this class.
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(str(file.path.parent), gguf_file=file.path.name)
+    tokens = file.metadata["tokenizer.ggml.tokens"]
+    for key, name in SPECIAL_TOKENS.items():  # transformers 4.57 takes the first token of a text for the last
+        number = file.metadata.get(f"tokenizer.ggml.{key}_token_id", len(tokens))
+        if number < len(tokens) and getattr(tokenizer, f"{name}_token") != tokens[number]:
+            setattr(tokenizer, f"{name}_token", tokens[number])
+    return tokenizer
 
 
 def end_ids(tokenizer, name: str) -> list[int]:

@@ -57,8 +57,8 @@ def add_parser(commands) -> None:
     words = "leave out findings of this kind, e.g. endless-text; repeatable"
     add("--ignore", action="append", default=[], metavar="CODE", choices=sorted(CODES), help=words)
     add("--start", default="start", metavar="RULE", help="the rule that texts begin with (default: start)")
-    words = """also report what this tokenizer can't write: a tokenizer.json, the folder it is in, 'embedded', or a Hub
-        name"""
+    words = """also report what this tokenizer can't write: a tokenizer.json, the folder it is in, a GGUF file,
+        'embedded', 'smollm2', or a Hub name"""
     add("--tokenizer", metavar="NAME", help=words)
     words = "the tools (JSON) that FILE is a policy of: check what it says of their arguments, too"
     add("--tools", metavar="FILE", help=words)

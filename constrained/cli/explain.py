@@ -32,8 +32,8 @@ def add_parser(commands) -> None:
     add("--text", help="read TEXT literally after PATH, as one action whatever it contains")
     add("--start", default="start", help="the rule that texts begin with (default: start)")
     add_bindings(parser)
-    words = """whose tokens to show: a tokenizer.json, the folder it is in, or a Hub name (default: the embedded
-        model's)"""
+    words = """whose tokens to show: a tokenizer.json, the folder it is in, a GGUF file, smollm2, or a Hub name
+        (default: the embedded model's)"""
     add("--tokenizer", default=EMBEDDED, metavar="NAME", help=words)
     add("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

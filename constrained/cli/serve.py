@@ -95,7 +95,7 @@ def add_playground(commands) -> None:
     add("--port", type=int, help=f"default: {PORT}, or the next free one; 0: any free one")
     add("--no-browser", action="store_true", help="don't open the browser")
     words = """a tokenizer to offer beside the embedded model's: a tokenizer.json or tekken.json, a folder of such
-        files, or a Hub name; repeatable"""
+        files, a GGUF file, smollm2, or a Hub name; repeatable"""
     add("--tokenizer", action="append", default=[], metavar="NAME", help=words)
     add("--model", help="the model of runs: a folder, a GGUF file, smollm2 or a Hub name (default: the embedded model)")
     parser.set_defaults(run=run_playground)

@@ -1,4 +1,4 @@
-"""GGUF files for transformers: what its own reader makes of a file, in a twentieth of its time.
+"""The model in a GGUF file, for transformers: what its own reader makes of a file, in a twentieth of its time.
 
 That reader makes arrays of each token and merge, three times, and a table of all names of tensors for each module: 20 s
 for the 135 million weights of SmolLM2, which take 1 s here. Configuration, weights and token ids are the same
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, PreTrainedTokenizerFast
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
 from constrained.errors import ModelError
-from constrained.gguf_file import GgufFile
+from constrained.gguf_file import SPECIAL_TOKENS, GgufFile
 from constrained.models.gguf_blocks import unpack
 
 
@@ -53,23 +53,8 @@ SETTINGS = {
 }
 """Key after the architecture's name -> setting of transformers' configuration."""
 
-TOKENS = {"bos": "bos", "eos": "eos", "unknown": "unk", "padding": "pad"}
-"""Special tokens, as the keys of a file call them -> as transformers does."""
-
 UNUSED = "rope_freqs.weight"
 """A tensor that transformers' reader leaves out, too."""
-
-
-def read_tokenizer(file: GgufFile) -> PreTrainedTokenizerFast:
-    """The tokenizer in a file, as transformers converts it."""
-    # Its AutoTokenizer would first read the configuration, in many seconds, to choose this class.
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(str(file.path.parent), gguf_file=file.path.name)
-    tokens = file.metadata["tokenizer.ggml.tokens"]
-    for key, name in TOKENS.items():  # transformers 4.57 takes the first token of a text for the last
-        number = file.metadata.get(f"tokenizer.ggml.{key}_token_id", len(tokens))
-        if number < len(tokens) and getattr(tokenizer, f"{name}_token") != tokens[number]:
-            setattr(tokenizer, f"{name}_token", tokens[number])
-    return tokenizer
 
 
 def read_model(file: GgufFile, dtype: torch.dtype | None = None, **options: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -116,7 +101,9 @@ def _settings(file: GgufFile, architecture: Architecture) -> dict[str, Any] | No
     settings = {setting: (found | given).get(f"{prefix}.{key}") for key, setting in keys.items()}
     if not all(isinstance(value, (int, float)) and value > 0 for value in settings.values()):
         return None
-    settings |= {f"{name}_token_id": given.get(f"tokenizer.ggml.{key}_token_id") for key, name in TOKENS.items()}
+    settings |= {
+        f"{name}_token_id": given.get(f"tokenizer.ggml.{key}_token_id") for key, name in SPECIAL_TOKENS.items()
+    }
     return settings | {"tie_word_embeddings": "output.weight" not in file.tensors}
 
 

