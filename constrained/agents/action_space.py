@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from constrained.agents.world import World
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.report import INVALID
 from constrained.knowledge.world_state import WorldState
+
+STOPS = ("stop", "stop planning", "the plan is whole")
+"""The extra action that ends a path where it may end: the first of these that isn't an action of the knowledge."""
 
 
 class ActionSpace:
@@ -32,6 +36,11 @@ class ActionSpace:
     def judge(self) -> ActionKnowledge:
         """The knowledge for verdicts, at the current point."""
         return self._judge or self.knowledge
+
+    @property
+    def stop(self) -> str:
+        """The first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no path."""
+        return next((word for word in STOPS if self.knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
     def hold_to(self, knowledge: ActionKnowledge) -> None:
         """Replace the knowledge for masks and prompts; the judge stays."""

@@ -26,6 +26,7 @@ from constrained.environments.base import Environment, WithCommands, WithForm, W
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.continuation import either
 from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:  # torch takes seconds to import
@@ -122,8 +123,8 @@ class Episode:
             The knowledge of this phase; default: `start`.
         """
         self.phase, self.over, self.choose = phase, False, None
-        self.plan.success, self.plan.note, self.plan.outcome = False, "", {}
         observation = self.world.reset()
+        self.plan.success, self.plan.note, self.plan.outcome = False if self._judged else None, "", {}
         self.plan.first_observation = self.plan.first_observation or observation
         self.space = ActionSpace(knowledge or self.start, self._judge, self.level == FORM)
         if self.level == FORM and isinstance(self.world.environment, WithForm):
@@ -132,7 +133,20 @@ class Episode:
         environment = self.world.environment
         if isinstance(environment, FactsEnvironment) and environment.done:  # the goal holds: nothing is left to do
             self.plan.outcome, self.plan.success, self.over = environment.outcome(), True, True
+        if not self._judged:
+            self.hints = f"When the task is done, write `{self.space.stop}` as the action."
         return observation
+
+    @property
+    def _judged(self) -> bool:
+        """Whether the environment knows when the task is done; else the model says so, where the rules let it."""
+        environment = self.world.environment
+        return environment.judged if isinstance(environment, FactsEnvironment) else True
+
+    @property
+    def stop(self) -> str | None:
+        """The action that says that the task is done; None where it can't be said, or needn't."""
+        return self.space.stop if not self._judged and self.steps and self.space.knowledge.may_end else None
 
     @property
     def level(self) -> str | None:
@@ -179,7 +193,8 @@ class Episode:
         except KnowledgeError as error:  # the path is at its end, though the environment is not
             self.end(error.message)
             return None
-        return self.at_level(action)
+        admitted = self.at_level(action)
+        return either(admitted, self.stop) if self.stop is not None and admitted is not None else admitted
 
     def at_level(self, action: Grammar) -> Grammar | None:
         """The next actions that the level of the masks admits; None, and the episode ends, if it admits none."""
@@ -263,14 +278,19 @@ class Episode:
     def do(self, step: Step, *, as_planned: bool = False) -> None:
         """Do a step's action, and bind the slots to what is in view after it.
 
-        The path continues after an action that had an effect; with `as_planned`, after any action.
+        The path continues after an action that had an effect; with `as_planned`, after any action. Where nothing else
+        tells when the task is done, the action that says so ends the phase, and is no step.
         """
+        if not self._judged and step.action == self.space.stop:
+            self.over = True
+            return
         result = self.world.step(step.action)
         step.observation, step.had_effect = result.observation, result.had_effect
         if result.had_effect or as_planned:
             self.space.advance(step.action)
         self.add(step)
-        self.plan.outcome, self.plan.success = result.outcome, result.outcome["success"] == 1.0
+        self.plan.outcome = result.outcome
+        self.plan.success = result.outcome["success"] == 1.0 if self._judged else None
         if result.done:
             self.over = True
         else:

@@ -23,6 +23,7 @@ from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
 from constrained.agents.suite_runner import Models, header
+from constrained.decoding.choosers import Chooser
 from constrained.environments.base import Environment
 from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
 from constrained.environments.household.env import HouseholdTexts
@@ -32,9 +33,11 @@ from constrained.environments.world import WorldEnvironment
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.world import World
+from constrained.knowledge.world.sentence import sentences
 from constrained.models import load_roles
 from constrained.planning.model import NEVER
-from constrained.planning.relaxed import require_reachable
+from constrained.planning.reachable import require_reachable
+from constrained.planning.wording import condition_words
 
 OPEN_LOOP_STEPS = 12
 """Default limit on the steps of a plan that is not executed."""
@@ -43,7 +46,8 @@ PLAY_STEPS = 50
 """Default limit on the steps in an environment: ALFWorld's and KnowAgent's."""
 
 PROBLEM_STEPS = 1_000
-"""Default limit on the steps to the goal of a planning problem; PlanBench's plans need up to about 130."""
+"""Default limit on the steps to the goal of a planning problem, in PDDL or for a chooser; PlanBench's plans need up to
+about 130."""
 
 
 def generate_plan(
@@ -98,7 +102,7 @@ def generate_plan(
         Models for these roles of Lumos and WESE (the explorer's model also extracts triples), or folders of adapters
         of `model`; default: `model` plays all roles.
     max_steps : int, optional
-        Default 50 in an environment, 12 without, 1,000 to a planning problem's goal.
+        Default 50 in an environment, 12 without, 1,000 to a planning problem's goal (PDDL's, or any for a chooser).
     explore_steps : int, optional
         Limit on WESE's exploration; default: `max_steps`.
     max_new_tokens : int, optional
@@ -135,8 +139,9 @@ def generate_plan(
         knowledge = environment.knowledge if isinstance(environment, PddlEnvironment) else "household"
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
+    note = ""
     if environment is None and knowledge.facts is None and knowledge.own_world is not None:
-        environment = _own_world(knowledge.own_world, task)
+        environment, note = _own_world(knowledge.own_world, task, model)
     # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
     if model is None and _is_problem(knowledge, environment):
         model = "search"
@@ -145,12 +150,12 @@ def generate_plan(
         warnings.warn(message, ConstrainedWarning, stacklevel=2)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     # `prior`: an environment in which a plan that isn't executed binds its slots.
-    prior, note = None, ""
+    prior = None
     if environment is None:
         environment, prior, note = _make_environment(task, knowledge, seed)
     settings = Settings(
         strategy, STEP_FORMATS[strategy], constrained,
-        max_steps or _steps(knowledge, environment), max_new_tokens,
+        max_steps or _steps(knowledge, environment, models[POLICY]), max_new_tokens,
         level, explore_steps=explore_steps, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
         trace=trace is not None,
     )  # fmt: skip
@@ -174,6 +179,7 @@ def generate_plan(
                         file.write(line)
     if rollout.failure:
         raise rollout.failure
+    plan.note = "; ".join(filter(None, dict.fromkeys((plan.note, note))))
     return plan
 
 
@@ -184,13 +190,33 @@ def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> 
     )
 
 
-def _own_world(world: World, task: str) -> WorldEnvironment:
-    """The world of a `.lark` file, with the goal that the task asks for."""
-    own = WorldEnvironment(world)
-    return own if task.strip() == own.task else WorldEnvironment(world, task)
+def _own_world(world: World, task: str, model: Any) -> tuple[WorldEnvironment, str]:
+    """The world of a `.lark` file with the goal that the task asks for; and a note, if it asks for none of the file's.
+
+    Raises ConstrainedError: a search has no goal then.
+    """
+    environment = WorldEnvironment(world, task)
+    if environment.judged:
+        return environment, ""
+    known, problem = sentences(world), world.problem
+    if problem is not None and problem.condition is not None:
+        own = condition_words(problem.condition, environment.facts.task)
+        if task.strip() == own:
+            return WorldEnvironment(world), ""
+        known.insert(0, f'"{own}"')
+    goals = f"its goals are {', '.join(known)}" if known else "it has no `//: goal` lines"
+    if model in (None, "search"):
+        raise ConstrainedError(
+            f"the task {task[:80]!r} is no goal of {world.source.name}, so there is nothing to search for",
+            f"{goals}; or give a language model, which reads the task",
+        )
+    return environment, f"the outcome isn't judged, as the task is no goal of {world.source.name}: {goals}"
 
 
-def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:
+def _steps(knowledge: ActionKnowledge, environment: Environment | None, model: Any) -> int:
+    """The default limit on the steps."""
+    if isinstance(environment, WorldEnvironment) and not (environment.judged and isinstance(model, Chooser)):
+        return PLAY_STEPS
     if _is_problem(knowledge, environment):
         return PROBLEM_STEPS
     return OPEN_LOOP_STEPS if environment is None else PLAY_STEPS

@@ -88,7 +88,7 @@ class Plan:
     seed : int
     steps : list of Step
     success : bool or None
-        Whether the environment's goal was reached; None if nothing was executed.
+        Whether the environment's goal was reached; None if nothing was executed, or if there was no goal.
     open_loop : bool
         Whether nothing was executed.
     note : str
@@ -188,7 +188,8 @@ class Plan:
     @property
     def came_to(self) -> str:
         """The outcome in words."""
-        return {True: "solved", False: "not solved", None: "not executed"}[self.success]
+        unknown = "not executed" if self.open_loop else "not judged"
+        return {True: "solved", False: "not solved", None: unknown}[self.success]
 
     def __str__(self) -> str:
         return f"Plan({self.task!r}: {self.came_to}, {len(self.steps)} steps)"

@@ -26,7 +26,7 @@ def play_step(episode: Episode, role: str = POLICY) -> Requests[Step | None]:
         None if no step may be written: the episode is over, and the plan's note says why.
     """
     action = episode.next_action()
-    step = None if action is None else (yield from write_step(episode, action, role=role))
+    step = None if action is None else (yield from write_step(episode, action, role=role, stop=episode.stop))
     if step is not None:
         episode.do(step)
     return step

@@ -13,24 +13,26 @@ from constrained.cli.options import add_bindings, add_level, add_model, bindings
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world.sentence import sentences
 from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:
     from constrained.environments.base import Environment
-    from constrained.environments.world import WorldEnvironment
 
 
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "plan",
         help="plan a task step by step; the action knowledge admits every action",
-        description="Plan a task. A household task becomes a game, made from --seed, and is played; a planning problem "
-        "is played as its PDDL says; any other task is planned without being executed.",
-        epilog="A planning problem: constrained plan --pddl domain.pddl problem.pddl. Tasks read like ALFWorld's: 'put "
-        "two mugs in the cabinet', 'heat an egg and put it in the fridge', 'look at the book under the desklamp'.",
+        description="Plan a task. A household task becomes a game, made from --seed, and is played; a world in a .lark "
+        "file, or a planning problem, is played as its file says; any other task is planned without being executed.",
+        epilog="A world: constrained plan hotel.lark 'book r303 for bob'. A planning problem: constrained plan --pddl "
+        "domain.pddl problem.pddl. Household tasks read like ALFWorld's: 'put two mugs in the cabinet', 'heat an "
+        "egg and put it in the fridge', 'look at the book under the desklamp'.",
     )
     add = parser.add_argument
-    add("task", nargs="?", help="what to do, as a sentence (not needed for a world with a problem, docs/worlds.md)")
+    words = "what to do, as a sentence; not needed for a world with a goal of its own (docs/worlds.md)"
+    add("task", nargs="*", metavar="TASK", help=words)
     add("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl), which has its own task")
     words = """solve this planning problem: every action is possible where it comes, and the plan ends where the goal
         holds; without --model, a small network that ships and a search choose the actions"""
@@ -64,6 +66,7 @@ def run(arguments) -> int:
     from constrained.environments.household import Game, HouseholdEnv
     from constrained.environments.pddl import PddlEnvironment
 
+    _sort_words(arguments)
     # Exactly one thing to play: a task, a game, a PDDL problem, or the problem in the knowledge's own file.
     given = [arguments.task, arguments.game, arguments.pddl]
     has_problem = arguments.knowledge not in (None, "household") and not any(given)
@@ -91,7 +94,7 @@ def run(arguments) -> int:
     if arguments.game:
         environment = HouseholdEnv(Game.from_file(arguments.game))
     elif has_problem:
-        environment = _own_problem(arguments, knowledge)
+        arguments.task = _own_task(arguments.knowledge, knowledge)
     printer = None if arguments.json or arguments.format == "pddl" else _Printer()
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
@@ -108,22 +111,36 @@ def run(arguments) -> int:
     return 0
 
 
-def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
-    """The problem in a `.lark` file."""
+def _sort_words(arguments) -> None:
+    """Sort what isn't an option: a .lark file is the knowledge, two PDDL files are a problem, the rest is the task."""
+    words = arguments.task
+    if words and words[0].endswith(".lark") and arguments.knowledge is None:
+        arguments.knowledge = words.pop(0)
+    if len(words) == 2 and all(word.endswith(".pddl") for word in words) and arguments.pddl is None:
+        arguments.pddl, words = words, []
+    arguments.task = " ".join(words) if words else None  # a sentence without quotes is one, too
+
+
+def _own_task(name: str, knowledge: ActionKnowledge) -> str:
+    """The goal of the problem in a `.lark` file, in words."""
     from constrained.environments.world import WorldEnvironment
 
-    if knowledge.own_world is None:
+    world = knowledge.own_world
+    if world is None:
         raise ConstrainedError(
-            f"{arguments.knowledge} has no problem of its own",
-            "give a task, or add `//: object`, `init` and `goal` lines",
+            f"{name} has no problem of its own", "give a task, or add `//: object`, `init` and `goal` lines"
         )
-    return WorldEnvironment(knowledge.own_world)
+    environment = WorldEnvironment(world)
+    if not environment.judged:
+        tasks = ", ".join(sentences(world)) or "its words, or add a `//: goal` line"
+        raise ConstrainedError(f"{name} has no goal of its own", f"give a task: {tasks}")
+    return environment.task
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
     from constrained.agents.generate import generate_plan  # imports torch
 
-    is_problem = arguments.game is None and (arguments.task is None or knowledge.own_world is not None)
+    is_problem = arguments.game is None and (arguments.pddl is not None or knowledge.own_world is not None)
     chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen
     return generate_plan(
         environment.task if environment else arguments.task,
@@ -149,16 +166,15 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
 
 
 def _print_pddl(plan: Plan, facts: WorldState) -> int:
-    """Print a plan as planners do, up to its first impossible action; 1 if it doesn't reach the goal."""
+    """Print a plan as planners do; if it doesn't reach the goal, print none, and return 1."""
+    if not plan.success:
+        print(f"note: no plan is printed: {plan.note or 'the goal is not reached'}", file=sys.stderr)
+        return 1
     for text in plan.path:
-        if text not in facts.actions:
-            break
         action = facts.actions[text][0]
         print(f"({' '.join(map(facts.task.spell, (action.action, *action.arguments)))})")
         facts = facts.after(text)
-    if not plan.success:
-        print(f"note: {plan.note or 'the goal is not reached'}", file=sys.stderr)
-    return 0 if plan.success else 1
+    return 0
 
 
 class _Printer:
@@ -188,7 +204,8 @@ class _Printer:
 
     def end(self, plan: Plan) -> None:
         usage = plan.usage
-        outcome = {True: "Solved", False: "Not solved", None: "Planned"}[plan.success]
+        unknown = "Planned" if plan.open_loop else "Ended"
+        outcome = {True: "Solved", False: "Not solved", None: unknown}[plan.success]
         mass = sum(plan.pruned_mass) / len(plan.pruned_mass) if plan.steps else 0.0
         earlier = len(plan.steps) - len(plan.last_phase)
         steps = f"{len(plan.last_phase)} steps" + (f" after {earlier} of earlier phases" if earlier else "")

@@ -30,6 +30,8 @@ class FactsEnvironment(ABC):
         Whether the last action was possible.
     done : bool
         Whether the goal holds.
+    judged : bool
+        Whether there is a goal, so that the outcome is known.
     """
 
     TASK_LINE: ClassVar[str] = "Your task is to: {}"
@@ -38,6 +40,7 @@ class FactsEnvironment(ABC):
     def __init__(self, start: WorldState, no_goal: str):
         goal = start.task.goal
         self.task = no_goal if goal is None else condition_words(goal, start.task)
+        self.judged = goal is not None
         self._start = self.facts = start
         self.had_effect, self.done = True, self._goal_holds()
 
@@ -70,8 +73,8 @@ class FactsEnvironment(ABC):
         return self.facts.task.reached_goal(self.facts.state)
 
     def outcome(self) -> dict[str, float]:
-        """Success: whether the goal holds."""
-        return {"success": float(self.done)}
+        """Success: whether the goal holds; empty if there is none."""
+        return {"success": float(self.done)} if self.judged else {}
 
     def memory(self, first_observation: str) -> FactsMemory:
         """A memory of the facts known now."""

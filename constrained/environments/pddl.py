@@ -12,7 +12,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.planning.facts import Fact, State
 from constrained.planning.query import NOTHING
-from constrained.planning.relaxed import require_reachable
+from constrained.planning.reachable import require_reachable
 from constrained.planning.wording import fact_lines
 
 MAX_BYTES = 8_000_000

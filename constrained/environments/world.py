@@ -18,7 +18,7 @@ from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
 from constrained.planning.model import ROOT, Condition, Parameter, conjunction, conjuncts, free_variables
 from constrained.planning.query import NOTHING, Query
-from constrained.planning.relaxed import require_reachable
+from constrained.planning.reachable import require_reachable
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import squeezed
 
@@ -73,7 +73,7 @@ class WorldEnvironment(FactsEnvironment):
         if task:
             asked = wanted(world, task)
             self._words = NOTHING if asked is None else asked.words
-            problem = replace(problem, condition=None if asked is None else asked.goal)
+            problem = replace(problem, condition=None) if asked is None else asked.problem
         self.world = world = replace(world, problem=problem)
         planning = Task(world.domain, problem)
         self._answers, self.known = Answers(world, planning), self._nothing_learned()

@@ -9,7 +9,7 @@ known to, are given as `possible` and assumed to hold.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -18,10 +18,8 @@ import numpy as np
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact, State
 from constrained.planning.grounding import Block, Grounding
-from constrained.planning.model import conjuncts
 from constrained.planning.ordering import in_order
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import condition_words
 
 NEVER = 1 << 30
 """The layer of facts and operators that are out of reach."""
@@ -131,6 +129,11 @@ class Relaxed:
     def dead_end(self, state: State, possible: Iterable[Fact] = ()) -> bool:
         """Whether not even the relaxed goal can be reached; False does not mean that the goal can."""
         return self.distance(state, possible) is None
+
+    def reached(self, state: State) -> frozenset[object]:
+        """What becomes true before the goal does, or ever: facts, and (False, fact) for facts that become false."""
+        layers = self._layers(state, ())
+        return frozenset(name for name, layer in zip(self.grounding.names, layers.facts) if layer != NEVER)
 
     def without_dead_ends(
         self, state: State, actions: Sequence[GroundAction], possible: Collection[Fact] = ()
@@ -311,26 +314,3 @@ class _Extraction:
 def _costs(block: Block, effort: np.ndarray) -> np.ndarray:
     """The difficulty of each operator, as in FF: the sum of the efforts of its preconditions."""
     return np.add.reduceat(effort[block.needs], block.starts) if len(block.starts) else block.starts
-
-
-def require_reachable(task: Task) -> None:
-    """Raise PddlError, with the goal's place, if the goal can't be reached even in the relaxation.
-
-    A task with too many ground actions is not checked.
-    """
-    try:
-        relaxed = Relaxed.of(task)
-        unreached = relaxed.dead_end(task.initial)
-    except PddlError:
-        return
-    if not unreached:
-        return
-    parts = () if task.goal is None else conjuncts(task.goal)
-    alone = (Task(task.domain, replace(task.problem, condition=part)) for part in parts)
-    never = [part for part, single in zip(parts, alone) if Relaxed(single).dead_end(single.initial)]
-    missing = " and ".join(condition_words(part, task) for part in never or parts)
-    raise PddlError(
-        f"the goal can't be reached, even if nothing that is true became false again: {missing}",
-        "check the goal's names, the initial facts, and the effects of the actions",
-        **task.problem.goal_place,
-    )

@@ -1,6 +1,7 @@
 """constrained plan: shows the plan as it comes, or gives it as JSON; one clear error, and nothing half-written."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +137,42 @@ def test_a_plan_never_replaces_its_knowledge(capsys, tmp_path, option):
     assert file.read_text() == '%declare _STEP\nstart: "a"\n'
     assert main(["plan", "a task", "--output", str(tmp_path / "a"), "--trace", str(tmp_path / "a")]) == 1
     assert "same file" in capsys.readouterr().err
+
+
+HOTEL = str(Path(__file__).parent.parent.parent / "examples" / "worlds" / "hotel.lark")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--knowledge", HOTEL, "book room r303 for bob"],
+        [HOTEL, "book room r303 for bob"],
+        [HOTEL, "book", "room", "r303", "for", "bob"],
+        ["--knowledge", HOTEL, "book", "room", "r303", "for", "bob"],
+    ],
+    ids=["in full", "without --knowledge", "without quotes", "without quotes, with --knowledge"],
+)
+def test_a_world_is_played_with_a_sentence(capsys, argv):
+    code, out, err = run(capsys, "plan", *argv)
+    assert code == 0 and err == ""
+    assert "Task: book room r303 for bob\nact, model search, knowledge hotel" in out and "Solved in 3 steps" in out
+
+
+@pytest.mark.parametrize(
+    "argv, message, hint",
+    [
+        ([HOTEL], "hotel.lark has no goal of its own", 'give a task: "book {R} for {G}"'),
+        ([HOTEL, "book r303 for karl"], "names 'karl', which is no guest", "there are: alice, bob, carol"),
+        ([HOTEL, "sing"], "'sing' is no goal of hotel.lark", 'its goals are "book {R} for {G}"'),
+        ([HOTEL, "book r101 for bob"], "nothing makes free r101 true, which book needs for booked bob r101", "ask for"),
+    ],
+)
+def test_a_task_that_a_world_cannot_do_is_one_clear_error(capsys, argv, message, hint):
+    code, out, err = run(capsys, "plan", *argv)
+    assert code == 1 and out == "" and err.startswith("error: ") and message in err and hint in err
+
+
+def test_what_is_not_judged_is_neither_solved_nor_not_solved(capsys):
+    code, out, _ = run(capsys, "plan", HOTEL, "sing", "--model", "random", "--max-steps", "2")
+    assert code == 0 and "Ended in 2 steps" in out
+    assert "Note: stopped at the limit of 2 steps; the outcome isn't judged" in out

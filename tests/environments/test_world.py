@@ -12,7 +12,7 @@ from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
-from constrained.errors import DataError
+from constrained.errors import ConstrainedError, DataError, ModelError
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world.known import Known
 from constrained.models.chooser.chooser import GraphChooser
@@ -125,6 +125,84 @@ def test_a_world_is_begun_checked_and_played(tmp_path, monkeypatch, capsys):
     assert "model search, knowledge den, masks: state" in printed and "Solved in" in printed
     assert main(["plan", "--knowledge", "hotpotqa"]) != 0
     assert "has no problem of its own" in capsys.readouterr().err
+
+
+ASKED = WALK.replace("//: goal", '//: goal "go to {R}": at(R)\n//: goal')
+
+
+def test_a_sentence_goes_before_the_files_own_goal():
+    plan = generate_plan("go to c", ASKED, strategy="act")
+    assert plan.path == ["go to c"] and plan.task == "go to c" and plan.outcome == {"success": 1.0}
+    own = WorldEnvironment(read_world(ASKED)).task
+    assert generate_plan(own, ASKED, strategy="act").path == ["go to e"]
+
+
+def test_a_sentence_goes_even_before_a_goal_that_cannot_be_reached():
+    lines = ASKED.replace("//: fact", "//: fact never,").replace("//: goal some", "//: goal never, some")
+    with pytest.raises(ConstrainedError, match="nothing makes never true"):
+        WorldEnvironment(read_world(lines))
+    assert generate_plan("go to c", lines).success
+
+
+def test_a_sentence_of_no_goal_line_is_the_models_task_and_is_not_judged():
+    plan = generate_plan("sing a song", ASKED, model="random", strategy="act", max_steps=40, seed=1)
+    assert plan.success is None and plan.outcome == {} and plan.came_to == "not judged" and not plan.open_loop
+    assert "isn't judged" in plan.note and '"go to {R}"' in plan.note
+    assert 0 < len(plan.steps) < 40 and "stop" not in plan.path  # it has said that it is done
+    shortest = generate_plan("sing a song", ASKED, model="none", strategy="act")
+    assert len(shortest.steps) == 1
+
+
+def test_a_search_needs_a_goal():
+    with pytest.raises(ConstrainedError, match="'sing a song' is no goal of") as caught:
+        generate_plan("sing a song", ASKED)
+    assert '"go to {R}"' in caught.value.hint
+
+
+HIDDEN = """%declare _STEP BOX
+//: type box
+//: object red, blue: box
+//: fact looked(box), trap(box), opened(box)
+//: init trap(red)
+//: goal opened({})
+//: maybe trap(b) if not looked(b)
+start: | look{{BOX}} | open{{BOX}}
+//: needs not looked(b)
+//: makes looked(b)
+//: tells trap(b) by "There is a trap in {{b}}."
+//: tells not trap(b) by "{{b}} is safe."
+look{{b}}: "look into " b _STEP start
+//: needs looked(b), not trap(b)
+//: makes opened(b)
+open{{b}}: "open " b _STEP start
+"""
+
+
+def test_a_search_finds_a_way_where_what_may_be_would_stand_in_it():
+    assert generate_plan("opened blue", HIDDEN.format("blue"), strategy="act").path == ["look into blue", "open blue"]
+
+
+def test_a_goal_out_of_reach_is_said_at_once():
+    with pytest.raises(ConstrainedError, match="^<string>:6:10: .* nothing makes trap red false, which open needs for"):
+        generate_plan("opened red", HIDDEN.format("red"), strategy="act")
+
+
+def test_a_search_that_finds_nothing_says_so_and_wanders_no_further():
+    # nothing is out of reach for the relaxation, but two of the doors can't be gone through with one key
+    lines = """%declare _STEP ROOM
+    //: type room
+    //: object a, b: room
+    //: fact seen(room), key
+    //: init key
+    //: goal seen(a), seen(b)
+    start: | see{ROOM} | wait
+    //: needs key
+    //: makes seen(r), not key
+    see{r}: "see " r _STEP start
+    wait: "wait" _STEP start
+    """
+    with pytest.raises(ModelError, match="the goal can't be reached from here"):
+        generate_plan("seen a and seen b", lines, strategy="act")
 
 
 def test_a_search_takes_what_may_be_for_true_until_an_answer_tells_otherwise():

@@ -4,8 +4,7 @@ import pytest
 
 from constrained.errors import PddlError
 from constrained.planning import Task, read_domain, read_problem_of
-from constrained.planning.relaxed import require_reachable
-from tests.planning.domains import FERRY, FERRY_PROBLEM
+from tests.planning.domains import FERRY
 
 BEGIN = "(define (problem p) (:domain boat)\n (:objects n s - shore van - car)\n"
 INIT = " (:init (boat-at n) (at van n) (no-car-aboard))\n"
@@ -89,12 +88,3 @@ def test_an_object_that_the_domain_names_must_be_declared():
     assert Task(domain, read_problem_of(domain, text.format("lamp"))).objects == {"lamp": "object"}
     with pytest.raises(PddlError, match="the domain names the object lamp, which nothing declares"):
         read_problem_of(domain, text.format("desk"))
-
-
-def test_a_goal_out_of_reach_is_said_with_its_place():
-    domain = read_domain(FERRY)
-    require_reachable(Task(domain, read_problem_of(domain, FERRY_PROBLEM)))
-    text = FERRY_PROBLEM.replace("(boat-at north)", "")
-    with pytest.raises(PddlError, match=r"^cross.pddl:3:\d+: the goal can't be reached, .*: at van south") as caught:
-        require_reachable(Task(domain, read_problem_of(domain, text, "cross.pddl")))
-    assert caught.value.hint

@@ -21,13 +21,10 @@ from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
 from constrained.knowledge.continuation import either
-from constrained.knowledge.report import INVALID, OK
+from constrained.knowledge.report import OK
 from constrained.planning.model import Condition
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.wording import condition_words
-
-STOPS = ("stop", "stop planning", "the plan is whole")
-"""The extra action that ends a plan where it may end: the first of these that isn't an action of the knowledge."""
 
 SPARE_STEPS = 3
 """With more than this many times the distance to the goal in steps left, they aren't checked to suffice."""
@@ -71,7 +68,7 @@ def plan_ahead(episode: Episode) -> Strategy:
     plan = replace(episode.plan, steps=[])  # shares the list of answers, so that tokens are counted together
     draft = Episode(episode.writer.models, episode.space.knowledge, plan, episode.settings)
     draft.world = World(None, episode.world.memory)
-    draft.hints = _HOW.format(stop=_stop_word(episode.space.knowledge))
+    draft.hints = _HOW.format(stop=episode.space.stop)
     yield from open_loop(draft, environment.prior(first) if isinstance(environment, WithPrior) else None)
     for step in plan.steps:
         if episode.over:
@@ -106,7 +103,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
     # The judge still holds the plan to all that is known, whatever the masks leave out.
     if episode.level == FORM:
         space.hold_to(space.knowledge.form)
-    stop_word = _stop_word(space.knowledge)
+    stop_word = space.stop
     has_goal = _goal(space.knowledge) is not None
     episode.world.suppose(space.knowledge.facts)
     while len(plan.steps) < settings.max_steps and not _at_goal(space.knowledge):
@@ -201,11 +198,6 @@ def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) ->
 
 def _bind_view(episode: Episode, house: World) -> None:
     episode.space.knowledge = episode.space.knowledge.bind_view(house.slots(episode.space.knowledge))
-
-
-def _stop_word(knowledge: ActionKnowledge) -> str:
-    """The first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no plan."""
-    return next((word for word in STOPS if knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
 
 def _too_tight(episode: Episode) -> ConstrainedError:

@@ -41,9 +41,9 @@ def reflexion(episode: Episode) -> Strategy:
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
             yield from play_step(episode)
-        # No reflection is written that no trial would read.
+        # No reflection is written that no trial would read, or about a trial that nothing judged.
         tokens = episode.writer.tokens_left()
-        if episode.plan.success or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
+        if episode.plan.success is not False or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
             return
         if not (embedded and isinstance(episode.world.memory, LearningMemory)):
             lesson = yield from _reflect(episode, reflections[-KEPT:])

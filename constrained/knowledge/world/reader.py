@@ -14,7 +14,7 @@ from constrained.grammar.lark_literals import Fault, text_and_flags
 from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, read_outline
 from constrained.grammar.lark_syntax import Name, Quoted, Value, walk
 from constrained.grammar.nodes import STEP
-from constrained.grammar.source import Source, read_source
+from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.world.conditions import Conditions, Scope, bound_by, plain, read_patterns
 from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
 from constrained.knowledge.world.world import (
@@ -321,6 +321,7 @@ class _Reader(Conditions):
     def problem(self, init: Iterable[ParseTree], goals: Iterable[ParseTree]) -> None:
         facts: dict[tuple[str, ...], None] = {}
         conditions: list[Condition] = []
+        places: list[SourceSpan] = []
         for statement in init:
             for atom in (fact for listed in statement.children for fact in self.each(listed)):
                 literal = self.fact(atom, Scope(what="of the problem"))
@@ -331,6 +332,7 @@ class _Reader(Conditions):
             patterns, condition = statement.children
             if patterns is None:
                 conditions.append(self.conditions(condition, Scope(what="of the problem")))
+                places.append(self.span_of(condition))
             else:
                 self.task_goal(patterns, condition)
         if not (self.objects or facts or conditions):
@@ -340,7 +342,8 @@ class _Reader(Conditions):
         for name, kind in self.objects.items():
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
-        self.world.problem = Problem(named, tuple(facts), goal, self.domain.name)
+        place = places[0].for_error() if places else {}
+        self.world.problem = Problem(named, tuple(facts), goal, self.domain.name, place)
         # Objects that actions or goals name are constants of the domain; the others belong to this problem alone.
         actions = self.domain.actions
         wanted = [*(c for action in actions for c in action.conditions), *(goal.condition for goal in self.world.goals)]
@@ -398,7 +401,7 @@ class _Reader(Conditions):
             raise self.span_of(patterns).error(
                 f"the goal doesn't use {{{name}}}", f"name it in a fact: ready({name}); or some x: {name} (ready(x))"
             )
-        self.world.goals.append(TaskGoal(tuple(found), wanted, wider))
+        self.world.goals.append(TaskGoal(tuple(found), wanted, wider, self.span_of(patterns)))
 
     # how what is known is described: `means`, `shows`, `again` and `explores` lines
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.world.world import Asked, World, filled
-from constrained.planning.model import Condition
+from constrained.planning.model import Problem
 from constrained.planning.wording import squeezed
 
 MAX_LISTED = 30
@@ -15,14 +16,14 @@ MAX_LISTED = 30
 
 
 class Wanted(NamedTuple):
-    """A goal; `words`: hole of its sentence -> the object, or the type, that stands there."""
+    """A problem with the goal that a sentence asks for; `words`: hole -> the object, or the type, that it names."""
 
-    goal: Condition
+    problem: Problem
     words: Mapping[str, str]
 
 
 def wanted(world: World, task: str) -> Wanted | None:
-    """The goal that a sentence asks for, about the objects that it names; None if no `goal` line has such a sentence.
+    """A world's problem with the goal that a sentence asks for; None if no `goal` line has such a sentence.
 
     A hole may name an object ("r303"), an object after its type ("room r303"), or a type ("room": any room). Of several
     lines that match, the first in the order of `World.asked` whose words all name something.
@@ -32,22 +33,25 @@ def wanted(world: World, task: str) -> Wanted | None:
     KnowledgeError
         The sentence names an object that isn't there.
     """
-    asked = world.asked(task)
+    asked, problem = world.asked(task), world.problem
+    assert problem is not None
     for one in asked:
         found = {hole: _named(world, words, one.goal.wider[hole]) for hole, words in one.words.items()}
         if all(found.values()):
             words = {hole: name for hole, name in found.items() if name is not None}
             objects = {hole: name for hole, name in words.items() if name in _objects(world)}
             types = {hole: name for hole, name in words.items() if hole not in objects}
-            return Wanted(filled(one.goal.condition, types, objects), words)
+            goal, place = filled(one.goal.condition, types, objects), one.goal.span.for_error()
+            return Wanted(replace(problem, condition=goal, goal_place=place), words)
     if asked:
         raise _no_object(world, task, asked[0])
     return None
 
 
 def sentences(world: World) -> list[str]:
-    """The sentences of the file's `goal` lines, with their holes: "book {R} for {G}"."""
-    return [goal.patterns[0].write({hole: [f"{{{hole}}}"] for hole in goal.patterns[0].holes}) for goal in world.goals]
+    """The sentences of the file's `goal` lines in quotes, with their holes: '"book {R} for {G}"'."""
+    patterns = [goal.patterns[0] for goal in world.goals]
+    return [f'"{pattern.write({hole: [f"{{{hole}}}"] for hole in pattern.holes})}"' for pattern in patterns]
 
 
 def _objects(world: World) -> dict[str, str]:

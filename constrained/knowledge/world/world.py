@@ -80,11 +80,14 @@ class TaskGoal:
         The goal, with these names as types.
     wider : dict of str to str
         Name of a hole -> the supertype of what it stands for.
+    span : SourceSpan
+        The place of the sentences.
     """
 
     patterns: tuple[Pattern, ...]
     condition: Condition
     wider: Mapping[str, str]
+    span: SourceSpan
 
 
 class Asked(NamedTuple):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -118,10 +117,11 @@ class GraphChooser:
 
 @dataclass
 class _Plan:
-    """Results of the searches in a task: the action for each state, and whether a limit was reached."""
+    """Results of the searches in a task: the action for each state, and the states from which no plan was found."""
 
     actions: dict[State, GroundAction] = field(default_factory=dict)
-    given_up: bool = False
+    hopeless: dict[State, str] = field(default_factory=dict)
+    """State -> why no plan was found."""
 
 
 class SearchChooser:
@@ -145,39 +145,44 @@ class SearchChooser:
         self._plan = lru_cache(_KEPT)(lambda task: _Plan())
 
     def choose(self, choice: Choice) -> str:
-        """The next action of a plan; any action if the goal is out of reach.
+        """The next action of a plan; any action if the order rules don't admit the plan's, or if there is no goal.
 
         Raises
         ------
         ModelError
-            No facts are known.
+            No facts are known, or no plan is found.
         """
         facts = _facts(choice, self.name)
         if choice.stop is not None:
             return choice.stop
-        if len(choice.actions) == 1:
-            return choice.actions[0]
         task = facts.task
         held = self._plan(task)
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
-        state = facts.state
-        if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach by the known facts
-            state = state.changed(added=facts.optimistic)
-        # Plan only where no earlier plan says what to do: the network's path first, as it is cheaper than a search.
-        if held.actions.get(state) not in meant and task.goal is not None and not held.given_up:
-            ahead = self._ahead(task, state)
-            held.actions |= self._search(held, task, state) if ahead is None else ahead
-        action = held.actions.get(state)
-        return choice.random.choice(choice.actions) if action is None or action not in meant else meant[action]
+        # A first search tells whether there is a plan at all, even if nothing can be chosen yet.
+        if task.goal is not None and (len(choice.actions) > 1 or not held.actions):
+            reasons = []
+            for state in _supposed(facts):
+                # Plan only where no earlier plan says what to do.
+                if held.actions.get(state) not in meant and state not in held.hopeless:
+                    self._look_ahead(held, task, state)
+                if (action := held.actions.get(state)) in meant:
+                    return meant[action]
+                reasons.append(held.hopeless.get(state, ""))
+            if all(reasons):
+                raise ModelError(reasons[0], "make the problem smaller, or give a model that doesn't search")
+        return choice.random.choice(choice.actions)
 
-    def _search(self, held: _Plan, task: Task, state: State) -> dict[State, GroundAction]:
-        """State -> action on a path to the goal, or, if there is none, towards it."""
-        way, found = find_plan(task, state)
-        if not found:
-            none = f"no plan was found among the first {MAX_STATES:,} states"
-            warnings.warn("the goal can't be reached from here" if found is False else none, stacklevel=2)
-            held.given_up = found is None
-        return task.states(state, way)
+    def _look_ahead(self, held: _Plan, task: Task, state: State) -> None:
+        """Hold a plan from a state: the network's path, as it is cheaper, or else the one that a search finds."""
+        way = self._ahead(task, state)
+        if way is None:
+            actions, found = find_plan(task, state)
+            if not found:
+                none = f"the search gave up: no plan was found among the first {MAX_STATES:,} states"
+                held.hopeless[state] = "the goal can't be reached from here" if found is False else none
+                return
+            way = task.states(state, actions)
+        held.actions |= way
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
         """Follow the network without entering a state twice; return the path, or None if it misses the goal."""
@@ -193,6 +198,20 @@ class SearchChooser:
             way[state] = actions[int(self._chooser.scores(task, state, actions).argmax())]
             state = after[way[state]]
         return way
+
+
+def _supposed(facts: WorldState) -> Iterator[State]:
+    """The states to plan in: what is known, unless the goal is out of reach by it; then with facts that may hold."""
+    if not facts.optimistic:
+        yield facts.state
+        return
+    relaxed = Relaxed.of(facts.task)
+    if not relaxed.dead_end(facts.state):
+        yield facts.state
+    yield facts.hopeful
+    # Facts that may hold can stand in the way, too: then only those that a relaxed plan needs are supposed.
+    if plan := relaxed.plan(facts.state, facts.optimistic):
+        yield facts.state.changed(added=plan.needed & frozenset(facts.optimistic))
 
 
 def _facts(choice: Choice, name: str) -> WorldState:

@@ -74,6 +74,14 @@ def test_a_choice_without_facts_is_an_error():
             chooser.choose(Choice("task", ("a", "b")))
 
 
+def test_a_search_that_passes_its_limit_says_so(monkeypatch):
+    monkeypatch.setattr(chooser_module, "MAX_AHEAD", 0)
+    monkeypatch.setattr(chooser_module, "AHEAD", 0)
+    monkeypatch.setattr(chooser_module, "find_plan", lambda *_: ([], None))
+    with pytest.raises(ModelError, match="the search gave up: no plan was found among the first 500,000 states"):
+        played(BLOCKS, tower(6, 1), "search")
+
+
 def test_a_path_that_was_recorded_is_remembered_as_one_that_was_chosen():
     """A resumed run replays actions without asking; the next choice must be what it would have been."""
     plan = played(BLOCKS, tower(6, 1), "chooser", max_steps=30)
