@@ -25,8 +25,6 @@ from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, 
 from constrained.agents.suite_runner import Models, header
 from constrained.decoding.choosers import Chooser
 from constrained.environments.base import Environment
-from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
-from constrained.environments.household.env import HouseholdTexts
 from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite
 from constrained.environments.world import WorldEnvironment
@@ -145,8 +143,7 @@ def generate_plan(
     # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
     if model is None and _is_problem(knowledge, environment):
         model = "search"
-    household = is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
-    if message := unfit(model, household):
+    if message := unfit(model, _is_household(knowledge, environment)):
         warnings.warn(message, ConstrainedWarning, stacklevel=2)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     # `prior`: an environment in which a plan that isn't executed binds its slots.
@@ -213,6 +210,15 @@ def _own_world(world: World, task: str, model: Any) -> tuple[WorldEnvironment, s
     return environment, f"the outcome isn't judged, as the task is no goal of {world.source.name}: {goals}"
 
 
+def _is_household(knowledge: ActionKnowledge, environment: Environment | None) -> bool:
+    """Whether the task is one of a household, whose files take a quarter of a second to read."""
+    if _is_problem(knowledge, environment) or (environment is None and knowledge.name != "household"):
+        return False
+    from constrained.environments.household.env import HouseholdTexts, is_household
+
+    return is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
+
+
 def _steps(knowledge: ActionKnowledge, environment: Environment | None, model: Any) -> int:
     """The default limit on the steps."""
     if isinstance(environment, WorldEnvironment) and not (environment.judged and isinstance(model, Chooser)):
@@ -256,8 +262,10 @@ def _make_environment(
     if knowledge.facts is not None:  # the effects of each action are known: nothing needs to be executed
         require_reachable(knowledge.facts.task)
         return None, None, ""
-    if not is_household(knowledge):
+    if not _is_household(knowledge, None):
         return None, None, f"nothing was executed: there is no environment for {knowledge.name!r}."
+    from constrained.environments.household import HouseholdEnv, game_for_task, make_game
+
     try:
         return HouseholdEnv(game_for_task(task, seed=seed)), None, ""
     except GameError as error:

@@ -1,4 +1,7 @@
-"""The scheduler: answers the requests of many rollouts in batches, each with the model of its role."""
+"""The scheduler: answers the requests of many rollouts in batches, each with the model of its role.
+
+torch is imported only where a model on this machine writes: choosers and servers' models don't need it.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,20 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-
-import torch
+from typing import TYPE_CHECKING
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import ChoiceRequest, Strategy
 from constrained.agents.run_file import lines_since, summary
 from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import trace_of
-from constrained.decoding import Generation, PrefixCache, Request, generate_batch
+from constrained.decoding import Generation, Request
 from constrained.errors import ConstrainedError
+
+if TYPE_CHECKING:
+    import torch
+
+    from constrained.decoding import PrefixCache
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +114,8 @@ class Rollout:
         """The random numbers for the next answer; they depend neither on the batch nor on interruptions."""
         if not self.episode.settings.temperature:
             return None
+        import torch
+
         return torch.Generator().manual_seed(self.seed)
 
     @property
@@ -195,6 +204,8 @@ def _choose(rollout: Rollout, request: ChoiceRequest) -> None:
 
 def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[Generation]:
     """Generate the answers of rollouts that share a model and sampling."""
+    from constrained.decoding import PrefixCache, generate_batch  # imports torch
+
     settings = group[0].episode.settings
     requests = [
         replace(

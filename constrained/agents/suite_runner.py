@@ -8,7 +8,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm import tqdm
 
@@ -24,13 +24,14 @@ from constrained.agents.world import World
 from constrained.environments.base import Closable
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import ActionKnowledge
-from constrained.models import Chooser, LoadedModel, RemoteModel
+from constrained.models import Chooser, RemoteModel
 from constrained.version import __version__
 
 if TYPE_CHECKING:
     from constrained.decoding import Generation
+    from constrained.models import LoadedModel  # imports torch
 
-Models = Mapping[str, LoadedModel | RemoteModel | Chooser]
+Models: TypeAlias = "Mapping[str, LoadedModel | RemoteModel | Chooser]"
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 """Packages whose versions a run records: another version may round differently."""
@@ -63,8 +64,8 @@ def model_versions(models: Models) -> dict[str, dict]:
 
 
 def _digest(model: LoadedModel | RemoteModel | Chooser) -> str:
-    # Not isinstance(model, Chooser): checking that protocol would read the attribute `digest`, and so all weights.
-    return model.weights_digest() if isinstance(model, LoadedModel) else model.digest
+    # By the method that only a model on this machine has: to name its class, torch would have to be imported.
+    return model.weights_digest() if hasattr(model, "weights_digest") else model.digest
 
 
 def label(head: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
 from constrained.knowledge import ActionKnowledge
+from constrained.models.source import check_source
 
 TEMPLATE = "template"
 
@@ -234,9 +235,10 @@ def add_distill(commands) -> None:
 
 
 def run_distill(arguments) -> int:
+    check_new(arguments.output, arguments.force)
+    check_source(arguments.model or "embedded")
     from constrained.agents.distill import distill  # imports torch
 
-    check_new(arguments.output, arguments.force)
     distilled = distill(
         arguments.task,
         model=arguments.model,

@@ -121,7 +121,9 @@ def tuning_of(arguments: argparse.Namespace) -> Tuning:
 
 def own_device() -> str | None:
     """The GPU of this process if Accelerate started several processes, else None."""
+    process = os.environ.get("LOCAL_RANK")
+    if process is None:
+        return None
     import torch
 
-    process = os.environ.get("LOCAL_RANK")
-    return f"cuda:{process}" if process is not None and torch.cuda.is_available() else None
+    return f"cuda:{process}" if torch.cuda.is_available() else None

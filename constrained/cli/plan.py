@@ -63,7 +63,6 @@ def add_parser(commands) -> None:
 
 
 def run(arguments) -> int:
-    from constrained.environments.household import Game, HouseholdEnv
     from constrained.environments.pddl import PddlEnvironment
 
     _sort_words(arguments)
@@ -92,6 +91,8 @@ def run(arguments) -> int:
         knowledge = environment.knowledge
     assert knowledge is not None
     if arguments.game:
+        from constrained.environments.household import Game, HouseholdEnv
+
         environment = HouseholdEnv(Game.from_file(arguments.game))
     elif has_problem:
         arguments.task = _own_task(arguments.knowledge, knowledge)
@@ -138,7 +139,7 @@ def _own_task(name: str, knowledge: ActionKnowledge) -> str:
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
-    from constrained.agents.generate import generate_plan  # imports torch
+    from constrained.agents.generate import generate_plan
 
     is_problem = arguments.game is None and (arguments.pddl is not None or knowledge.own_world is not None)
     chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen

@@ -10,6 +10,7 @@ from pathlib import Path
 from constrained.errors import DataError, needs_extra
 from constrained.files import check_separate, write_whole
 from constrained.knowledge.report import counted
+from constrained.models.source import check_source
 from constrained.playground.bounds import PORT
 from constrained.server.bounds import PORT as SERVE_PORT
 
@@ -133,6 +134,7 @@ def add_serve(commands) -> None:
 
 
 def run_serve(arguments) -> int:
+    check_source(arguments.model)  # before torch is imported, which takes seconds
     with needs_extra("serve", "constrained serve", "starlette", "uvicorn"):
         from constrained.server.app import is_loopback, make_app, serve
     from constrained.grammar import read_source

@@ -19,6 +19,7 @@ from constrained.environments.suite import Suite, choose_suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.knowledge import ActionKnowledge
+from constrained.models.source import check_adapter, check_source
 from constrained.training.settings import Tuning
 from constrained.training.trajectory import RULES
 
@@ -63,7 +64,11 @@ def _add_sft(kinds) -> None:
 def run_sft(arguments: argparse.Namespace) -> int:
     check_separate(arguments.json, *arguments.data)
     tuning = tuning_of(arguments)
-    from constrained.models import load  # imports torch
+    if arguments.adapter:
+        check_adapter(arguments.adapter, f"adapter {arguments.adapter}")
+    # What is missing is said before torch, transformers and peft are imported, which takes seconds.
+    check_source(arguments.model or "embedded")
+    from constrained.models import load
     from constrained.training.sft_data import read_source
     from constrained.training.tuning import tune
 
@@ -164,6 +169,7 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
             "give --train and --test, or --pddl", "constrained train self-learning --help shows examples"
         )
     tuning = tuning_of(arguments)
+    check_source(arguments.model or "embedded")  # before the tasks and torch, which take seconds
     train = choose_suite(arguments.train, tuning.seed)
     tests = [choose_suite(text, tuning.seed) for text in arguments.test]
     check_disjoint(train, tests)

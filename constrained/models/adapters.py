@@ -20,11 +20,9 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from peft.utils import load_peft_weights
 
 from constrained.errors import ModelError
-from constrained.files import looks_like_path
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
-
-HINT = "give the folder that save_pretrained of a PEFT model wrote, and the base it was tuned from"
+from constrained.models.source import ADAPTER, check_adapter
 
 
 def require_bare(loaded: LoadedModel) -> LoadedModel:
@@ -45,13 +43,10 @@ def read_adapter(source: str | os.PathLike, what: str) -> tuple[PeftConfig, dict
 
     Raises ModelError: it is missing, damaged, or not of a kind that is put into a model's layers.
     """
-    source = os.fspath(source)
+    check_adapter(source, what)
     folder = Path(source).expanduser()
-    if folder.is_dir():
-        source = str(folder)
-    elif looks_like_path(source):
-        raise ModelError(f"{what}: no such folder", "check the path, or give a Hugging Face name such as org/adapter")
-    with readable_failure(f"{what} can't be loaded", HINT):
+    source = str(folder) if folder.is_dir() else os.fspath(source)
+    with readable_failure(f"{what} can't be loaded", ADAPTER):
         config = PeftConfig.from_pretrained(source)
         weights = load_peft_weights(source, device="cpu")
     if config.is_prompt_learning:

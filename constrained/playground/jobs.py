@@ -9,7 +9,6 @@ from functools import cache
 from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
 from constrained.automaton.vocabulary import open_vocabulary
-from constrained.environments.household import is_household
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import GrammarError
 from constrained.grammar import STEP
@@ -31,7 +30,7 @@ def check(request: dict, send: Send) -> None:
         {
             "name": knowledge.name,
             "actions": len(knowledge.actions),
-            "played": "household" if is_household(knowledge) else "world" if _has_problem(request) else None,
+            "played": "household" if _is_household(knowledge) else "world" if _has_problem(request) else None,
             "svg": knowledge.to_svg() if len(knowledge.actions) <= bounds.ACTIONS else None,
             "text": knowledge.to_text(),
         }
@@ -46,6 +45,14 @@ def check(request: dict, send: Send) -> None:
             "knowledge": shown,
         }
     )
+
+
+def _is_household(knowledge: ActionKnowledge) -> bool:
+    if knowledge.name != "household":
+        return False
+    from constrained.environments.household import is_household  # reads its files, for a quarter of a second
+
+    return is_household(knowledge)
 
 
 def _has_problem(request: dict) -> bool:
@@ -84,7 +91,7 @@ def explain(request: dict, send: Send) -> None:
 
 def run(request: dict, send: Send) -> None:
     """Plan a task: messages are the "start", each "step", and the "end"."""
-    from constrained.agents.generate import generate_plan  # imports torch
+    from constrained.agents.generate import generate_plan
 
     def start(plan: Plan) -> None:
         send({"start": {"model": plan.model, "note": plan.note, "observation": plan.first_observation}})

@@ -26,7 +26,8 @@ from constrained.models import LoadedModel, load_adapters
 from constrained.models.chooser.chooser import GraphChooser
 from constrained.models.chooser.graphs import Encoder, Example, Vocabulary
 from constrained.models.chooser.network import Network, collate, imitation_loss
-from constrained.models.chooser.weights import load_network, save_networks
+from constrained.models.chooser.scorer import Scorer
+from constrained.models.chooser.weights import load_scorer, save_scorers
 from constrained.planning import Domain, read_problem_of
 from constrained.planning import Task as PlanningTask
 from constrained.planning.plans import read_action
@@ -96,17 +97,17 @@ class ChooserLearner:
         self.vocabulary = Vocabulary(domain)
         torch.manual_seed(tuning.seed)
         self._network = Network(self.vocabulary).eval()
-        self.base = GraphChooser(network=self._network, name="random weights")
+        self.base = GraphChooser(scorer=self._network.scorer(), name="random weights")
 
     def tuned(self, name: str, folder: Path) -> GraphChooser:
         """Load the chooser that was tuned into a folder. Raises DataError: it is missing, or for another domain."""
-        return GraphChooser(network=self._load(folder), name=name)
+        return GraphChooser(scorer=self._load(folder), name=name)
 
-    def _load(self, folder: Path) -> Network:
-        network = load_network(self.domain, folder / WEIGHTS)
-        if network is None:
+    def _load(self, folder: Path) -> Scorer:
+        scorer = load_scorer(self.domain, folder / WEIGHTS)
+        if scorer is None:
             raise DataError(f"{folder / WEIGHTS} is of another domain", "delete the folder of this round")
-        return network
+        return scorer
 
     def texts(
         self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
@@ -134,11 +135,10 @@ class ChooserLearner:
         if not lessons:
             raise TrainingError("in every state of the plans only one action is possible", "give larger problems")
         # Each round starts from the last one's weights, the first from those that were drawn at random.
-        network = Network(self.vocabulary)
-        network.load_state_dict((self._load(previous) if previous else self._network).state_dict())
+        network = Network.of(self._load(previous) if previous else self._network.scorer()).train()
         steps, loss = self._fit(network, lessons, folder.parent.name)
         folder.mkdir(parents=True, exist_ok=True)
-        save_networks(folder / WEIGHTS, {self.vocabulary.signature.key: network})
+        save_scorers(folder / WEIGHTS, [network.scorer()])
         tuned = Tuned(folder, steps, len(lessons), loss, time.perf_counter() - began, 0)
         write_whole(record, to_json(asdict(tuned) | {"folder": str(folder)}))
         return tuned

@@ -14,7 +14,7 @@ from constrained.agents.step_formats import FORMATS as STRATEGIES
 from constrained.environments.household import HouseholdEnv, game_for_task, make_game
 from constrained.errors import GrammarError, KnowledgeError, ModelError
 from constrained.models import load
-from constrained.models.load import EMBEDDED
+from constrained.models.source import EMBEDDED
 from tests.agents.random_model import RANDOM, random_model
 from tests.agents.scripted import answer_with
 from tests.environments.household.small_house import small_house

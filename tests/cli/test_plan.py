@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from constrained.cli import main
-from constrained.models.load import EMBEDDED
+from constrained.models.source import EMBEDDED
 from tests.decoding.tiny import tiny
 from tests.environments.household.small_house import GAME_FILE
 

@@ -70,7 +70,7 @@ def test_a_network_chooses_in_a_world_and_remembers_where_it_has_been(lines):
         environment=WorldEnvironment(world),
         strategy="act",
         max_steps=30,
-        model=GraphChooser(network=network),
+        model=GraphChooser(scorer=network.scorer()),
     )
     assert plan.steps and plan.invalid == 0
     if "maybe" not in lines:
@@ -85,7 +85,7 @@ def test_a_run_that_is_continued_goes_where_it_would_have_gone(lines):
     settings = Settings("act", "act", True, 8, None)
 
     def played(recorded=()):
-        models = {"policy": GraphChooser(network=network)}
+        models = {"policy": GraphChooser(scorer=network.scorer())}
         plan = Plan("find the key", "walk", "act", "chooser", True, 0)
         episode = Episode(models, ActionKnowledge.from_lark(lines), plan, settings, WorldEnvironment(world))
         rollout = Rollout(episode, recorded=recorded)

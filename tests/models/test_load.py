@@ -10,7 +10,7 @@ from peft import LoraConfig, get_peft_model
 
 from constrained.errors import ModelError
 from constrained.models import load, load_roles
-from constrained.models.load import EMBEDDED
+from constrained.models.source import EMBEDDED
 from tests.decoding.gguf_file import write_gguf
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
 from tests.smollm2 import smollm2_file

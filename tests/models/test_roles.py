@@ -5,7 +5,7 @@ from peft import LoraConfig, get_peft_model
 
 from constrained.errors import ModelError
 from constrained.models import load, load_roles
-from constrained.models.load import EMBEDDED
+from constrained.models.source import EMBEDDED
 
 
 @pytest.fixture(scope="module")

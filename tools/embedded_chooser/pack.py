@@ -9,7 +9,7 @@ import torch
 
 from constrained.models.chooser.graphs import Vocabulary
 from constrained.models.chooser.network import Network
-from constrained.models.chooser.weights import EMBEDDED, save_networks
+from constrained.models.chooser.weights import EMBEDDED, save_scorers
 from constrained.planning import read_domain
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=EMBEDDED)
     options = parser.parse_args()
     networks = [averaged(*map(Path, pair.split("="))) for pair in options.trained]
-    save_networks(options.out, {network.vocabulary.signature.key: network for network in networks})
+    save_scorers(options.out, [network.scorer() for network in networks])
     print(f"{options.out}: {options.out.stat().st_size:,} bytes, {len(networks)} domains")
     return 0
 

@@ -16,7 +16,7 @@ from constrained.environments.data import read_json
 from constrained.errors import ConstrainedError, DataError
 from constrained.models import load
 from constrained.models.adapters import add_adapter, read_adapter
-from constrained.models.load import EMBEDDED
+from constrained.models.source import EMBEDDED
 from constrained.training.self_learning import best
 from tools.embedded_model.card import with_self_learning
 from tools.embedded_model.train import save_model

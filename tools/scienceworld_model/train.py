@@ -30,7 +30,7 @@ from constrained.environments.scienceworld.reading import Reading
 from constrained.files import write_whole
 from constrained.models.chooser.reader import Moment, Reader
 from constrained.models.chooser.story import Story, Words, blocks_of, forms_of, read
-from constrained.models.chooser.text import FORMAT
+from constrained.models.chooser.weights import TEXTS
 
 OUT = Path("build/scienceworld/model.safetensors")
 EXAMPLES = 100
@@ -241,7 +241,7 @@ def save_reader(path: Path, reader: Reader, repeats: Mapping[int, int]) -> None:
         "repeats": {str(form): count for form, count in sorted(repeats.items())},
     }  # fmt: skip
     tensors = {name: value.detach().half().contiguous() for name, value in reader.state_dict().items()}
-    write_whole(path, save(tensors, {FORMAT: json.dumps(head)}))
+    write_whole(path, save(tensors, {TEXTS: json.dumps(head)}))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,14 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
 
-import torch
+import numpy as np
 
 from constrained.decoding.choosers import Choice
 from constrained.errors import ModelError
 from constrained.knowledge.world_state import WorldState
-from constrained.models.chooser.graphs import Encoder
-from constrained.models.chooser.network import Network, collate
-from constrained.models.chooser.weights import EMBEDDED, fitted, load_network, read_weights
+from constrained.models.chooser.graphs import Encoder, Vocabulary
+from constrained.models.chooser.scorer import Scorer
+from constrained.models.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
 from constrained.planning.model import ALWAYS, conjuncts
 from constrained.planning.relaxed import Relaxed
@@ -41,7 +41,7 @@ class GraphChooser:
     ----------
     path : Path
         A file of weights; default: those that come with this package.
-    network : Network, optional
+    scorer : Scorer, optional
         Used for its domain, instead of a file's.
     name : str
         For tables and records; default: "chooser", or the file's.
@@ -52,17 +52,17 @@ class GraphChooser:
         The file that is named is missing, or holds something else.
     """
 
-    def __init__(self, path: str | Path = EMBEDDED, *, network: Network | None = None, name: str = ""):
-        self.path, self._given = Path(path), network
+    def __init__(self, path: str | Path = EMBEDDED, *, scorer: Scorer | None = None, name: str = ""):
+        self.path, self._given = Path(path), scorer
         self.name = name or ("chooser" if self.path == EMBEDDED else self.path.stem)
         if self.path != EMBEDDED:
             read_weights(self.path)
-        if network is not None:
-            values = [value.numpy().tobytes() for value in network.state_dict().values()]
+        if scorer is not None:
+            values = [array.tobytes() for array in scorer.weights.values()]
         else:
             values = [self.path.read_bytes()] if self.path.is_file() else []
         self.digest = sha256(b"".join(values)).hexdigest()[:16] if values else ""
-        self.network = lru_cache(_KEPT)(self._network)
+        self.scorer = lru_cache(_KEPT)(self._scorer)
         self._encoder = lru_cache(_KEPT)(self._make_encoder)
 
     def choose(self, choice: Choice) -> str:
@@ -80,7 +80,7 @@ class GraphChooser:
             return choice.actions[0]
         # Without facts about an action its successor is unknown, so it can't be scored.
         texts = [text for text in choice.actions if facts.actions.get(text)]
-        if self.network(facts.task.domain) is None:
+        if self.scorer(facts.task.domain) is None:
             raise ModelError(
                 f"{self.path.name} has no weights for a domain of this structure",
                 "train some: `constrained train self-learning --pddl DOMAIN PROBLEM ...`; or use the model 'search'",
@@ -92,27 +92,27 @@ class GraphChooser:
         new = [text for text in texts if after[text] != facts.state and after[text] not in choice.been] or texts
         scores = self.scores(facts.task, facts.state, [facts.actions[text][0] for text in new])
         if not choice.temperature:
-            return new[int((scores - REPEATED * torch.tensor([choice.path.count(text) for text in new])).argmax())]
-        chances = (scores / choice.temperature).softmax(0).tolist()
-        return choice.random.choices(new, chances)[0]
+            return new[int((scores - REPEATED * np.array([choice.path.count(text) for text in new])).argmax())]
+        chances = np.exp((scores - scores.max()) / choice.temperature)
+        return choice.random.choices(new, chances.tolist())[0]
 
-    def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
+    def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> np.ndarray:
         """The scores (logits) of some actions, float32, shape (actions,)."""
-        network, encoder = self._encoder(task)
-        with torch.inference_mode():
-            return network(collate(network.vocabulary, [encoder.encode(state, actions)]))
+        scorer, encoder = self._encoder(task)
+        return scorer(encoder.encode(state, actions))
 
-    def _make_encoder(self, task: Task) -> tuple[Network, Encoder]:
-        network = self.network(task.domain)
-        assert network is not None
-        return network, Encoder(network.vocabulary, task)
+    def _make_encoder(self, task: Task) -> tuple[Scorer, Encoder]:
+        scorer = self.scorer(task.domain)
+        assert scorer is not None
+        return scorer, Encoder(scorer.vocabulary, task)
 
-    def _network(self, domain: Domain) -> Network | None:
+    def _scorer(self, domain: Domain) -> Scorer | None:
         """The network for a domain; None if there are no weights for it."""
         if self._given is None:
-            return load_network(domain, self.path)
-        own = self._given.vocabulary.signature.key
-        return fitted(domain, {own: (self._given.width, self._given.state_dict())}, self.name)
+            return load_scorer(domain, self.path)
+        vocabulary = Vocabulary(domain)  # its own names: the domain may be the given one under others
+        fits = vocabulary.signature.key == self._given.vocabulary.signature.key
+        return Scorer(vocabulary, self._given.width, self._given.weights) if fits else None
 
 
 @dataclass
@@ -186,7 +186,7 @@ class SearchChooser:
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
         """Follow the network without entering a state twice; return the path, or None if it misses the goal."""
-        if self._chooser.network(task.domain) is None:
+        if self._chooser.scorer(task.domain) is None:
             return None
         way: dict[State, GroundAction] = {}
         most = max(MAX_AHEAD, AHEAD * len(conjuncts(task.goal or ALWAYS)))

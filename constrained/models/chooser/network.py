@@ -5,6 +5,8 @@ message; an object keeps the largest of its messages (as in Ståhlberg, Bonet an
 policies with graph neural networks", 2022, who score states instead). An action's score comes from its objects, from
 the largest of all objects' features, and from the goal facts that it would make true or false. Rounds share their
 weights, so their number can be raised for larger problems.
+
+This is the network that is trained; `scorer` computes the same without torch.
 """
 
 from __future__ import annotations
@@ -18,12 +20,10 @@ import torch
 from torch import nn
 
 from constrained.models.chooser.graphs import Example, Vocabulary
+from constrained.models.chooser.scorer import FEWEST_ROUNDS, MOST_ROUNDS, Scorer
 
 WIDTH = 48
 """Features of an object."""
-
-FEWEST_ROUNDS, MOST_ROUNDS = 10, 32
-"""Rounds of messages: as many as there are objects, within these bounds."""
 
 
 @dataclass
@@ -151,6 +151,18 @@ class Network(nn.Module):
                 read = torch.cat([known[objects].flatten(1), largest[batch.owner[at]], changes], 1)
                 scores = scores.index_put((at,), layer(read)[:, 0])
         return scores
+
+    @classmethod
+    def of(cls, scorer: Scorer) -> Network:
+        """The network with the weights of a scorer."""
+        network = cls(scorer.vocabulary, scorer.width)
+        network.load_state_dict({name: torch.from_numpy(values) for name, values in scorer.weights.items()})
+        return network.eval()
+
+    def scorer(self) -> Scorer:
+        """What computes the scores of this network as it is now."""
+        weights = {name: value.detach().numpy().copy() for name, value in self.state_dict().items()}
+        return Scorer(self.vocabulary, self.width, weights)
 
     def _largest(self, known: torch.Tensor, batch: Batch) -> torch.Tensor:
         """The largest value of each feature over an example's objects, float32, shape (examples, width)."""

@@ -6,18 +6,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from constrained.decoding.choosers import Choice
 from constrained.errors import DataError, ModelError
 from constrained.models.chooser.reader import Moment, Reader
 from constrained.models.chooser.story import Story, Words, blocks_of, forms_of
-from constrained.models.chooser.weights import read_file
+from constrained.models.chooser.weights import TEXTS, read_file
 
 EMBEDDED = Path(__file__).with_name("scienceworld.safetensors")
-
-FORMAT = "constrained text chooser 2"
-"""The entry of the file's metadata that holds everything but the weights."""
 
 TRIED = 150
 """Most pairs of a form and a first name that are tried for one that is admitted and not repeated too often."""
@@ -41,15 +37,6 @@ class TextChooser:
         self.digest = sha256(self.path.read_bytes()).hexdigest()[:16]
         self.reader, self._repeats = load_reader(self.path)
         self._story: tuple[list[str], Story] | None = None
-
-    @staticmethod
-    def fits(path: str | Path) -> bool:
-        """Whether a file holds weights of this kind."""
-        try:
-            with safe_open(path, "pt") as file:
-                return FORMAT in (file.metadata() or {})
-        except (SafetensorError, OSError):
-            return False
 
     def choose(self, choice: Choice) -> str:
         """The best of the actions.
@@ -118,10 +105,10 @@ class TextChooser:
 def load_reader(path: Path) -> tuple[Reader, dict[str, int]]:
     """Read a network, and how often an action of each form may be repeated; errors as of `read_file`."""
     hint = "give what tools/scienceworld_model wrote"
-    head, tensors = read_file(path, FORMAT, hint)
+    head, tensors = read_file(path, TEXTS, hint)
     try:
         reader = Reader(Words.of(head["words"], head["forms"]), head["width"], head["embedded"])
-        reader.load_state_dict(tensors)
+        reader.load_state_dict({name: torch.from_numpy(values) for name, values in tensors.items()})
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise DataError(f"can't read {path}: {error}", hint) from None
     return reader.eval(), head["repeats"]

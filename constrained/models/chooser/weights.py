@@ -1,38 +1,49 @@
-"""Weights of choosers: one safetensors file holds those of several domains, under the key of their signature."""
+"""Weights of choosers: one safetensors file holds those of several domains, under the key of their signature.
+
+They are read without torch, which takes seconds to import.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.numpy import save
 
 from constrained.errors import DataError
 from constrained.files import write_whole
 from constrained.models.chooser.graphs import Vocabulary
-from constrained.models.chooser.network import Network
+from constrained.models.chooser.scorer import Scorer
 from constrained.planning import Domain
 
 EMBEDDED = Path(__file__).with_name("weights.safetensors")
 """The weights that come with this package."""
 
-FORMAT = "constrained chooser 1"
-"""The entry of the file's metadata that holds the widths by domain."""
+GRAPHS = "constrained chooser 1"
+"""The entry of a file's metadata that holds the widths of graph networks by domain."""
+
+TEXTS = "constrained text chooser 2"
+"""The entry that holds everything but the weights of a text chooser."""
 
 MAX_BYTES = 100 << 20
 """Most bytes of a file of weights; the embedded one has under 10 MB."""
 
 
-Weights = Mapping[str, tuple[int, Mapping[str, torch.Tensor]]]
-"""Domain's key -> width and tensors of its network."""
+def holds(path: str | Path, kind: str) -> bool:
+    """Whether a file's metadata have this entry."""
+    try:
+        with safe_open(path, "np") as file:
+            return kind in (file.metadata() or {})
+    except (SafetensorError, OSError):
+        return False
 
 
-def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, torch.Tensor]]:
+def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, np.ndarray]]:
     """Read one entry of a file's metadata, as JSON, and the file's tensors.
 
     Raises
@@ -45,7 +56,7 @@ def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, torch.Te
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
-        with safe_open(path, "pt") as file:
+        with safe_open(path, "np") as file:
             head = (file.metadata() or {}).get(kind)
             if head is None:
                 raise ValueError("it holds something else")
@@ -55,12 +66,12 @@ def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, torch.Te
 
 
 @lru_cache(maxsize=8)
-def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.Tensor]]]:
+def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, np.ndarray]]]:
     """Domain's key -> width and tensors; errors as of `read_file`."""
     hint = "give what `constrained train self-learning --pddl` wrote"
-    widths, tensors = read_file(path, FORMAT, hint)
+    widths, tensors = read_file(path, GRAPHS, hint)
     try:
-        found: dict[str, tuple[int, dict[str, torch.Tensor]]] = {key: (int(w), {}) for key, w in widths.items()}
+        found: dict[str, tuple[int, dict[str, np.ndarray]]] = {key: (int(w), {}) for key, w in widths.items()}
         for name, tensor in tensors.items():
             key, _, parameter = name.partition("/")
             found[key][1][parameter] = tensor
@@ -69,38 +80,27 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.
     return found
 
 
-def load_network(domain: Domain, path: Path = EMBEDDED) -> Network | None:
-    """The network for a domain in a file; raises as `fitted` and `read_weights`."""
-    return fitted(domain, read_weights(path), str(path))
-
-
-def fitted(domain: Domain, weights: Weights, source: str) -> Network | None:
-    """The network for a domain, by its structure; None if there are no weights for it.
+def load_scorer(domain: Domain, path: Path = EMBEDDED) -> Scorer | None:
+    """The network for a domain in a file, by the domain's structure; None if it has none.
 
     Raises
     ------
     DataError
-        The weights don't fit the domain.
+        As `read_weights`; or the weights don't fit the domain.
     """
     vocabulary = Vocabulary(domain)
-    held = weights.get(vocabulary.signature.key)
+    held = read_weights(path).get(vocabulary.signature.key)
     if held is None:
         return None
-    network = Network(vocabulary, held[0])
     try:
-        network.load_state_dict(held[1])
-    except RuntimeError as error:
-        words = str(error).strip().splitlines()[-1].strip()
-        raise DataError(f"{source}: the weights don't fit the domain: {words}", "train them again") from None
-    return network.eval()
+        return Scorer(vocabulary, *held)
+    except ValueError as error:
+        raise DataError(f"{path}: the weights don't fit the domain: {error}", "train them again") from None
 
 
-def save_networks(path: Path, networks: Mapping[str, Network]) -> None:
-    """Write the networks of several domains, by key."""
-    tensors = {
-        f"{key}/{name}": value.detach().contiguous()
-        for key, network in networks.items()
-        for name, value in network.state_dict().items()
-    }
-    widths = {key: network.width for key, network in networks.items()}
-    write_whole(path, save(tensors, {FORMAT: json.dumps(widths)}))  # one entry: their order is not fixed
+def save_scorers(path: Path, scorers: Sequence[Scorer]) -> None:
+    """Write the networks of several domains."""
+    keys = [scorer.vocabulary.signature.key for scorer in scorers]
+    tensors = {f"{key}/{name}": array for key, one in zip(keys, scorers) for name, array in one.weights.items()}
+    widths = {key: scorer.width for key, scorer in zip(keys, scorers)}
+    write_whole(path, save(tensors, {GRAPHS: json.dumps(widths)}))  # one entry: their order is not fixed

@@ -1,4 +1,7 @@
-"""What the network reads has no names in it: renamed objects, predicates and actions get the same scores."""
+"""What the network reads has no names in it: renamed objects, predicates and actions get the same scores.
+
+All scores are those that play, without torch; one test holds them against the network that is trained.
+"""
 
 import random
 
@@ -9,8 +12,9 @@ import torch
 from constrained.errors import DataError
 from constrained.models.chooser.graphs import Encoder, Vocabulary
 from constrained.models.chooser.network import Network, collate, imitation_loss
+from constrained.models.chooser.scorer import Scorer
 from constrained.models.chooser.signature import signature
-from constrained.models.chooser.weights import load_network, save_networks
+from constrained.models.chooser.weights import load_scorer, save_scorers
 from constrained.planning import GroundAction, State, Task, read_domain
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
 
@@ -22,11 +26,9 @@ def walk(task: Task, steps: int, seed: int) -> State:
     return state
 
 
-def scores(network: Network, task: Task, state: State) -> dict[GroundAction, float]:
+def scores(scorer: Scorer, task: Task, state: State) -> dict[GroundAction, float]:
     actions = task.applicable(state)
-    batch = collate(network.vocabulary, [Encoder(network.vocabulary, task).encode(state, actions)])
-    with torch.inference_mode():
-        return dict(zip(actions, network(batch).tolist()))
+    return dict(zip(actions, scorer(Encoder(scorer.vocabulary, task).encode(state, actions)).tolist()))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,31 @@ def network() -> Network:
     return Network(Vocabulary(read_domain(BLOCKS)), width=16).eval()
 
 
-def test_renamed_objects_get_the_same_scores(network):
+@pytest.fixture(scope="module")
+def scorer(network) -> Scorer:
+    return network.scorer()
+
+
+def test_without_torch_the_scores_are_those_of_the_network_that_is_trained(network):
+    # The facts of the second domain have one argument, so nothing is linked; the third's network is the shipped one.
+    switches = """(define (domain switches) (:predicates (on ?x) (broken ?x))
+        (:action press :parameters (?x) :precondition (not (broken ?x)) :effect (on ?x)))"""
+    pressed = "(define (problem p) (:domain switches) (:objects a b c) (:init (on a) (broken c)) (:goal (and (on b))))"
+    for task, trained in (
+        (blocks_task(), network),
+        (blocks_task(pressed, switches), Network(Vocabulary(read_domain(switches)), width=16)),
+        (blocks_task(), Network.of(load_scorer(read_domain(BLOCKS)))),
+    ):
+        for seed in range(5):
+            state = walk(task, seed, seed)
+            actions = task.applicable(state)
+            batch = collate(trained.vocabulary, [Encoder(trained.vocabulary, task).encode(state, actions)])
+            with torch.inference_mode():
+                expected = dict(zip(actions, trained(batch).tolist()))
+            assert scores(trained.scorer(), task, state) == pytest.approx(expected, abs=1e-5)
+
+
+def test_renamed_objects_get_the_same_scores(scorer):
     renamed = SUSSMAN.replace("a b c)", "z y x)", 1)
     for name, other in (("(on c a)", "(on x z)"), ("(ontable a)", "(ontable z)"), ("(ontable b)", "(ontable y)"),
                         ("(clear c)", "(clear x)"), ("(clear b)", "(clear y)"), ("(on a b)", "(on z y)"),
@@ -48,18 +74,18 @@ def test_renamed_objects_get_the_same_scores(network):
         there = State((fact[0], *(name.translate(names) for name in fact[1:])) for fact in here)
         expected = {
             GroundAction(a.action, tuple(n.translate(names) for n in a.arguments)): score
-            for a, score in scores(network, one, here).items()
+            for a, score in scores(scorer, one, here).items()
         }
-        assert scores(network, other, there) == pytest.approx(expected, abs=1e-5)
+        assert scores(scorer, other, there) == pytest.approx(expected, abs=1e-5)
 
 
-def test_renamed_predicates_and_actions_get_the_same_scores(network, tmp_path):
-    save_networks(tmp_path / "w.safetensors", {network.vocabulary.signature.key: network})
+def test_renamed_predicates_and_actions_get_the_same_scores(scorer, tmp_path):
+    save_scorers(tmp_path / "w.safetensors", [scorer])
     mystery = blocks_task(with_other_names(SUSSMAN), with_other_names(BLOCKS))
-    again = load_network(mystery.domain, tmp_path / "w.safetensors")
+    again = load_scorer(mystery.domain, tmp_path / "w.safetensors")
     assert again is not None
     found = scores(again, mystery, mystery.initial)
-    expected = scores(network, blocks_task(), blocks_task().initial)
+    expected = scores(scorer, blocks_task(), blocks_task().initial)
     assert {a.arguments: s for a, s in found.items()} == pytest.approx({a.arguments: s for a, s in expected.items()})
     assert {a.action for a in found} == {"feast", "attack"}
 
@@ -71,22 +97,22 @@ def test_the_order_of_a_domains_parts_does_not_matter():
     assert signature(read_domain(turned)).key == signature(read_domain(BLOCKS)).key
 
 
-def test_declarations_that_no_action_mentions_do_not_matter(tmp_path, network):
+def test_declarations_that_no_action_mentions_do_not_matter(tmp_path, scorer):
     declared = "(:constants a z) (:predicates (unused ?x) (never)"
     wider = blocks_task(SUSSMAN, BLOCKS.replace("(:predicates", declared))
-    save_networks(tmp_path / "w.safetensors", {network.vocabulary.signature.key: network})
-    again = load_network(wider.domain, tmp_path / "w.safetensors")
+    save_scorers(tmp_path / "w.safetensors", [scorer])
+    again = load_scorer(wider.domain, tmp_path / "w.safetensors")
     assert again is not None and len(scores(again, wider, wider.initial)) == 2
 
 
-def test_another_domain_has_another_signature(tmp_path, network):
+def test_another_domain_has_another_signature(tmp_path, scorer):
     other = read_domain(BLOCKS.replace("(on ?x ?y) (not (clear ?y))", "(on ?x ?y)"))
     assert signature(other).key != signature(read_domain(BLOCKS)).key
-    save_networks(tmp_path / "w.safetensors", {network.vocabulary.signature.key: network})
-    assert load_network(other, tmp_path / "w.safetensors") is None
+    save_scorers(tmp_path / "w.safetensors", [scorer])
+    assert load_scorer(other, tmp_path / "w.safetensors") is None
 
 
-def test_a_batch_gives_what_each_state_gives_alone(network):
+def test_a_batch_gives_what_each_state_gives_alone(network, scorer):
     tasks = [
         blocks_task(),
         blocks_task(SUSSMAN.replace("a b c)", "a b c d e)").replace("(clear b)", "(clear b) (clear d)")),
@@ -97,7 +123,7 @@ def test_a_batch_gives_what_each_state_gives_alone(network):
     ]
     with torch.inference_mode():
         both = network(collate(network.vocabulary, examples), 10).tolist()
-    alone = [score for task, state in zip(tasks, states) for score in scores(network, task, state).values()]
+    alone = [score for task, state in zip(tasks, states) for score in scores(scorer, task, state).values()]
     assert both == pytest.approx(alone, abs=1e-5)
 
 
@@ -116,7 +142,7 @@ def test_the_loss_is_that_of_choosing_any_good_action(network):
 def test_a_file_that_holds_no_weights_is_an_error(tmp_path):
     path = tmp_path / "w.safetensors"
     with pytest.raises(DataError, match="no file"):
-        load_network(read_domain(BLOCKS), path)
+        load_scorer(read_domain(BLOCKS), path)
     path.write_bytes(b"no weights")
     with pytest.raises(DataError, match="can't read"):
-        load_network(read_domain(BLOCKS), path)
+        load_scorer(read_domain(BLOCKS), path)

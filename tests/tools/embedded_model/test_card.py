@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from constrained.environments.data import read_json
-from constrained.models.load import EMBEDDED
+from constrained.models.source import EMBEDDED
 from tools.embedded_model.card import WIDTH, model_card, with_self_learning, wrapped
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "self_learning.json"

@@ -1,0 +1,112 @@
+"""What the name of a model stands for, looked at before torch is imported, which takes seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from constrained.decoding.choosers import CHOOSERS
+from constrained.errors import ModelError, nearest
+from constrained.files import looks_like_path
+from constrained.gguf_file import PACKAGED, gguf_path
+
+EMBEDDED = Path(__file__).parent / "embedded"
+
+AUTO = "auto"
+"""The device that stands for all there are."""
+
+LLAMA_CPP = "llama.cpp:"
+"""Prefix of the path or name of a ``.gguf`` file that llama.cpp runs."""
+
+CHOOSING = (*CHOOSERS, "chooser", "search", "scienceworld")
+"""The names of choosers, which write no text."""
+
+ADAPTER = "give the folder that save_pretrained of a PEFT model wrote, and the base it was tuned from"
+"""What to do about a folder that holds no adapter."""
+
+HUB_SECONDS = 10.0
+"""Longest wait for the Hub to say whether it has a model."""
+
+
+def check_source(source: str | os.PathLike[str]) -> None:
+    """Raise ModelError if a name or path is of nothing that can be read, as far as a short look shows."""
+    name = os.fspath(source)
+    path = Path(name).expanduser()
+    if name.startswith(LLAMA_CPP):
+        gguf_path(name.removeprefix(LLAMA_CPP))
+        if find_spec("llama_cpp") is None:
+            raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python")
+    elif path.suffix == ".gguf" or name in PACKAGED:
+        gguf_path(name)
+    elif name in CHOOSING or path.suffix == ".safetensors":
+        raise ModelError(f"{name!r} chooses among actions and writes no text", "name a language model here")
+    elif source == "embedded":
+        if not (EMBEDDED / "config.json").is_file():
+            raise ModelError(
+                f"the embedded model is not in this installation: no {EMBEDDED / 'config.json'}",
+                "install the project again, or name another model",
+            )
+    elif not name.strip():
+        raise ModelError(
+            "the name of the model is empty", "name a folder, a .gguf file or a model of the Hugging Face Hub"
+        )
+    # What is a path is checked here, because transformers would look for it on the Hub and report a failed download.
+    elif path.is_dir():
+        if not (path / "config.json").is_file() and not (path / "adapter_config.json").is_file():
+            raise ModelError(f"no config.json in {path}", "give the folder that save_pretrained wrote")
+    elif path.exists():
+        raise ModelError(f"{path} is neither a folder nor a .gguf file", "give the folder that holds config.json")
+    elif looks_like_path(name):
+        raise ModelError(f"no such folder: {path}", "check the path, or give a Hugging Face name such as org/model")
+    else:
+        _check_hub(name)
+
+
+def _check_hub(name: str) -> None:
+    """Raise ModelError if the Hub has no model of this name, or can't be asked; transformers tries for a minute."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache  # takes a quarter of a second
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        if any(isinstance(try_to_load_from_cache(name, file), str) for file in ("config.json", "adapter_config.json")):
+            return
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_SECONDS)
+    except EntryNotFoundError:  # there is such a model, or adapter, in another form
+        return
+    except Exception as error:  # no possible name, no such model, a closed one, no network: of many types
+        told = [line for line in str(error).strip().splitlines() if line and "Client Error" not in line]
+        reason = (told or [type(error).__name__])[0]
+        advice = "check the name and the network, or give the path of a folder"
+        raise ModelError(
+            f"the model {name} is not on this machine, and the Hub doesn't give it: {reason}",
+            advice if "/" in name else nearest(name, ("embedded", *PACKAGED, *CHOOSING), advice),
+        ) from None
+
+
+def check_adapter(source: str | os.PathLike[str], what: str) -> None:
+    """Raise ModelError if no adapter can be there; `what` names it."""
+    folder = Path(source).expanduser()
+    if folder.is_dir() and not (folder / "adapter_config.json").is_file():
+        raise ModelError(f"{what} can't be loaded: no adapter_config.json in it", ADAPTER)
+    if not folder.is_dir() and looks_like_path(os.fspath(source)):
+        raise ModelError(f"{what}: no such folder", "check the path, or give a Hugging Face name such as org/adapter")
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter, and no whole model."""
+    return not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file()
+
+
+def tuned_from(folder: Path) -> str | None:
+    """The embedded model or the ``.gguf`` file that an adapter in a folder was tuned from; None if it is another."""
+    if not is_adapter(folder):
+        return None
+    try:
+        adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    base = adapter.get("base_model_name_or_path") if isinstance(adapter, dict) else None
+    ours = isinstance(base, str) and (base == "embedded" or base in PACKAGED or base.endswith(".gguf"))
+    return base if ours else None
