@@ -36,6 +36,7 @@ from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import summarise
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
+from constrained.cli.options import add_prompt
 from constrained.decoding.choosers import Chooser, Uniform
 from constrained.environments.household.env import KNOWLEDGE
 from constrained.environments.suite import SUITES, Suite, open_suite
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--price", action="append", default=[], metavar="ROLE=IN/OUT", help="dollars for a million tokens read and "
         "written by a role's model, such as policy=2.5/10; default: that of the model serving it")  # fmt: skip
     add("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
+    add_prompt(parser)
     add("--temperature", type=float, default=0.0)
     add("--seed", type=int, default=0)
     add("--batch", type=int, default=BATCH, help=f"tasks played side by side (default {BATCH})")
@@ -122,6 +124,7 @@ def run_command(options: argparse.Namespace) -> int:
                     level if level != OFF else STATE, options.temperature, seed=options.seed, trials=options.trials,
                     explore_steps=options.explore_steps,
                     max_subgoals=suites.most_subgoals(suite) if lumos else None, trace=options.trace,
+                    demonstrations=options.demonstrations, knowledge_in_prompt=not options.no_knowledge_prompt,
                 )  # fmt: skip
                 records = run(played, knowledge, models, settings, options, workers, judge)
                 figures = summarise(records, suite.measures) | dollars(records, prices)

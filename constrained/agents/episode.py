@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from constrained.agents.action_space import ActionSpace
+from constrained.agents.demonstrations import examples_for
 from constrained.agents.levels import FORM, GOAL, GOAL_SOUND
 from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, Requests, Writer
 from constrained.agents.plan import Plan, Step
+from constrained.agents.prompts import Builder, Example
 from constrained.agents.settings import Settings
 from constrained.agents.step_formats import action_path
 from constrained.agents.world import World
@@ -54,6 +56,10 @@ class Episode:
         Called with each piece of text that a local model writes.
     judge : ActionKnowledge, optional
         Gives the verdicts, if they are not to come from the knowledge behind masks and prompts.
+    prompt : Builder, optional
+        Builds the prompts before steps; default: `constrained.agents.prompts.conversation`.
+    examples : sequence of Example, optional
+        Worked examples for the prompts; default: those of the knowledge's file, or of the environment.
 
     Attributes
     ----------
@@ -87,12 +93,15 @@ class Episode:
         on_step: Callable[[Step], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         judge: ActionKnowledge | None = None,
+        prompt: Builder | None = None,
+        examples: Sequence[Example] | None = None,
     ):
         if not settings.constrained and any(isinstance(model, Chooser) for model in models.values()):
             raise ConstrainedError("a chooser chooses among what the masks admit, but they are off", "turn masks on")
         self.start, self._judge = start, judge
         self.plan, self.settings = plan, settings
         self.on_step, self.on_text = on_step, on_text
+        self.prompt, self._examples = prompt, examples
         self.space = ActionSpace(start, judge, self.level == FORM)
         self.writer = Writer(models, plan, settings.max_new_tokens)
         self.world = World(environment)
@@ -111,6 +120,13 @@ class Episode:
     def path(self) -> list[str]:
         """The actions of this phase that had an effect."""
         return [step.action for step in self.steps if step.had_effect is not False]
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The worked examples in prompts; none in a phase whose task isn't the environment's."""
+        if self._examples is None:
+            self._examples = examples_for(self.start, self.world.environment, self.settings)
+        return () if self.choose is not None else self._examples
 
     def begin(self, phase: str = "", knowledge: ActionKnowledge | None = None) -> str:
         """Start the environment, and return its first observation.
@@ -266,11 +282,13 @@ class Episode:
         tokens = free_tokens if tokens is None else min(tokens, free_tokens)
         return (yield Request(prompt, None, tokens, stop, begun, role=role))
 
-    def new_step(self, thought: str, action: str, *answers: Generation, subgoal: str = "") -> Step:
+    def new_step(self, thought: str, action: str, *answers: Generation, subgoal: str = "", prompt: str = "") -> Step:
         """Make the next step, which `answers` wrote, with the verdict on its action."""
         judgement = self.space.judge.judge(action)
         n = len(self.steps) + 1
-        step = Step(n, thought, action, judgement.verdict, judgement.reason, subgoal=subgoal, phase=self.phase)
+        step = Step(
+            n, thought, action, judgement.verdict, judgement.reason, subgoal=subgoal, phase=self.phase, prompt=prompt
+        )
         for answer in answers:
             step.add_cost(answer)
         return step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
@@ -14,10 +14,12 @@ from typing import Any
 
 from tqdm import tqdm
 
+from constrained.agents.demonstrations import read_examples
 from constrained.agents.episode import Episode
 from constrained.agents.levels import LEVELS, STATE
 from constrained.agents.messages import POLICY
 from constrained.agents.plan import Plan, Step
+from constrained.agents.prompts import Builder
 from constrained.agents.run_file import RunFile
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
@@ -67,6 +69,9 @@ def generate_plan(
     seed: int = 0,
     constrained: bool = True,
     level: str = STATE,
+    demonstrations: int | Sequence[Any] | None = None,
+    knowledge_in_prompt: bool = True,
+    prompt: Builder | None = None,
     device: str | None = None,
     progress: bool = False,
     trace: str | Path | None = None,
@@ -113,6 +118,15 @@ def generate_plan(
         False turns the masks off, for comparison.
     level : str
         The level of the masks, one of `constrained.agents.levels.LEVELS`: "form", "state", "goal-sound" or "goal".
+    demonstrations : int or sequence, optional
+        Worked examples for the prompts: how many of the knowledge's own or the environment's to show; or your own, each
+        a `Plan`, a `Demonstration` or a list of messages. Default: as many as the strategy is the better for. Those
+        that don't fit the model's context are left out.
+    knowledge_in_prompt : bool
+        False: prompts don't tell the actions, their rules and conditions; the masks are the same.
+    prompt : callable, optional
+        Builds the prompts before steps: it is given a `constrained.agents.prompts.PromptParts` and returns messages or
+        a text. The embedded model reads none.
     device : str, optional
     progress : bool
         Show a progress bar on standard error.
@@ -154,8 +168,10 @@ def generate_plan(
         strategy, STEP_FORMATS[strategy], constrained,
         max_steps or _steps(knowledge, environment, models[POLICY]), max_new_tokens,
         level, explore_steps=explore_steps, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
-        trace=trace is not None,
+        trace=trace is not None, demonstrations=demonstrations if isinstance(demonstrations, int) else None,
+        knowledge_in_prompt=knowledge_in_prompt,
     )  # fmt: skip
+    examples = None if isinstance(demonstrations, int | None) else read_examples(demonstrations, knowledge)
     plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note, level=level)
     with tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar:
 
@@ -164,7 +180,10 @@ def generate_plan(
             if on_step:
                 on_step(step)
 
-        episode = Episode(models, knowledge, plan, settings, environment, on_step=report, on_text=on_text)
+        episode = Episode(
+            models, knowledge, plan, settings, environment,
+            on_step=report, on_text=on_text, prompt=prompt, examples=examples,
+        )  # fmt: skip
         unexecuted = UNEXECUTED.get(strategy, open_loop)
         rollout = Rollout(episode, unexecuted(episode, prior) if environment is None else None)
         with _run_file(trace, episode, models) as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from constrained import html
 from constrained.decoding.request import Generation
@@ -43,6 +43,8 @@ class Step:
         The planner's subgoal that this step serves, with its number; all subgoals if they were written at once.
     phase : str
         Name of the phase; only strategies that start the environment several times name phases.
+    prompt : str
+        All that the model read before it wrote the step; not in records. Empty for a chooser.
     """
 
     n: int
@@ -63,6 +65,11 @@ class Step:
     subgoal: str = ""
     phase: str = ""
     replaced: str = ""
+    prompt: str = field(default="", repr=False, compare=False)
+
+    def to_dict(self) -> dict:
+        """The step as plain data: all fields but the prompt, which would be most of a record."""
+        return {name: value for name, value in vars(self).items() if name != "prompt"}
 
     def add_cost(self, answer: Generation) -> None:
         """Add the cost of `answer`; pruned mass is averaged over the tokens that were not forced."""
@@ -169,8 +176,8 @@ class Plan:
 
     def to_dict(self) -> dict:
         """The plan as plain data: all fields except the answers, and the derived figures."""
-        fields = asdict(self)
-        del fields["answers"]
+        fields = {name: value for name, value in vars(self).items() if name != "answers"}
+        fields["steps"] = [step.to_dict() for step in self.steps]
         return {
             **fields,
             "path": self.path,

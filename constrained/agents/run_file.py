@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
@@ -217,7 +217,7 @@ def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dic
     """Yield the lines for a plan's steps after the first `steps`, with the answers after the first `answers`."""
     new = plan.answers[answers:]
     for step in plan.steps[steps:]:
-        line = {"task": task, "step": asdict(step), "answers": [_answer_data(answer) for answer in new]}
+        line = {"task": task, "step": step.to_dict(), "answers": [_answer_data(answer) for answer in new]}
         yield line if step is not plan.steps[0] else {**line, "sentence": plan.task}
         new = []
 

@@ -37,6 +37,10 @@ class Settings:
         Limit on the steps of WESE's exploration; None: `max_steps`.
     retrieved : int or None
         Most triples that WESE shows in its second phase: 10 in the paper's question answering; None: no limit.
+    demonstrations : int or None
+        Most worked examples in a prompt; None: as many as the step format is the better for.
+    knowledge_in_prompt : bool
+        Whether prompts tell the action knowledge; without it only its overview (KnowAgent, figure 3).
     trace : bool
         Record the tokens of each text, and those that its masks excluded (`constrained.agents.token_trace`).
     """
@@ -55,4 +59,6 @@ class Settings:
     trials: int = 3
     explore_steps: int | None = None
     retrieved: int | None = 10
+    demonstrations: int | None = None
+    knowledge_in_prompt: bool = True
     trace: bool = False

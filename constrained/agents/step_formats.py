@@ -20,18 +20,25 @@ from constrained.grammar import ContextFreeGrammar
 FORMATS = ("act", "react", "knowagent")
 """The formats that the embedded model was trained on."""
 
-UNNUMBERED = ("cot", "fireact")
+FIREACT = "fireact"
+"""The format of FireAct's data."""
+
+UNNUMBERED = ("cot", FIREACT)
 """Formats of other models, whose lines have no numbers."""
+
+BARE = "bare"
+"""The format "act" in a conversation: a turn is the action and nothing else."""
 
 MAX_THOUGHT = 200
 """Characters of a thought, as the step grammars bound it."""
 
 _HEADS = {
     "act": "Action {n}: ",
+    BARE: "",
     "react": "Thought {n}: ",
     "knowagent": "ActionPath {n}: {path}\nThought {n}: ",
     "cot": "Thought: ",
-    "fireact": "Thought: ",
+    FIREACT: "Thought: ",
 }
 
 
@@ -53,7 +60,7 @@ def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
     Parameters
     ----------
     name : str
-        One of `FORMATS` or `UNNUMBERED`.
+        One of `FORMATS` or `UNNUMBERED`, or `BARE`.
     n : int
         Number of the step, from 1.
     path : sequence of str
@@ -115,7 +122,7 @@ def read_step(name: str, n: int, text: str) -> StepText:
     The action is the rest of the first line that begins with "Action"; the thought is the text before that line. Spaces
     around both are dropped. `text` may lack the step's head.
     """
-    if name == "act":
+    if name in ("act", BARE):
         return StepText("", text.removeprefix(f"Action {n}: ").split("\n", 1)[0].strip())
     before, *after = re.split(r"(?:^|\n)Action(?: \d+)?: ?", text, maxsplit=1)
     thought = re.sub(r"(?s)^.*?Thought(?: \d+)?: ?", "", before).strip()
@@ -124,5 +131,5 @@ def read_step(name: str, n: int, text: str) -> StepText:
 
 def _known(name: str) -> str:
     if name not in _HEADS:
-        raise ConstrainedError(f"no step format {name!r}", f"use one of {', '.join(_HEADS)}")
+        raise ConstrainedError(f"no step format {name!r}", f"use one of {', '.join((*FORMATS, *UNNUMBERED))}")
     return name

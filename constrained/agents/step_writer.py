@@ -5,13 +5,18 @@ from __future__ import annotations
 from constrained.agents.episode import Episode
 from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ChoiceRequest, Requests
 from constrained.agents.plan import Step
-from constrained.agents.prompts import build_messages, build_prompt
-from constrained.agents.step_formats import parse_step, read_step, step_grammar, step_head
+from constrained.agents.prompts import PromptParts, build_messages, build_prompt, reads_chat
+from constrained.agents.step_formats import BARE, FIREACT, parse_step, read_step, step_grammar, step_head
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.automaton.automaton import MAX_TEXTS
 from constrained.decoding.choosers import Choice
 from constrained.decoding.request import Request
+from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError
+from constrained.knowledge.action_graph import START
+
+REMOTE_STEPS = 50
+"""Most past steps that a server's model reads: its context isn't known."""
 
 FREE_REASONING = 320
 """Most tokens of a whole chain of thought without masks."""
@@ -46,9 +51,10 @@ def write_step(
     if episode.writer.remote(role) is not None:
         return (yield from _write_remotely(episode, action, role))
     # The prompt ends with the step's head, so the grammar's text is head and answer, and is read back as a whole.
-    head, grammar, form = next_head(episode, role), next_grammar(episode, action, role), episode.settings.step_format
+    head, grammar, form = next_head(episode, role), next_grammar(episode, action, role), _form(episode, role)
+    prompt = next_prompt(episode, role) + head
     answer = yield from episode.ask(
-        next_prompt(episode, role) + head, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
+        prompt, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
         free_tokens=FREE_REASONING if form == "cot" else FREE_TOKENS,
     )  # fmt: skip
     if answer is None:
@@ -57,7 +63,7 @@ def write_step(
         thought, action_text = parse_step(grammar.grammar, head + answer.text)
     else:
         thought, action_text = read_step(form, len(episode.steps) + 1, answer.text)
-    return episode.new_step(thought, action_text, answer)
+    return episode.new_step(thought, action_text, answer, prompt=prompt)
 
 
 def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[Step]:
@@ -65,18 +71,16 @@ def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[St
     form, n, masks = episode.settings.step_format, len(episode.steps) + 1, episode.settings.constrained
     whole = action if form == "act" else step_grammar(form, n, episode.path, action)
     left = episode.writer.tokens_left()
+    messages = build_messages(_parts(episode).with_last(REMOTE_STEPS), episode.prompt)
     answer = yield Request(
         "", whole if masks else None, STEP_TOKENS if left is None else max(1, left),
-        None if masks else "\nObservation", role=role,
-        messages=build_messages(
-            episode.space.knowledge.to_text(), episode.plan.task, form,
-            episode.world.remembered(), episode.steps, _known_here(episode),
-        ),
+        None if masks else "\nObservation", role=role, messages=messages,
     )  # fmt: skip
+    prompt = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
     if form == "act" and masks:
-        return episode.new_step("", answer.text, answer)
+        return episode.new_step("", answer.text, answer, prompt=prompt)
     thought, text = parse_step(whole, answer.text) if masks else read_step(form, n, answer.text)
-    return episode.new_step(thought, text, answer)
+    return episode.new_step(thought, text, answer, prompt=prompt)
 
 
 def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
@@ -98,16 +102,27 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
 
 def next_prompt(episode: Episode, role: str = POLICY) -> str:
     """The prompt before the next step."""
-    return build_prompt(
-        episode.writer.model(role), episode.space.knowledge.to_text(), episode.plan.task, episode.settings.step_format,
-        episode.world.remembered(), episode.steps, _known_here(episode),
+    return build_prompt(episode.writer.model(role), _parts(episode), episode.prompt)
+
+
+def _parts(episode: Episode) -> PromptParts:
+    """What the prompt before the next step is made of."""
+    knowledge, form = episode.space.knowledge, episode.settings.step_format
+    text = knowledge.to_text() if episode.settings.knowledge_in_prompt else knowledge.comments.get(START, "")
+    view = "" if form == FIREACT else episode.world.in_view(knowledge.slots)  # FireAct's data has no such lines
+    environment, first, scene = episode.world.environment, episode.world.first_observation, ""
+    if isinstance(environment, FactsEnvironment):
+        first, scene = "", environment.scene
+    return PromptParts(
+        episode.plan.task, knowledge, text, form, episode.examples, scene, first, episode.steps,
+        episode.world.remembered(), view, episode.hints,
     )  # fmt: skip
 
 
-def _known_here(episode: Episode) -> str:
-    """What is in view and what the strategy found out, as lines."""
-    view = "" if episode.settings.step_format == "fireact" else episode.world.in_view(episode.space.knowledge.slots)
-    return "\n".join(filter(None, [view, episode.hints]))  # FireAct's data has no such lines
+def _form(episode: Episode, role: str) -> str:
+    """The format in which a role's model writes a step."""
+    form = episode.settings.step_format
+    return BARE if form == "act" and reads_chat(episode.writer.model(role)) else form
 
 
 def next_head(episode: Episode, role: str = POLICY) -> str:
@@ -116,7 +131,7 @@ def next_head(episode: Episode, role: str = POLICY) -> str:
     Most tokenizers join a space to the word after it, so the last space is left to the model; the embedded model
     was trained to continue after the space.
     """
-    head = step_head(episode.settings.step_format, len(episode.steps) + 1, episode.path)
+    head = step_head(_form(episode, role), len(episode.steps) + 1, episode.path)
     return head if episode.writer.model(role).is_embedded else head.rstrip(" ")
 
 
@@ -124,6 +139,6 @@ def next_grammar(episode: Episode, action: Grammar, role: str = POLICY) -> Compi
     """The compiled grammar of the next step with `action` in it; compiled once for all uses."""
     key = (episode.phase, len(episode.plan.steps), action, episode.writer.model(role).vocabulary)
     if episode.compiled is None or episode.compiled[0] != key:
-        grammar = step_grammar(episode.settings.step_format, len(episode.steps) + 1, episode.path, action)
+        grammar = step_grammar(_form(episode, role), len(episode.steps) + 1, episode.path, action)
         episode.compiled = key, episode.writer.compile(grammar, role)
     return episode.compiled[1]

@@ -5,6 +5,7 @@ Traces are plain data, recorded in the run's file with the answer and shown by `
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -140,9 +141,10 @@ class _Answered:
         knowledge, begin = self.episode.space.knowledge, self._action_begin
         if begin is None or len(so_far) < begin or knowledge.source_map is None:
             return {"kind": "form", "reason": f"expected {self._expected(so_far)}"}
-        # A token may end within a character: its incomplete bytes are left out of the text to explain.
-        text = so_far[begin:] if ends else so_far[begin:] + token
-        found = explain_path(knowledge, "", text.decode("utf-8", "ignore"))
+        # A token may end within a character: its incomplete bytes are left out of the text to explain. Bytes that begin
+        # no character are kept, as U+FFFD.
+        text = getincrementaldecoder("utf-8")("replace").decode(so_far[begin:] if ends else so_far[begin:] + token)
+        found = explain_path(knowledge, "", text)
         if ends:
             return {"kind": "unfinished", "reason": "the action is not whole yet", **_rule(found)}
         if found.ok:

@@ -147,12 +147,11 @@ class World:
         return None if facts is None else facts.state
 
     def in_view(self, slots: Collection[str]) -> str:
-        """The first observation and the values of `slots` as lines for a prompt; empty if there is a memory."""
+        """The values of `slots` as lines for a prompt; empty if there is a memory."""
         if self.memory is not None:
             return ""
         lines = [f"{slot}: {_listed(value)}" for slot, value in self.shown.items() if slot in slots]
-        shown = ["What can be named now:", *lines] if lines else []
-        return "\n".join([*([self.first_observation] if self.first_observation else []), *shown])
+        return "\n".join(["What can be named now:", *lines] if lines else [])
 
     def remembered(self) -> str:
         """The memory as lines for a prompt."""

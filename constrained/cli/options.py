@@ -17,8 +17,8 @@ from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCH
 
 def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> None:
     """Add --model, which may be a chooser where that can play, and --device."""
-    words = """a folder, a GGUF file (run by llama.cpp where it is installed; transformers:FILE: by transformers),
-        smollm2 (a small general model, see docs/models.md) or a Hub name (default: the embedded model)"""
+    words = """a folder, a GGUF file (llama.cpp:FILE runs it in llama.cpp), smollm2 (a small general model, see
+        docs/models.md) or a Hub name (default: the embedded model)"""
     if choosers:
         words = """a folder, a GGUF file, smollm2 (a small general model, see docs/models.md) or a Hub name; or random:
             any admitted action, equally likely; or none: the shortest path that the knowledge admits (default: the
@@ -32,6 +32,15 @@ def whole_number(text: str) -> int:
     if not text.isdecimal() or not 0 < len(text) <= 10 or not 0 < int(text) <= 10**9:
         raise argparse.ArgumentTypeError(f"{text[:20]!a} is not a number from 1 to 10^9")
     return int(text)
+
+
+def add_prompt(parser: argparse.ArgumentParser) -> None:
+    """Add what a prompt shows."""
+    words = """worked examples in the prompt, at most: those of the knowledge's file, or else made by the environment
+        (default: as many as the strategy is the better for)"""
+    parser.add_argument("--demonstrations", type=int, metavar="N", help=words)
+    words = "don't tell the model the actions, their rules and conditions; the masks are the same"
+    parser.add_argument("--no-knowledge-prompt", action="store_true", help=words)
 
 
 def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from constrained.agents.levels import STATE
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
-from constrained.cli.options import add_bindings, add_level, add_model, bindings
+from constrained.cli.options import add_bindings, add_level, add_model, add_prompt, bindings
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
@@ -53,6 +53,8 @@ def add_parser(commands) -> None:
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
     add("--seed", type=int, default=0, help="of the game and of sampling (default: 0)")
     add("--no-masks", action="store_true", help="let the model write anything, for comparison")
+    add_prompt(parser)
+    add("--show-prompt", action="store_true", help="print what the model reads before each step")
     add("--json", action="store_true", help="print the plan as JSON and nothing else")
     words = "pddl: print nothing but the plan as planners do, one (action argument ...) a line; needs --pddl"
     add("--format", choices=("text", "pddl"), default="text", help=words)
@@ -96,7 +98,7 @@ def run(arguments) -> int:
         environment = HouseholdEnv(Game.from_file(arguments.game))
     elif has_problem:
         arguments.task = _own_task(arguments.knowledge, knowledge)
-    printer = None if arguments.json or arguments.format == "pddl" else _Printer()
+    printer = None if arguments.json or arguments.format == "pddl" else _Printer(arguments.show_prompt)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
         plan = _plan(arguments, environment, knowledge, printer)
@@ -158,6 +160,8 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
         temperature=arguments.temperature,
         seed=arguments.seed,
         constrained=not arguments.no_masks,
+        demonstrations=arguments.demonstrations,
+        knowledge_in_prompt=not arguments.no_knowledge_prompt,
         level=arguments.level or STATE,
         trace=arguments.trace,
         progress=printer is not None and sys.stderr.isatty(),
@@ -183,6 +187,9 @@ class _Printer:
 
     phase = ""
 
+    def __init__(self, show_prompt: bool = False):
+        self.show_prompt = show_prompt
+
     def start(self, plan: Plan) -> None:
         masks = f"masks: {plan.level}" if plan.constrained else "masks off"
         print(f"Task: {plan.task}\n{plan.strategy}, model {plan.model}, knowledge {plan.knowledge}, {masks}\n")
@@ -193,6 +200,8 @@ class _Printer:
         if step.phase != self.phase:
             self.phase = step.phase
             print(f"[{self.phase}]")
+        if self.show_prompt:
+            print(f"--- what the model reads before step {step.n} ---\n{step.prompt or '(nothing)'}\n---")
         if step.thought:
             print(f"{step.n:>3}  {step.thought}")
         number = "" if step.thought else step.n

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.demonstration import Demonstration
 from constrained.knowledge.world_state import WorldState
 
 Binding: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
@@ -118,6 +119,15 @@ class WithExploration(Protocol):
 
     exploring: Sequence[str]
     """The names of these actions in the action knowledge."""
+
+
+@runtime_checkable
+class WithDemonstrations(Protocol):
+    """An environment that can show how tasks like its own are done."""
+
+    def demonstrations(self, count: int) -> Sequence[Demonstration]:
+        """Up to `count` worked examples of other tasks."""
+        ...
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import ClassVar
 
 from constrained.knowledge.world_state import WorldState
+from constrained.planning.model import Problem
 from constrained.planning.wording import condition_words
 
 
@@ -28,6 +29,8 @@ class FactsEnvironment(ABC):
         The planning task, and the facts that hold now.
     had_effect : bool
         Whether the last action was possible.
+    scene : str
+        The objects, and the facts known at the start, in words.
     done : bool
         Whether the goal holds.
     judged : bool
@@ -42,13 +45,15 @@ class FactsEnvironment(ABC):
         self.task = no_goal if goal is None else condition_words(goal, start.task)
         self.judged = goal is not None
         self._start = self.facts = start
+        self.scene = ""
         self.had_effect, self.done = True, self._goal_holds()
 
     def reset(self) -> str:
         """Start at the first facts; the observation names objects, known facts and goal."""
         self.facts, self.had_effect = self._start, True
         self.done = self._goal_holds()
-        return "\n".join([*self.lines(), self.TASK_LINE.format(self.task)])
+        self.scene = "\n".join(self.lines())
+        return f"{self.scene}\n{self.TASK_LINE.format(self.task)}"
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do an action; an impossible one changes nothing. The reward is 1.0 if the goal holds after it, else 0.0."""
@@ -68,6 +73,10 @@ class FactsEnvironment(ABC):
     @abstractmethod
     def lines(self) -> Iterator[str]:
         """The objects and the known facts, in words."""
+
+    @abstractmethod
+    def twin(self, problem: Problem, task: str) -> FactsEnvironment:
+        """An environment of another problem of the same domain; `task` asks for the problem's goal."""
 
     def _goal_holds(self) -> bool:
         return self.facts.task.reached_goal(self.facts.state)

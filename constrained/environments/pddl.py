@@ -11,6 +11,7 @@ from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.planning.facts import Fact, State
+from constrained.planning.model import Problem
 from constrained.planning.query import NOTHING
 from constrained.planning.reachable import require_reachable
 from constrained.planning.wording import fact_lines
@@ -24,8 +25,10 @@ class PddlEnvironment(FactsEnvironment):
 
     Parameters
     ----------
-    domain, problem : str or Path
-        PDDL: paths of files, or texts.
+    domain : str or Path
+        PDDL: the path of a file, or its text.
+    problem : str, Path or Problem
+        The same, or a problem that was read.
     texts : mapping of str to str, optional
         Action -> how it is written, such as ``"go to {r}"``; by default its name and arguments.
     knowledge : ActionKnowledge, optional
@@ -49,7 +52,7 @@ class PddlEnvironment(FactsEnvironment):
     def __init__(
         self,
         domain: str | Path | None,
-        problem: str | Path,
+        problem: str | Path | Problem,
         *,
         texts: Mapping[str, str] = NOTHING,
         knowledge: ActionKnowledge | None = None,
@@ -57,7 +60,8 @@ class PddlEnvironment(FactsEnvironment):
         if knowledge is None:
             text, source = read_pddl(domain if domain is not None else "")
             knowledge = import_pddl(text, texts=texts, source=source).knowledge()
-        self.knowledge = knowledge.for_problem(*read_pddl(problem))
+        read = (problem,) if isinstance(problem, Problem) else read_pddl(problem)
+        self.knowledge = knowledge.for_problem(*read)
         assert self.knowledge.facts is not None
         require_reachable(self.knowledge.facts.task)
         super().__init__(self.knowledge.facts, "do anything that is possible")
@@ -76,6 +80,9 @@ class PddlEnvironment(FactsEnvironment):
         changes = self._words(now.difference(before))
         changes += [f"not {words}" for words in self._words(before.difference(now))]
         return f"Now: {', '.join(changes)}." if changes else "Nothing changes."
+
+    def twin(self, problem: Problem, task: str) -> PddlEnvironment:
+        return PddlEnvironment(None, problem, knowledge=self.knowledge)
 
     def applicable(self) -> list[str]:
         """The actions that are possible now, as they are written."""

@@ -16,7 +16,7 @@ from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
-from constrained.planning.model import ROOT, Condition, Parameter, conjunction, conjuncts, free_variables
+from constrained.planning.model import ROOT, Condition, Parameter, Problem, conjunction, conjuncts, free_variables
 from constrained.planning.query import NOTHING, Query
 from constrained.planning.reachable import require_reachable
 from constrained.planning.task import GroundAction, Task
@@ -107,6 +107,10 @@ class WorldEnvironment(FactsEnvironment):
     def lines(self) -> Iterator[str]:
         """The known facts, written by the file's `shows` lines if it has any."""
         return Shown(self.known).lines()
+
+    def twin(self, problem: Problem, task: str) -> WorldEnvironment:
+        world = replace(self.world, problem=problem)
+        return WorldEnvironment(world, task if wanted(world, task) else "")
 
     def view(self) -> dict[str, Binding]:
         """The known things of each type, for slots that are named after types."""

@@ -19,7 +19,8 @@ from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.commands import slot_values
-from constrained.knowledge.description import graph_table, prompt_text
+from constrained.knowledge.demonstration import Demonstration, read_demonstrations
+from constrained.knowledge.description import graph_table, needs_in_words, prompt_text, written_forms
 from constrained.knowledge.path_state import PathState, PossibleActions, replaced
 from constrained.knowledge.picture import to_html, to_mermaid, to_svg
 from constrained.knowledge.report import Judgement, Report, counted
@@ -64,6 +65,8 @@ class ActionKnowledge:
         What is known of the world at this point of the path; then only actions whose conditions hold are admitted.
     tools : Toolbox or None
         The tools under a policy, if it was read with one.
+    demonstrations : tuple of Demonstration
+        The worked examples in the file's comments.
     """
 
     def __init__(self, name: str, state: PathState, comments: Mapping[str, str], source_map: SourceMap | None = None):
@@ -75,6 +78,7 @@ class ActionKnowledge:
         self.facts: WorldState | None = None
         self.tools: Toolbox | None = None
         self.calls: CallForm | None = None
+        self.demonstrations: tuple[Demonstration, ...] = ()
 
     # reading
 
@@ -126,7 +130,9 @@ class ActionKnowledge:
         name = source.path.stem if source.path else "knowledge"
         comments = rule_comments(source.text)
         comments[START] = comments.get(start, "")
-        return cls(name, PathState(grammar, graph), comments, source_map)
+        knowledge = cls(name, PathState(grammar, graph), comments, source_map)
+        knowledge.demonstrations = tuple(read_demonstrations(source.text))
+        return knowledge
 
     @classmethod
     def from_tools(
@@ -467,8 +473,13 @@ class ActionKnowledge:
     # for people and models
 
     def to_text(self) -> str:
-        """The prompt text: overview, rules, definitions and principle (KnowAgent, section 3.2.2)."""
-        return prompt_text(self.graph, self.comments)
+        """The prompt text: overview, definitions, rules and principle (KnowAgent, section 3.2.2).
+
+        Beside its definition stands how an action is written, in the words of its rule, and what it needs.
+        """
+        rules, graph = self.grammar.rules, self.graph
+        needs = {} if self.world is None else needs_in_words(rules, graph, self.world)
+        return prompt_text(graph, self.comments, written_forms(graph, rules), needs)
 
     def to_mermaid(self) -> str:
         """The action graph as Mermaid text."""

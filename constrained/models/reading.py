@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from constrained.automaton.tokenizers import gguf_tokenizer
 from constrained.decoding.forward import devices
-from constrained.errors import ConstrainedWarning, ModelError
-from constrained.gguf_file import GgufFile, gguf_path, read_gguf
+from constrained.errors import ModelError
+from constrained.gguf_file import PACKAGED, GgufFile, gguf_path, read_gguf
 from constrained.models.gguf import read_model
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
-from constrained.models.source import AUTO, EMBEDDED, check_source, is_gguf, tuned_from
+from constrained.models.source import AUTO, EMBEDDED, check_source, tuned_from
 
 
 def embedded(dtype: torch.dtype | None) -> LoadedModel:
@@ -53,7 +51,7 @@ def from_source(
     name = os.fspath(source)
     folder, gguf = name, None
     path = Path(name).expanduser()
-    if is_gguf(name):
+    if path.suffix == ".gguf" or name in PACKAGED:
         gguf = read_gguf(gguf_path(name))
         folder = str(gguf.path.parent)
     elif path.is_dir():
@@ -93,21 +91,12 @@ def from_source(
     return LoadedModel(model.eval(), tokenizer, name, devices(model)[0], _reads_memory(model))
 
 
-def in_llama_cpp(name: str, tokenizer: Any, *, asked: bool) -> LlamaCppModel | None:
-    """A ``.gguf`` file that llama.cpp runs; None if that wasn't asked for, and llama.cpp isn't there or can't."""
-    if not asked and find_spec("llama_cpp") is None:
-        return None
+def in_llama_cpp(name: str, tokenizer: Any) -> LlamaCppModel:
+    """A ``.gguf`` file that llama.cpp runs."""
     gguf = read_gguf(gguf_path(name))
     if isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))
-    tokenizer = tokenizer or _tokenizer(name, gguf)
-    try:
-        return LlamaCppModel(gguf.path, tokenizer, name=name)
-    except ModelError as error:
-        if asked:
-            raise
-        warnings.warn(f"transformers runs {name}, as {error.message}; {error.hint}", ConstrainedWarning, stacklevel=3)
-        return None
+    return LlamaCppModel(gguf.path, tokenizer or _tokenizer(name, gguf), name=name)
 
 
 def _reads_memory(model: Any) -> bool:

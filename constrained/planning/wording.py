@@ -11,7 +11,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact
-from constrained.planning.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
+from constrained.planning.model import (
+    Action,
+    Condition,
+    Domain,
+    Effect,
+    Junction,
+    Literal,
+    Parameter,
+    Quantified,
+    renamed,
+)
 from constrained.planning.query import NOTHING
 from constrained.planning.task import Task
 
@@ -143,9 +153,17 @@ def condition_words(condition: Condition, domain: Domain | Task) -> str:
             if len(worded) == 1:
                 return worded[0][1]
             return f" {operator} ".join(f"({w})" if _is_list(p, operator) else w for p, w in worded)
+        case Quantified(quantifier, variables, Literal() as part) if _any(quantifier, variables, part):
+            word = "anything" if quantifier == "every" else "something"
+            return condition_words(renamed(part, dict.fromkeys((v.name for v in variables), word)), domain)
         case Quantified(quantifier, variables, part):
             names = " ".join(plain(v.name, domain) for v in variables)
             return f"{quantifier} {names} with ({condition_words(part, domain)})"
+
+
+def _any(quantifier: str, variables: Collection[Parameter], part: Literal) -> bool:
+    """Whether a condition says "not held anything" or "held something": what `*` in a world's file stands for."""
+    return part.positive == (quantifier == "some") and {v.name for v in variables} <= set(part.terms)
 
 
 def _is_list(condition: Condition, within: str) -> bool:

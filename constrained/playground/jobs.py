@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import cache
 
 from constrained.agents.plan import Plan
@@ -110,7 +109,7 @@ def run(request: dict, send: Send) -> None:
         constrained=request["masks"],
         trace=request["trace"],
         on_start=start,
-        on_step=lambda step: send({"step": asdict(step)}),
+        on_step=lambda step: send({"step": step.to_dict()}),
     )
     send({"end": {**plan.to_dict(), "steps": len(plan.last_phase), "unbound": knowledge.grammar.unbound()}})
 

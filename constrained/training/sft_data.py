@@ -18,8 +18,8 @@ from itertools import islice
 from pathlib import Path
 
 from constrained.agents.plan import Step
-from constrained.agents.prompts import ALPACA, build_prompt
-from constrained.agents.step_formats import step_format, step_prompt
+from constrained.agents.prompts import ALPACA, PromptParts, build_prompt
+from constrained.agents.step_formats import FIREACT, step_format, step_prompt
 from constrained.agents.strategies.lumos.conversation import asked
 from constrained.automaton import Grammar
 from constrained.environments.data import fields, read_rows
@@ -37,9 +37,6 @@ WITH_HELD_OUT = ("gsm8k", "svamp")
 """Data sets with a part that is held out, to be played."""
 
 ROLES = ("system", "user", "assistant")
-
-FIREACT = "fireact"
-"""The step format of FireAct's trajectories."""
 
 Messages = Sequence[dict[str, str]]
 
@@ -170,7 +167,7 @@ def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionK
     head = step_prompt("", FIREACT, 1).strip()
     return [
         prompt_and_answer(
-            build_prompt(loaded, "", task, FIREACT, "", steps[:number]) + head,
+            build_prompt(loaded, PromptParts(task, knowledge, "", FIREACT, steps=steps[:number])) + head,
             f" {step.thought}\nAction: {step.action}",
         )
         for number, step in enumerate(steps)

@@ -12,7 +12,7 @@ from constrained.agents.token_trace import LEFT_OUT, WORTH_A_REASON
 from constrained.models import load
 from tests.decoding.tiny import tiny
 
-RANDOM = tiny(context=4096)
+RANDOM = tiny(context=16384)
 TASK = "heat an egg and put it in the fridge"
 
 

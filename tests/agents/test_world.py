@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from constrained import ActionKnowledge, generate_plan
-from constrained.agents.prompts import build_prompt
+from constrained.agents.prompts import PromptParts, build_messages, build_prompt
 from constrained.agents.world import World
 from constrained.errors import ConstrainedError
 from constrained.knowledge.tools import CALL_FORMATS
@@ -67,8 +67,9 @@ def test_what_is_there_is_in_the_prompt_of_other_models():
     world.reset()
     world.slots(ActionKnowledge.from_lark(DESK))
     told = world.in_view({"ORDER", "REASON"})
-    assert told == "A customer calls.\nWhat can be named now:\nORDER: A 1, B2\nREASON: at A 1: late; at B2: none"
-    assert told in build_prompt(load(), "", "help", "act", "", [], told)
+    assert told == "What can be named now:\nORDER: A 1, B2\nREASON: at A 1: late; at B2: none"
+    parts = PromptParts("help", ActionKnowledge.from_lark(DESK), "", "act", view=told)
+    assert told in build_prompt(load(), parts) and told in build_messages(parts)[-1]["content"]
 
 
 def test_names_that_don_t_fit_are_told_once_and_none_is_none():

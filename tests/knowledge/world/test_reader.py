@@ -30,7 +30,7 @@ def test_lark_and_we_still_load_the_file(world):
     lark.Lark(KITCHEN, parser="earley")
     knowledge = ActionKnowledge.from_lark(KITCHEN)
     assert knowledge.actions["goto"] == "goto: go to a place."
-    assert "//:" not in knowledge.to_text() and "needs" not in knowledge.to_text()
+    assert "//:" not in knowledge.to_text() and "It needs: not at PLACE." in knowledge.to_text()
 
 
 def test_the_meaning_is_that_of_a_planning_domain(world):
