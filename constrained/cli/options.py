@@ -17,8 +17,8 @@ from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCH
 
 def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> None:
     """Add --model, which may be a chooser where that can play, and --device."""
-    words = """a folder, a GGUF file (llama.cpp:FILE runs it in llama.cpp), smollm2 (a small general model, see
-        docs/models.md) or a Hub name (default: the embedded model)"""
+    words = """a folder, a GGUF file (run by llama.cpp where it is installed; transformers:FILE: by transformers),
+        smollm2 (a small general model, see docs/models.md) or a Hub name (default: the embedded model)"""
     if choosers:
         words = """a folder, a GGUF file, smollm2 (a small general model, see docs/models.md) or a Hub name; or random:
             any admitted action, equally likely; or none: the shortest path that the knowledge admits (default: the

@@ -19,7 +19,7 @@ from constrained.environments.suite import Suite, choose_suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.models.source import check_adapter, check_source
+from constrained.models.source import check_adapter, check_source, to_adapt
 from constrained.training.settings import Tuning
 from constrained.training.trajectory import RULES
 
@@ -72,7 +72,7 @@ def run_sft(arguments: argparse.Namespace) -> int:
     from constrained.training.sft_data import read_source
     from constrained.training.tuning import tune
 
-    model = load(arguments.model, device=arguments.device or own_device())
+    model = load(to_adapt(arguments.model), device=arguments.device or own_device())
     sources = {name: read_source(name, model, arguments.limit) for name in arguments.data}
     texts = [text for source in sources.values() for text in source.texts]
     first = os.environ.get("RANK", "0") == "0"

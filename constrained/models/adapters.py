@@ -29,7 +29,7 @@ def require_bare(loaded: LoadedModel) -> LoadedModel:
     """The model itself; raises ModelError if it has an adapter already, or llama.cpp runs it."""
     if isinstance(loaded, LlamaCppModel):
         raise ModelError(
-            f"{loaded.name} runs in llama.cpp, which can't train or adapt it", "name the model's own folder"
+            f"{loaded.name} runs in llama.cpp, which can't train or adapt it", f"load transformers:{loaded.name}"
         )
     if any(isinstance(module, BaseTunerLayer) for module in loaded.model.modules()):
         raise ModelError(

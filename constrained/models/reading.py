@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from constrained.automaton.tokenizers import gguf_tokenizer
 from constrained.decoding.forward import devices
-from constrained.errors import ModelError
-from constrained.gguf_file import PACKAGED, GgufFile, gguf_path, read_gguf
+from constrained.errors import ConstrainedWarning, ModelError
+from constrained.gguf_file import GgufFile, gguf_path, read_gguf
 from constrained.models.gguf import read_model
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
-from constrained.models.source import AUTO, EMBEDDED, check_source, tuned_from
+from constrained.models.source import AUTO, EMBEDDED, check_source, is_gguf, tuned_from
 
 
 def embedded(dtype: torch.dtype | None) -> LoadedModel:
@@ -51,7 +53,7 @@ def from_source(
     name = os.fspath(source)
     folder, gguf = name, None
     path = Path(name).expanduser()
-    if path.suffix == ".gguf" or name in PACKAGED:
+    if is_gguf(name):
         gguf = read_gguf(gguf_path(name))
         folder = str(gguf.path.parent)
     elif path.is_dir():
@@ -91,12 +93,21 @@ def from_source(
     return LoadedModel(model.eval(), tokenizer, name, devices(model)[0], _reads_memory(model))
 
 
-def in_llama_cpp(name: str, tokenizer: Any) -> LlamaCppModel:
-    """A ``.gguf`` file that llama.cpp runs."""
+def in_llama_cpp(name: str, tokenizer: Any, *, asked: bool) -> LlamaCppModel | None:
+    """A ``.gguf`` file that llama.cpp runs; None if that wasn't asked for, and llama.cpp isn't there or can't."""
+    if not asked and find_spec("llama_cpp") is None:
+        return None
     gguf = read_gguf(gguf_path(name))
     if isinstance(tokenizer, (str, os.PathLike)):
         tokenizer = _tokenizer(os.fspath(tokenizer))
-    return LlamaCppModel(gguf.path, tokenizer or _tokenizer(name, gguf), name=name)
+    tokenizer = tokenizer or _tokenizer(name, gguf)
+    try:
+        return LlamaCppModel(gguf.path, tokenizer, name=name)
+    except ModelError as error:
+        if asked:
+            raise
+        warnings.warn(f"transformers runs {name}, as {error.message}; {error.hint}", ConstrainedWarning, stacklevel=3)
+        return None
 
 
 def _reads_memory(model: Any) -> bool:

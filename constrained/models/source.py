@@ -6,6 +6,7 @@ import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from constrained.decoding.choosers import CHOOSERS
 from constrained.errors import ModelError, nearest
@@ -17,8 +18,8 @@ EMBEDDED = Path(__file__).parent / "embedded"
 AUTO = "auto"
 """The device that stands for all there are."""
 
-LLAMA_CPP = "llama.cpp:"
-"""Prefix of the path or name of a ``.gguf`` file that llama.cpp runs."""
+LLAMA_CPP, TRANSFORMERS = "llama.cpp:", "transformers:"
+"""Prefixes of a path or name: which of them runs the model."""
 
 CHOOSING = (*CHOOSERS, "chooser", "search", "scienceworld")
 """The names of choosers, which write no text."""
@@ -32,17 +33,15 @@ HUB_SECONDS = 10.0
 
 def check_source(source: str | os.PathLike[str]) -> None:
     """Raise ModelError if a name or path is of nothing that can be read, as far as a short look shows."""
-    name = os.fspath(source)
+    engine, name = engine_and_name(source)
     path = Path(name).expanduser()
-    if name.startswith(LLAMA_CPP):
-        gguf_path(name.removeprefix(LLAMA_CPP))
-        if find_spec("llama_cpp") is None:
-            raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python")
-    elif path.suffix == ".gguf" or name in PACKAGED:
+    if is_gguf(name) or engine == LLAMA_CPP:
         gguf_path(name)
+        if engine == LLAMA_CPP and find_spec("llama_cpp") is None:
+            raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python")
     elif name in CHOOSING or path.suffix == ".safetensors":
         raise ModelError(f"{name!r} chooses among actions and writes no text", "name a language model here")
-    elif source == "embedded":
+    elif name == "embedded":
         if not (EMBEDDED / "config.json").is_file():
             raise ModelError(
                 f"the embedded model is not in this installation: no {EMBEDDED / 'config.json'}",
@@ -62,6 +61,24 @@ def check_source(source: str | os.PathLike[str]) -> None:
         raise ModelError(f"no such folder: {path}", "check the path, or give a Hugging Face name such as org/model")
     else:
         _check_hub(name)
+
+
+def engine_and_name(source: str | os.PathLike[str]) -> tuple[str, str]:
+    """The engine that a name or path asks for, "" if it asks for none, and the rest of it."""
+    name = os.fspath(source)
+    engine = next((one for one in (LLAMA_CPP, TRANSFORMERS) if name.startswith(one)), "")
+    return engine, name.removeprefix(engine)
+
+
+def is_gguf(source: Any) -> bool:
+    """Whether it names a ``.gguf`` file, and no engine."""
+    named = isinstance(source, (str, os.PathLike))
+    return named and (source in PACKAGED or not engine_and_name(source)[0] and Path(source).suffix == ".gguf")
+
+
+def to_adapt(source: Any) -> Any:
+    """The same model for training and adapters, which llama.cpp has not: transformers runs a ``.gguf`` file."""
+    return f"{TRANSFORMERS}{os.fspath(source)}" if is_gguf(source) else source
 
 
 def _check_hub(name: str) -> None:

@@ -42,6 +42,7 @@ from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load
+from constrained.models.source import to_adapt
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import TrainingText
 from constrained.training.learners import LanguageLearner, Learner
@@ -165,7 +166,7 @@ def self_learning(
     _check(schedule, synthesis, tuning)
     if knowledge is None:
         knowledge = ActionKnowledge.from_lark(tests[0].knowledge if callable(train) else train.knowledge)
-    learner = learner or LanguageLearner(load(model, device=device), tuning)
+    learner = learner or LanguageLearner(load(to_adapt(model), device=device), tuning)
     run = _Run(Path(folder), train, tuple(tests), knowledge, learner, synthesis, test, schedule, tuning, batch)
     # Several processes (accelerate launch) tune together; the main process does everything else.
     on_main_process(partial(_begin, run))

@@ -58,7 +58,10 @@ MODELS = {
 
 def same_model(path):
     """Hold a file's model to that of transformers' reader, and return both."""
-    model, expected = load(path).model, AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name)
+    model, expected = (
+        load(f"transformers:{path}").model,
+        AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name),
+    )
     ours, theirs = model.state_dict(), expected.state_dict()
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if ours[name].dtype != theirs[name].dtype] == []
@@ -85,7 +88,7 @@ def test_a_general_model(monkeypatch):
     # Transformers' reader makes the table of names anew for each of 397 modules.
     monkeypatch.setattr(gguf, "get_tensor_name_map", cache(gguf.get_tensor_name_map))
     model, expected = same_model(smollm2_file())
-    tokenizer = load(smollm2_file()).tokenizer
+    tokenizer = load("transformers:smollm2").tokenizer
     ids = tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, return_dict=False)
     assert tokenizer.decode(ids).endswith("<|im_start|>user\nTake it.<|im_end|>\n<|im_start|>assistant\n")
     with torch.inference_mode():
@@ -96,7 +99,10 @@ def test_a_general_model(monkeypatch):
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_the_tokenizer(kind, tmp_path):
     path = write_gguf(tmp_path / "tiny.gguf", MODELS[kind](), tokenizer__chat_template="{{ messages[0].content }}")
-    tokenizer, expected = load(path).tokenizer, AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    tokenizer, expected = (
+        load(f"transformers:{path}").tokenizer,
+        AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name),
+    )
     assert [tokenizer.encode(text) for text in TEXTS] == [expected.encode(text) for text in TEXTS]
     assert tokenizer.special_tokens_map == expected.special_tokens_map
     assert tokenizer.chat_template == expected.chat_template == "{{ messages[0].content }}"
@@ -105,12 +111,15 @@ def test_the_tokenizer(kind, tmp_path):
 
 def test_another_type_of_weights(tmp_path):
     path = write_gguf(tmp_path / "tiny.gguf")
-    whole, half = load(path).model.state_dict(), load(path, dtype="bfloat16").model.state_dict()
+    whole, half = (
+        load(f"transformers:{path}").model.state_dict(),
+        load(f"transformers:{path}", dtype="bfloat16").model.state_dict(),
+    )
     assert all(torch.equal(half[name], whole[name].bfloat16()) for name in whole)
 
 
 def test_what_is_read_can_be_trained_and_saved(tmp_path):
-    loaded = load(write_gguf(tmp_path / "tiny.gguf"))
+    loaded = load(f"transformers:{write_gguf(tmp_path / 'tiny.gguf')}")
     loss = loaded.model(input_ids=torch.tensor([[0, 5, 9]]), labels=torch.tensor([[0, 5, 9]])).loss
     loss.backward()
     assert loaded.model.model.layers[0].self_attn.q_proj.weight.grad.abs().sum() > 0
@@ -142,7 +151,7 @@ def test_what_is_not_known_is_left_to_transformers(tmp_path):
         is None
     )
     with pytest.raises(ModelError, match="can't be loaded: .*other"):
-        load(path)
+        load(f"transformers:{path}")
 
 
 def test_metadata_that_contradict_the_tensors(tmp_path):
@@ -151,11 +160,11 @@ def test_metadata_that_contradict_the_tensors(tmp_path):
     many = b"llama.block_count\x04\0\0\0"
     path.write_bytes(whole.replace(many + b"\2\0\0\0", many + b"\xff\xff\xff\xff"))
     with pytest.raises(ModelError, match="tiny.gguf is damaged: 4,294,967,295 layers have 21 tensors"):
-        load(path)
+        load(f"transformers:{path}")
     wide = b"llama.feed_forward_length\x04\0\0\0"
     path.write_bytes(whole.replace(wide + b"\x40\0\0\0", wide + b"\xff\xff\xff\xff"))
     with pytest.raises(ModelError, match=r"ffn_gate.weight of shape \[4294967295, 32\] has the shape \[64, 32\]"):
-        load(path)
+        load(f"transformers:{path}")
     path.write_bytes(whole.replace(b"llama.block_count\x04\0\0\0\2", b"llama.block_count\x04\0\0\0\3"))
     with pytest.raises(ModelError, match="blk.2.attn_norm.weight of shape .* is missing"):
-        load(path)
+        load(f"transformers:{path}")

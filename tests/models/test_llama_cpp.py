@@ -7,21 +7,27 @@ import pytest
 from constrained import Grammar, generate_plan
 from constrained.decoding.generation import Writing, generate, generate_batch, generate_joining
 from constrained.decoding.request import Request
-from constrained.errors import ModelError
-from constrained.models import load
+from constrained.errors import ConstrainedWarning, ModelError
+from constrained.models import LoadedModel, load
 from constrained.models.adapters import require_bare
-from constrained.models.llama_cpp import CHUNK
+from constrained.models.llama_cpp import CHUNK, LlamaCppModel
+from constrained.models.source import to_adapt
 from tests.decoding.gguf_file import write_gguf
 from tests.decoding.tiny import tiny
+from tests.smollm2 import smollm2_file
 
 CONTEXT = 2000
 STEP = Grammar.from_lark('start: "Thought: " /[a-z ]{1,20}/ "\\nAction: " ("go to" | "take") " the lamp " /[0-9]/\n')
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def path(tmp_path_factory):
     pytest.importorskip("llama_cpp", reason="llama-cpp-python isn't installed")
-    path = write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf", tiny(context=CONTEXT).model)
+    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf", tiny(context=CONTEXT).model)
+
+
+@pytest.fixture(scope="module")
+def model(path):
     return load(f"llama.cpp:{path}")
 
 
@@ -78,6 +84,37 @@ def test_an_agent_plays_with_it(model):
     assert len(plan.steps) == 2 and all(step.verdict == "ok" for step in plan.steps)
 
 
+def test_it_runs_a_file_unless_that_is_to_be_trained_or_moved(path):
+    assert all(isinstance(load(one), LlamaCppModel) for one in (path, str(path), f"llama.cpp:{path}"))
+    assert isinstance(load(path, device="cpu"), LlamaCppModel)
+    others = load(f"transformers:{path}"), load(path, dtype="bfloat16"), load(path, device="auto"), load(to_adapt(path))
+    assert [type(one) for one in others] == [LoadedModel] * 4
+    assert {one.name for one in others} == {str(path)} == {load(path).name}
+
+
+def test_what_only_transformers_can_read_is_left_to_it(path, monkeypatch):
+    def refuse(*_):
+        raise ModelError("llama.cpp can't read it: unknown model architecture", "give another")
+
+    monkeypatch.setattr("constrained.models.llama_cpp.LlamaCpp.__init__", refuse)
+    with pytest.warns(ConstrainedWarning, match="transformers runs .*unknown model architecture"):
+        assert type(load(path)) is LoadedModel
+
+
+def test_a_general_model(path):
+    loaded = load("smollm2") if smollm2_file() else None
+    assert isinstance(loaded, LlamaCppModel) and loaded.name == "smollm2"
+    other = load("transformers:smollm2")
+    assert set(other.eos_token_ids) <= set(loaded.eos_token_ids)
+    text = [i for i in range(other.vocabulary.size) if i not in other.vocabulary.special_ids]
+    assert [loaded.vocabulary.tokens[i] for i in text] == [other.vocabulary.tokens[i] for i in text]
+    chat = [{"role": "user", "content": "There is a lamp. Answer with its command."}]
+    prompt = loaded.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    ours, theirs = (generate(one, prompt, STEP, max_new_tokens=60) for one in (loaded, other))
+    assert STEP.matches(ours.text) and STEP.matches(theirs.text)
+    assert ours.pruned_mass.mean == pytest.approx(theirs.pruned_mass.mean, abs=0.05)
+
+
 def test_what_it_cannot_do_is_one_clear_error(model, tmp_path):
     with pytest.raises(ModelError, match="no such file"):
         load(f"llama.cpp:{tmp_path}/none.gguf")
@@ -89,5 +126,6 @@ def test_what_it_cannot_do_is_one_clear_error(model, tmp_path):
         load(f"llama.cpp:{tmp_path}/empty.gguf", tokenizer=model.tokenizer)
     with pytest.raises(ModelError, match="leave device and dtype out"):
         load(model, dtype="float16")
-    with pytest.raises(ModelError, match="can't train"):
+    with pytest.raises(ModelError, match="can't train") as caught:
         require_bare(model)
+    assert caught.value.hint == f"load transformers:{model.name}"

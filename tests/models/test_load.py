@@ -8,8 +8,8 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from constrained.errors import ModelError
-from constrained.models import load, load_roles
+from constrained.errors import ConstrainedWarning, ModelError
+from constrained.models import LoadedModel, load, load_adapters, load_roles
 from constrained.models.source import EMBEDDED
 from tests.decoding.gguf_file import write_gguf
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
@@ -112,7 +112,8 @@ def test_a_gguf_file_brings_weights_and_tokenizer(tmp_path):
     tokenizer = tiny_tokenizer()
     model = tiny_llama(len(tokenizer))
     write_gguf(tmp_path / "tiny.gguf", model, tokenizer)
-    loaded = load(tmp_path / "tiny.gguf")
+    loaded = load(f"transformers:{tmp_path}/tiny.gguf")
+    assert loaded.name == f"{tmp_path}/tiny.gguf"
     assert torch.allclose(logits(loaded), logits(load((model, tokenizer))), atol=1e-4)
     assert loaded.tokenizer.encode("go to drawer 1", add_special_tokens=False) == tokenizer.encode(
         "go to drawer 1", add_special_tokens=False
@@ -138,7 +139,7 @@ def test_a_model_that_a_package_holds_is_found_by_its_name(packaged):
 
 
 def test_an_adapter_of_it_finds_its_base(packaged, tmp_path):
-    base = load("smollm2")
+    base = load("transformers:smollm2")
     config = LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
     adapted = get_peft_model(base.model, config)
     adapted.peft_config["default"].base_model_name_or_path = base.name  # as `constrained train` writes it
@@ -148,6 +149,35 @@ def test_an_adapter_of_it_finds_its_base(packaged, tmp_path):
     with torch.inference_mode():
         expected = adapted.eval()(input_ids=torch.tensor([[0, 5, 9]])).logits
     assert torch.allclose(logits(loaded), expected, atol=1e-5)
+    assert load_adapters("smollm2", {"a": tmp_path / "adapter"})["a"].name == "smollm2+a"
+    roles = load_roles("smollm2", {"planner": tmp_path / "adapter"})
+    assert roles["planner"].name == "smollm2+planner" and roles["policy"].name == "smollm2"
+
+
+OLD = "__version__ = '0.2.0'\nclass llama_context_params: pass\n"
+BROKEN = "raise RuntimeError('Shared library with base name llama not found')"
+
+
+@pytest.mark.parametrize(
+    "code, message, hint",
+    [
+        (OLD, "llama-cpp-python 0.2.0 is too old: it has no llama_model_load_from_file", "install --upgrade"),
+        (BROKEN, "llama-cpp-python can't be imported: Shared library", "install it again"),
+    ],
+)
+def test_a_llama_cpp_that_cannot_be_used(code, message, hint, tmp_path, monkeypatch):
+    package = tmp_path / "llama_cpp"
+    package.mkdir()
+    (package / "__init__.py").write_text(code)
+    monkeypatch.delitem(sys.modules, "llama_cpp", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = write_gguf(tmp_path / "tiny.gguf")
+    with pytest.warns(ConstrainedWarning, match=f"transformers runs {path}, as {message}.*{hint}"):
+        assert type(load(path)) is LoadedModel
+    with pytest.raises(ModelError, match=message) as caught:
+        load(f"llama.cpp:{path}")
+    assert hint in caught.value.hint
+    monkeypatch.delitem(sys.modules, "llama_cpp", raising=False)
 
 
 def test_the_package_itself_is_found():

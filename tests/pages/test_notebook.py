@@ -79,7 +79,9 @@ def test_a_plan_shows_each_step_with_its_verdict():
                   "no action begins with 'F'", "try 1", "try 2: Subgoal 1: go"):  # fmt: skip
         assert words in said, words
     assert "thought" not in said and tags.count("br") == 2
-    open_loop = read(Plan("t", "hotpotqa", "cot", "m", False, 0, [Step(1, "", "a", "ok")])._repr_html_())[0]
+    open_loop = read(
+        Plan("t", "hotpotqa", "cot", "m", False, 0, [Step(1, "", "a", "ok")], open_loop=True)._repr_html_()
+    )[0]
     assert "observation" not in open_loop and "pruned mass" not in open_loop and "not executed" in open_loop
 
 
