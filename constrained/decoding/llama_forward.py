@@ -14,8 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import linear
 from torch.nn.modules.module import _has_any_global_hook
-from transformers import DynamicCache
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.cache_utils import DynamicCache
 
 MODELING = "transformers.models.llama.modeling_llama"
 
@@ -95,7 +94,7 @@ def _run(model: Any, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Ten
     cos, sin = (part.unsqueeze(1) for part in model.rotary_emb(hidden, position_ids=positions))
     half = cos.shape[-1] // 2
     sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
-    attention = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    attention = sys.modules[MODELING].ALL_ATTENTION_FUNCTIONS["sdpa"]
     for index, layer in enumerate(model.layers):
         normed, own, mlp = _norm(layer.input_layernorm, hidden), layer.self_attn, layer.mlp
         shape = (rows, width, -1, own.head_dim)
