@@ -27,6 +27,9 @@ from constrained.decoding.sampling import NARROW
 TRIED = 4
 """Tokens on which a model's logits are compared with its output matrix."""
 
+ATTENTION_KINDS = {"full_attention", "sliding_attention"}
+"""Layers whose attention a mask over all slots describes."""
+
 _IS_PRODUCT: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """Output matrix -> whether its product with the last hidden state is the model's logits."""
 
@@ -167,6 +170,20 @@ def _is_product(model: Any, head: nn.Linear) -> bool:
     logits, product = model(input_ids=ids, use_cache=False).logits.float(), head(hidden).float()
     size = logits.abs().max().item()
     return logits.shape == product.shape and size > 0 and torch.allclose(product, logits, rtol=1e-4, atol=1e-4 * size)
+
+
+def supports_ragged(model: Any) -> bool:
+    """Whether the model accepts positions and attention masks; otherwise texts are read one by one."""
+    config = model.config.get_text_config()
+    accepted = Forward(model).accepted
+    return (
+        getattr(config, "_attn_implementation", None) in ("sdpa", "eager")
+        and {"position_ids", "attention_mask", "past_key_values"} <= accepted.keys()
+        and set(getattr(config, "layer_types", None) or ["full_attention"]) <= ATTENTION_KINDS
+        and getattr(config, "attention_chunk_size", None) is None
+        and getattr(config, "kv_sharing_modes", None) is None
+        and model._supports_default_dynamic_cache()
+    )
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ class LanguageModel(Protocol):
     device: torch.device
 
     @property
+    def splits(self) -> Any: ...
+    @property
     def vocabulary(self) -> Vocabulary: ...
     @property
     def eos_token_ids(self) -> tuple[int, ...]: ...
@@ -45,6 +47,7 @@ class LanguageModel(Protocol):
     def parameters(self) -> int: ...
     @property
     def max_context(self) -> int | None: ...
+    def encode(self, text: str) -> list[int]: ...
     def side_by_side(self, tokens: int, most: int) -> int: ...
     def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits: ...
 
@@ -278,7 +281,7 @@ def _start(loaded: LanguageModel, request: Request) -> Text:
         return FreeText(loaded.vocabulary, ids, limit, [stop.encode() for stop in stops])
     matcher = _compiled(loaded, grammar).matcher(request.begun)
     matcher.set_budget(limit)
-    return GuidedText(matcher, ids, loaded.tokenizer)
+    return GuidedText(matcher, ids, loaded.splits)
 
 
 @contextmanager
@@ -302,16 +305,16 @@ def _threads(loaded: LanguageModel) -> Iterator[None]:
 
 def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
     """The token ids of the prompt: at least one, all within the model's vocabulary."""
-    tokenizer = loaded.tokenizer
     if isinstance(prompt, str):
-        ids = list(tokenizer.encode(prompt))
+        ids = loaded.encode(prompt)
         # Some tokenizers close every text with an end-of-text token; nothing would follow it.
-        if ids and ids[-1] in loaded.eos_token_ids and not prompt.endswith(tokenizer.convert_ids_to_tokens(ids[-1])):
+        closed = ids and ids[-1] in loaded.eos_token_ids
+        if closed and not prompt.endswith(loaded.tokenizer.convert_ids_to_tokens(ids[-1])):
             ids.pop()
     else:
         ids = [int(token) for token in prompt]
     if not ids:  # a model needs at least one token to read
-        first = getattr(tokenizer, "bos_token_id", None)
+        first = getattr(loaded.tokenizer, "bos_token_id", None)
         ids = [loaded.eos_token_ids[0] if first is None else first]
     unknown = [token for token in ids if not 0 <= token < loaded.logits_width]
     if unknown:

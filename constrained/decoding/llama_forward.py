@@ -1,7 +1,8 @@
-"""A forward pass of transformers' Llama on the CPU, without the calls of its modules.
+"""A forward pass of a Llama on the CPU, without the calls of its modules.
 
 For a small model, a pass over one token is mostly calls: with 4 layers, 57 modules. Here their operations are written
-out, in the same order and on the same weights. The numbers are the same to the last bit.
+out, in the same order and on the same weights. The numbers are the same to the last bit. A `PlainLlama` has nothing but
+the weights: transformers' own modules take two seconds to import.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
-from torch.nn.functional import linear
 from torch.nn.modules.module import _has_any_global_hook
-from transformers.cache_utils import DynamicCache
+
+from constrained.decoding.plain_llama import PlainLlama, run_layers
 
 MODELING = "transformers.models.llama.modeling_llama"
 
@@ -35,6 +36,8 @@ def last_hidden_state(
     compiled or sharded module); where gradients are wanted, or `others` of its arguments are given; and where it would
     make a mask of its own.
     """
+    if isinstance(model, PlainLlama):
+        return model.run(input_ids, past_key_values, attention_mask, position_ids, use_cache, **others)
     if others or not is_plain_llama(model) or torch.is_grad_enabled():
         return None
     past = 0 if past_key_values is None else int(past_key_values.get_seq_length())
@@ -47,6 +50,8 @@ def last_hidden_state(
     if not _SAME[model]:
         return None
     if past_key_values is None and use_cache:
+        from transformers import DynamicCache
+
         past_key_values = DynamicCache(config=model.config)
     if position_ids is None:
         position_ids = torch.arange(past, past + input_ids.shape[1]).unsqueeze(0)
@@ -88,36 +93,9 @@ def _is_same(model: Any) -> bool:
 
 
 def _run(model: Any, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, past: Any) -> torch.Tensor:
-    hidden = model.embed_tokens(ids)
-    rows, width, _ = hidden.shape
-    # The rotation of a pair (a, b) by an angle, for whole vectors: x * cos + swapped(x) * (-sin, sin).
-    cos, sin = (part.unsqueeze(1) for part in model.rotary_emb(hidden, position_ids=positions))
-    half = cos.shape[-1] // 2
-    sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
-    attention = sys.modules[MODELING].ALL_ATTENTION_FUNCTIONS["sdpa"]
-    for index, layer in enumerate(model.layers):
-        normed, own, mlp = _norm(layer.input_layernorm, hidden), layer.self_attn, layer.mlp
-        shape = (rows, width, -1, own.head_dim)
-        query, key, value = (
-            _linear(matrix, normed).view(shape).transpose(1, 2) for matrix in (own.q_proj, own.k_proj, own.v_proj)
-        )
-        query = query * cos + query.roll(half, -1) * sin
-        key = key * cos + key.roll(half, -1) * sin
-        if past is not None:
-            key, value = past.update(key, value, index)
-        attended, _ = attention(own, query, key, value, mask, dropout=0.0, scaling=own.scaling)
-        hidden = hidden + _linear(own.o_proj, attended.reshape(rows, width, -1))
-        normed = _norm(layer.post_attention_layernorm, hidden)
-        gated = mlp.act_fn(_linear(mlp.gate_proj, normed)) * _linear(mlp.up_proj, normed)
-        hidden = hidden + _linear(mlp.down_proj, gated)
-    return _norm(model.norm, hidden)
+    sdpa = sys.modules[MODELING].ALL_ATTENTION_FUNCTIONS["sdpa"]
 
+    def attention(own: Any, query: Any, key: Any, value: Any, mask: Any) -> torch.Tensor:
+        return sdpa(own, query, key, value, mask, dropout=0.0, scaling=own.scaling)[0]
 
-def _linear(module: Any, given: torch.Tensor) -> torch.Tensor:
-    weights = module._parameters
-    return linear(given, weights["weight"], weights["bias"])
-
-
-def _norm(module: Any, given: torch.Tensor) -> torch.Tensor:
-    variance = given.pow(2).mean(-1, keepdim=True)
-    return module._parameters["weight"] * (given * torch.rsqrt(variance + module.variance_epsilon))
+    return run_layers(model, ids, positions, mask, past, attention)

@@ -24,25 +24,8 @@ CALL_COST = 32
 CALL_COST_ON_DEVICE = 430
 """The same on an accelerator: one token took 7.0 ms, 256 took 11.2 ms (7 billion weights in bfloat16, an H200)."""
 
-ATTENTION_KINDS = {"full_attention", "sliding_attention"}
-"""Layers whose attention a mask over all slots describes."""
-
 BLOCK = 64
 """Slots by which the cache grows at least, and to a multiple of which a device looks at them."""
-
-
-def supports_ragged(model: Any) -> bool:
-    """Whether the model accepts positions and attention masks; otherwise texts are read one by one."""
-    config = model.config.get_text_config()
-    accepted = Forward(model).accepted
-    return (
-        getattr(config, "_attn_implementation", None) in ("sdpa", "eager")
-        and {"position_ids", "attention_mask", "past_key_values"} <= accepted.keys()
-        and set(getattr(config, "layer_types", None) or ["full_attention"]) <= ATTENTION_KINDS
-        and getattr(config, "attention_chunk_size", None) is None
-        and getattr(config, "kv_sharing_modes", None) is None
-        and model._supports_default_dynamic_cache()
-    )
 
 
 class RaggedForward:

@@ -69,8 +69,13 @@ def load(
     is_named = isinstance(source, (str, os.PathLike))
     if is_named:
         check_source(source)
-    import torch  # with transformers it takes seconds
+    import torch  # it takes more than a second, and transformers two more
 
+    on_cpu = str(device) == "cpu" or (device is None and not torch.cuda.is_available())
+    if source == "embedded" and on_cpu and dtype in (None, "float32", torch.float32):
+        from constrained.models.plain_model import embedded
+
+        return embedded()
     from constrained.models import reading
     from constrained.models.llama_cpp import LlamaCppModel
     from constrained.models.loaded import LoadedModel

@@ -11,13 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from transformers.utils import logging
 
 from constrained.automaton import Vocabulary
-from constrained.decoding.forward import Row
+from constrained.decoding.forward import Row, supports_ragged
 from constrained.decoding.loop import NextLogits, PrefixForward
 from constrained.decoding.prefix_cache import PrefixCache
-from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.vocabulary import eos_ids, logits_width, model_vocabulary
 from constrained.errors import ConstrainedError, ModelError, install_hint
 
@@ -45,6 +43,20 @@ class LoadedModel:
     device: torch.device
     is_embedded: bool = False
 
+    @property
+    def runs(self) -> Any:
+        """The module that generation calls: `model`, or one that computes the same."""
+        return self.model
+
+    @property
+    def splits(self) -> Any:
+        """What generation splits texts with: `tokenizer`, or one of another library that gives the same ids."""
+        return self.tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a prompt, with the special tokens that the tokenizer adds."""
+        return list(self.tokenizer.encode(text, verbose=False))
+
     @cached_property
     def eos_token_ids(self) -> tuple[int, ...]:
         """Every id that ends a text, ascending: the tokenizer's and the generation configuration's.
@@ -58,22 +70,22 @@ class LoadedModel:
     @cached_property
     def logits_width(self) -> int:
         """Number of columns of the logits; often more than the tokenizer has tokens (padding for the hardware)."""
-        return logits_width(self.model)
+        return logits_width(self.runs)
 
     @cached_property
     def parameters(self) -> int:
         """Number of weights."""
-        return sum(weight.numel() for weight in self.model.parameters())
+        return sum(weight.numel() for weight in self.runs.parameters())
 
     @cached_property
     def max_context(self) -> int | None:
         """Most tokens of prompt and continuation together; None if the model sets no limit."""
-        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        return getattr(self.runs.config.get_text_config(), "max_position_embeddings", None)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The tokenizer's tokens as bytes, as wide as the logits; built on first use."""
-        return model_vocabulary(self.tokenizer, self.logits_width, self.eos_token_ids)
+        return model_vocabulary(self.splits, self.logits_width, self.eos_token_ids)
 
     def weights_digest(self) -> str:
         """A digest of the weights as they are now."""
@@ -89,18 +101,22 @@ class LoadedModel:
 
     def side_by_side(self, tokens: int, most: int) -> int:
         """How many texts of up to `tokens` tokens are read side by side, at most `most`."""
-        return most if supports_ragged(self.model) else 1
+        return most if supports_ragged(self.runs) else 1
 
     def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
         """A reader of some texts. `cache` is for a single text; without it, others may join if possible."""
-        if (len(texts) == 1 and cache is not None) or not supports_ragged(self.model):
-            return PrefixForward(self.model, cache or PrefixCache())
-        return RaggedForward(self.model, texts, max(len(text.ids) for text in texts) + BLOCK)
+        if (len(texts) == 1 and cache is not None) or not supports_ragged(self.runs):
+            return PrefixForward(self.runs, cache or PrefixCache())
+        from constrained.decoding.ragged_forward import BLOCK, RaggedForward  # imports transformers
+
+        return RaggedForward(self.runs, texts, max(len(text.ids) for text in texts) + BLOCK)
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Hide the progress bars and warnings of transformers, which address its direct callers."""
+    from transformers.utils import logging
+
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()

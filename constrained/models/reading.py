@@ -141,6 +141,6 @@ def move(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.dt
         device = torch.device(device)
         if device.type == "meta":
             raise ValueError("on it are shapes without numbers")
-        if device != loaded.device or dtype not in (None, loaded.model.dtype):
+        if device != loaded.device or dtype not in (None, loaded.runs.dtype):
             loaded.model.to(device=device, dtype=dtype)
-        loaded.device = devices(loaded.model)[0]
+        loaded.device = devices(loaded.runs)[0]

@@ -15,7 +15,6 @@ import random
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +143,8 @@ def _trainable_module(
         module = copy.deepcopy(model.model).float().requires_grad_(True)
     else:
         if model.device.type != "cpu" and model.device != device:
-            model = replace(model, model=copy.deepcopy(model.model))  # the Trainer will move it
+            copied = copy.deepcopy(model.model)  # the Trainer will move it
+            model = LoadedModel(copied, model.tokenizer, model.name, model.device, model.is_embedded)
         config: PeftConfig
         if adapter is None:
             config, weights, what = _lora(model.model, tuning), None, "a new adapter"

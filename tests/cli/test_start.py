@@ -99,6 +99,12 @@ def test_a_search_and_whatever_only_reads_knowledge(tmp_path):
     assert [result[0] for result in shown if isinstance(result[0], int)] == [0] * 10
 
 
+def test_the_embedded_model_needs_torch_alone(tmp_path):
+    steps = [["plan", "heat an egg and put it in the fridge"], ["plan", "put a mug in the desk", "--strategy", "react"]]
+    for code, out, _ in results(tmp_path, *steps, may=["torch", HOUSEHOLD]):
+        assert code == 0 and "> go to" in out
+
+
 def test_a_model_that_is_not_there(tmp_path):
     steps = [
         (["plan", "put a mug in the desk", "--model", "./nowhere"], "no such folder: nowhere"),

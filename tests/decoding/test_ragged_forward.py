@@ -21,8 +21,8 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from constrained.decoding.forward import Forward
-from constrained.decoding.ragged_forward import CALL_COST, RaggedCache, RaggedForward, block_width, supports_ragged
+from constrained.decoding.forward import Forward, supports_ragged
+from constrained.decoding.ragged_forward import CALL_COST, RaggedCache, RaggedForward, block_width
 from tests.decoding.tiny import tiny_llama
 
 SMALL = {

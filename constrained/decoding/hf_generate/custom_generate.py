@@ -20,14 +20,13 @@ from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary
 from constrained.decoding.device import DeviceTables
 from constrained.decoding.device.loop import Prompt, decode_on_device
 from constrained.decoding.device.storage import grammar_digest
-from constrained.decoding.forward import devices
+from constrained.decoding.forward import devices, supports_ragged
 from constrained.decoding.hf_generate.arguments import GenerateArguments, dropped_keywords, matchers, read_arguments
 from constrained.decoding.hf_generate.beam_search import search_beams
 from constrained.decoding.hf_generate.output import ConstrainedOutput, Streaming, result
 from constrained.decoding.hf_generate.processors import ProcessorSampler
 from constrained.decoding.loop import GuidedText, PrefixForward, decode
 from constrained.decoding.prefix_cache import PrefixCache
-from constrained.decoding.ragged_forward import supports_ragged
 from constrained.decoding.request import Token
 from constrained.errors import ConstrainedError
 

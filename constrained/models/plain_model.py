@@ -1,0 +1,98 @@
+"""Models that run without transformers, whose own objects are made when something else asks for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+from constrained.decoding.plain_llama import PlainLlama
+from constrained.decoding.vocabulary import eos_ids
+from constrained.models.loaded import LoadedModel
+from constrained.models.source import EMBEDDED
+
+GENERATION = "generation_config.json"
+
+
+class PlainModel(LoadedModel):
+    """A Llama on the CPU that generates without transformers, which takes two seconds to import.
+
+    Once `model` or `tokenizer` was asked for (to train it, to adapt it, on a GPU, in other hosts), it is an ordinary
+    `LoadedModel`: what is changed in them then holds for all that is generated.
+
+    Parameters
+    ----------
+    llama : PlainLlama
+    splits : tokenizers.Tokenizer
+    name : str
+    eos_token_ids : tuple of int
+    read : callable
+        Reads the model with transformers.
+    is_embedded : bool
+    """
+
+    def __init__(
+        self,
+        llama: PlainLlama,
+        splits: Tokenizer,
+        name: str,
+        eos_token_ids: tuple[int, ...],
+        read: Callable[[], LoadedModel],
+        is_embedded: bool = False,
+    ):
+        self.name, self.device, self.is_embedded = name, torch.device("cpu"), is_embedded
+        self._llama, self._splits, self._read = llama, splits, read
+        self.eos_token_ids = eos_token_ids
+
+    def __repr__(self) -> str:
+        return f"PlainModel({self.name!r})"
+
+    @cached_property
+    def _whole(self) -> LoadedModel:
+        return self._read()
+
+    @cached_property
+    def model(self) -> Any:
+        """Transformers' own model, in float32 on the CPU."""
+        return self._whole.model
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """Transformers' own tokenizer."""
+        return self._whole.tokenizer
+
+    @property
+    def runs(self) -> Any:
+        return self.__dict__.get("model", self._llama)
+
+    @property
+    def splits(self) -> Any:
+        return self.__dict__.get("tokenizer", self._splits)
+
+    def encode(self, text: str) -> list[int]:
+        return super().encode(text) if "tokenizer" in self.__dict__ else self._splits.encode(text).ids
+
+
+def embedded() -> LoadedModel:
+    """The model that ships with the project, on the CPU."""
+
+    def read() -> LoadedModel:
+        from constrained.models import reading
+
+        return reading.embedded(torch.float32)
+
+    try:
+        settings, generation = (
+            json.loads((EMBEDDED / name).read_text(encoding="utf-8")) for name in ("config.json", GENERATION)
+        )
+        llama = PlainLlama(settings, load_file(EMBEDDED / "model.safetensors"))
+        splits = Tokenizer.from_file(str(EMBEDDED / "tokenizer.json"))
+    except Exception:  # it was trained as another kind of model, or is damaged: transformers reads it, or says so
+        return read()
+    ends = eos_ids(settings.get("eos_token_id"), generation.get("eos_token_id"))
+    return PlainModel(llama, splits, "embedded", tuple(sorted(ends)), read, is_embedded=True)
