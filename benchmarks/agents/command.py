@@ -39,7 +39,7 @@ from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.cli.options import add_prompt
 from constrained.decoding.choosers import Chooser, Uniform
 from constrained.environments.household.env import KNOWLEDGE
-from constrained.environments.suite import SUITES, Suite, open_suite
+from constrained.environments.suite import SUITES, Suite, choose_suite, open_suite
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 
@@ -63,7 +63,8 @@ OFF = "off"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--environment", metavar="NAME|FILE.py:FUNCTION", default="alfworld", help="what is played: "
-        f"{', '.join(SUITES)}; or a function of your own that returns a Suite (default: alfworld)")  # fmt: skip
+        f"{', '.join(SUITES)}; or a function of your own that returns a Suite; without --split and --games a part can "
+        "be named: alfworld/valid_seen:12 is 12 tasks, drawn evenly from all kinds (default: alfworld)")  # fmt: skip
     add("--split", help="of the environment's data (default: the one that the papers report)")
     add("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
     add("--level", action="append", choices=(OFF, *LEVELS), help="what the masks hold; off: no masks. Repeatable; "
@@ -107,7 +108,10 @@ def run_command(options: argparse.Namespace) -> int:
     prices = read_prices(options.price)
     open_models = _opener(options)
     models = open_models()
-    suite = open_suite(options.environment, split=options.split, limit=options.games, seed=options.seed)
+    if options.split is None and options.games is None:
+        suite = choose_suite(options.environment, options.seed)
+    else:
+        suite = open_suite(options.environment, split=options.split, limit=options.games, seed=options.seed)
     warn(options.model, suite)
     rows: list[dict] = []
     with _workers(options.workers, open_models, models) as workers:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from constrained.agents.episode import Episode
 from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ChoiceRequest, Requests
 from constrained.agents.plan import Step
-from constrained.agents.prompts import PromptParts, build_messages, build_prompt, reads_chat
+from constrained.agents.prompts import Example, PromptParts, build_messages, build_prompt, reads_chat
 from constrained.agents.step_formats import BARE, FIREACT, parse_step, read_step, step_grammar, step_head
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.automaton.automaton import MAX_TEXTS
@@ -71,7 +73,7 @@ def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[St
     form, n, masks = episode.settings.step_format, len(episode.steps) + 1, episode.settings.constrained
     whole = action if form == "act" else step_grammar(form, n, episode.path, action)
     left = episode.writer.tokens_left()
-    messages = build_messages(_parts(episode).with_last(REMOTE_STEPS), episode.prompt)
+    messages = build_messages(_parts(episode, episode.examples).with_last(REMOTE_STEPS), episode.prompt)
     answer = yield Request(
         "", whole if masks else None, STEP_TOKENS if left is None else max(1, left),
         None if masks else "\nObservation", role=role, messages=messages,
@@ -102,10 +104,12 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
 
 def next_prompt(episode: Episode, role: str = POLICY) -> str:
     """The prompt before the next step."""
-    return build_prompt(episode.writer.model(role), _parts(episode), episode.prompt)
+    loaded = episode.writer.model(role)
+    # The embedded model reads no examples: they aren't looked for.
+    return build_prompt(loaded, _parts(episode, () if loaded.is_embedded else episode.examples), episode.prompt)
 
 
-def _parts(episode: Episode) -> PromptParts:
+def _parts(episode: Episode, examples: Sequence[Example]) -> PromptParts:
     """What the prompt before the next step is made of."""
     knowledge, form = episode.space.knowledge, episode.settings.step_format
     text = knowledge.to_text() if episode.settings.knowledge_in_prompt else knowledge.comments.get(START, "")
@@ -114,7 +118,7 @@ def _parts(episode: Episode) -> PromptParts:
     if isinstance(environment, FactsEnvironment):
         first, scene = "", environment.scene
     return PromptParts(
-        episode.plan.task, knowledge, text, form, episode.examples, scene, first, episode.steps,
+        episode.plan.task, knowledge, text, form, examples, scene, first, episode.steps,
         episode.world.remembered(), view, episode.hints,
     )  # fmt: skip
 

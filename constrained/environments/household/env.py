@@ -8,6 +8,7 @@ from functools import cache, partial
 from itertools import islice
 
 from constrained.environments.base import IN_ON
+from constrained.environments.household.expert import expert_demonstrations
 from constrained.environments.household.game import SPLITS, Game, game_files
 from constrained.environments.household.generate import make_game, prior_game
 from constrained.environments.household.task_spec import UNKNOWN, parse_task, player_world
@@ -15,6 +16,7 @@ from constrained.environments.memory import WorldMemory
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import DataError, GameError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.demonstration import Demonstration
 from constrained.knowledge.world.pattern import listed
 from constrained.knowledge.world.world import kind_of
 
@@ -48,10 +50,13 @@ class HouseholdTexts:
     Attributes
     ----------
     task : str
+    name : str
+        The game's name.
     done : bool
     """
 
     task: str
+    name: str
     done: bool
     # Actions that move no object: what they show is still true when the game starts anew.
     exploring = ("goto", "open", "look", "examine")
@@ -71,6 +76,15 @@ class HouseholdTexts:
     def prior(self, first_observation: str) -> HouseholdEnv:
         """The room of the first observation, with the task's objects in every place where they may be kept."""
         return HouseholdEnv(prior_game(first_observation))
+
+    def demonstrations(self, count: int) -> list[Demonstration]:
+        """Up to `count` games of the same kind that ALFWorld's expert won in training games, in other rooms.
+
+        None if the task is of no known kind, or the transcripts aren't in the data folder.
+
+        Raises DataError: the transcripts are damaged.
+        """
+        return expert_demonstrations(self.task, self.name, count)
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
         """Where things are ("nothing" too), and what can be opened, as an observation says."""
@@ -109,7 +123,7 @@ class HouseholdEnv(HouseholdTexts):
 
     def __init__(self, game: Game):
         self.game = game
-        self.task = game.task
+        self.task, self.name = game.task, game.name
         self.reset()
 
     def reset(self) -> str:
