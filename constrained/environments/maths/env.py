@@ -8,13 +8,16 @@ Actions compute; the answer given with Finish, or else the last result, is judge
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
+from itertools import islice
 
 from constrained.environments.base import Binding
+from constrained.environments.data import data_folder
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import (
+    GSM8K,
     WordProblem,
     is_held_out,
     load_gsm8k,
@@ -25,6 +28,7 @@ from constrained.environments.maths.problems import (
 )
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import ActionError, GameError
+from constrained.knowledge.demonstration import Demonstrated, Demonstration
 
 MAX_STEPS = 12
 """Most actions for one problem: the longest solutions of GSM8K have 9 calculations, and then Finish."""
@@ -33,6 +37,14 @@ SPLITS = ("held_out", "train")
 """GSM8K: a tenth of its training part, and the rest (`problems.is_held_out`). SVAMP: a sixth of its families of
 variations, and the rest (`problems.svamp_parts`)."""
 
+CALCULATIONS = range(2, 5)
+"""Numbers of calculations that a worked example may have."""
+
+EXAMPLES = 8
+"""Most worked examples."""
+
+_MARK = re.compile(r"<<([^<>=]*)=[^<>=]*>>")
+_NUMBER = re.compile(r"(?<![\w.])[0-9]*\.?[0-9]+(?![\w.])")
 _CALCULATOR = re.compile(r"Calculator\[(.*)\]", re.DOTALL)
 _FINISH = re.compile(r"Finish\[(.*)\]", re.DOTALL)
 
@@ -113,9 +125,48 @@ class MathsEnv:
         """The slots of the grammars: the numbers in the problem, and the results so far by their uses."""
         return {"GIVEN": numbers_given(self.task), **self._executor.slots()}
 
+    def demonstrations(self, count: int) -> list[Demonstration]:
+        """Up to `count` training problems of GSM8K, solved as their authors do; none if they aren't in the data folder.
+
+        Raises DataError: the file is damaged.
+        """
+        if not (data_folder() / GSM8K).is_file():
+            return []
+        return [example for example in _solved() if example.task != self.task][:count]
+
     def outcome(self) -> dict[str, float]:
         """Success: whether `answer` is exactly the right number."""
         return {"success": float(self._right_answer is not None and same_number(self.answer, self._right_answer))}
+
+
+@cache
+def _solved() -> list[Demonstration]:
+    """The first training problems of GSM8K whose calculator marks, done one by one, give the answer."""
+    training = (problem for problem in load_gsm8k() if not is_held_out(problem))
+    return list(islice(filter(None, map(solved, training)), EXAMPLES + 1))
+
+
+def solved(problem: WordProblem) -> Demonstration | None:
+    """A problem of GSM8K as its calculator marks solve it; None if they are many or few, or don't give the answer."""
+    formulas = _MARK.findall(problem.solution)
+    if len(formulas) not in CALCULATIONS:
+        return None
+    env, steps = MathsEnv(problem.question, problem.answer), list[Demonstrated]()
+    for action in _actions(formulas, env):
+        observation, _, _ = env.step(action)
+        if not env.had_effect:
+            return None
+        steps.append(Demonstrated(action, observation))
+    return Demonstration(problem.question, tuple(steps)) if env.outcome()["success"] else None
+
+
+def _actions(formulas: Sequence[str], env: MathsEnv) -> Iterator[str]:
+    """The actions that compute formulas, each naming the earlier results that it takes; then the answer."""
+    results: dict[str, str] = {given: given for given in numbers_given(env.task)}
+    for number, formula in enumerate(formulas, 1):
+        yield f"Calculator[{_NUMBER.sub(lambda found: results.get(found[0], found[0]), formula.replace(' ', ''))}]"
+        results.setdefault(env.answer, f"R{number}")
+    yield f"Finish[{env.answer}]"
 
 
 def gsm8k(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:

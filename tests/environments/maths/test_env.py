@@ -5,8 +5,11 @@ from fractions import Fraction
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.environments.maths.env import MathsEnv
+from constrained.agents.demonstrations import check_demonstration
+from constrained.environments.maths.env import MathsEnv, gsm8k
+from constrained.environments.maths.problems import GSM8K, is_held_out, load_gsm8k
 from constrained.errors import GameError
+from tests.data import shared
 from tests.environments.protocols import is_suite_environment
 
 QUESTION = "Half of 48 friends bought two clips each. How many clips?"
@@ -71,3 +74,31 @@ def test_results_are_bound_as_they_come(env):
 def test_without_an_answer_nothing_is_right():
     env = MathsEnv(QUESTION)
     assert env.step("Finish[48]")[1] == 0.0 and env.outcome() == {"success": 0.0}
+
+
+def test_worked_examples_are_other_training_problems_and_win_as_they_are_written(env):
+    shared(GSM8K)
+    problems = {problem.question: problem for problem in load_gsm8k()}
+    knowledge = ActionKnowledge.from_lark("word_problems")
+    examples = env.demonstrations(8)
+    assert len(examples) == 8 and env.demonstrations(2) == examples[:2]
+    for example in examples:
+        problem = problems[example.task]
+        assert not is_held_out(problem)
+        check_demonstration(example, knowledge)
+        played = MathsEnv(problem.question, problem.answer)
+        assert [played.step(step.action)[0] for step in example.steps] == [step.observation for step in example.steps]
+        assert played.outcome() == {"success": 1.0}
+    assert any("R1" in step.action for example in examples for step in example.steps)
+
+
+def test_a_training_problem_is_not_its_own_example():
+    shared(GSM8K)
+    for task in gsm8k(split="train", limit=12).tasks:
+        env = task.make()
+        assert env.task not in [example.task for example in env.demonstrations(8)]
+
+
+def test_without_the_data_there_are_no_examples(env, tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    assert env.demonstrations(2) == []
