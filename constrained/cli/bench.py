@@ -25,6 +25,7 @@ MODULES = {
     "agents": "agents.command",
     "binding": "binding",
     "engine": "engine.command",
+    "example-worlds": "example_worlds",
     "executor": "executor",
     "generation": "engine.generation",
     "gpu": "gpu.command",

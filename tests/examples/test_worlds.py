@@ -30,11 +30,24 @@ TASKS = {
         ("fit a new tyre to the red bike", 7),
         ("repair the red bike", 8),
     ),
+    "bakery": (
+        ("let the dough of baguette rise", 2),
+        ("bake brioche", 4),
+        ("pack baguette", 5),
+        ("sell rye bread to mia", 6),
+    ),
+    "clinic": (
+        ("measure the fever of ivan", 2),
+        ("have nora seen by dr chen", 3),
+        ("get a prescription for ivan", 4),
+        ("admit nora to ward 1", 5),
+    ),
 }
 OUT_OF_REACH = {
     "hotel": "book r101 for bob",
     "library": "lend atlas to anna",
     "workshop": "fit a new brake to the red bike",
+    "bakery": "sell brioche to tom",
 }
 
 
