@@ -1,6 +1,7 @@
 """What the README shows is true."""
 
 import re
+import shlex
 from pathlib import Path
 
 import lark
@@ -28,7 +29,7 @@ def test_its_commands_check_and_solve_the_world(refunds, capsys):
     commands = re.findall(r"^\$ constrained (.*refunds.*)$", README, re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
-        assert main(command.split()) == 0
+        assert main(shlex.split(command)) == 0
     printed = capsys.readouterr().out
     assert "refunds.lark: no findings" in printed and "Solved in" in printed
 
@@ -40,6 +41,12 @@ def test_only_what_was_looked_up_and_is_broken_is_refunded(refunds):
     assert world.after("look up A17").next_actions() == ["close", "look up A17", "look up B42", "refund A17"]
     assert world.after("look up B42").judge("refund A17").verdict == "misordered"
     assert world.judge("look up C99").verdict == "invalid"
+
+
+def test_nothing_can_be_done_after_the_end_of_the_conversation(refunds):
+    knowledge = ActionKnowledge.from_lark(refunds)
+    world = knowledge.for_problem(knowledge.world.problem).after("look up A17").after("close")
+    assert all(world.judge(action).verdict == "misordered" for action in ("close", "look up B42", "refund A17"))
 
 
 def test_the_world_loads_in_lark(refunds):

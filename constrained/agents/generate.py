@@ -29,15 +29,12 @@ from constrained.decoding.choosers import Chooser
 from constrained.environments.base import Environment
 from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite
-from constrained.environments.world import WorldEnvironment
+from constrained.environments.world import WorldEnvironment, own_world
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.world import World
-from constrained.knowledge.world.sentence import sentences
 from constrained.models import load_roles
 from constrained.planning.model import NEVER
 from constrained.planning.reachable import require_reachable
-from constrained.planning.wording import condition_words
 
 OPEN_LOOP_STEPS = 12
 """Default limit on the steps of a plan that is not executed."""
@@ -153,7 +150,10 @@ def generate_plan(
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     note = ""
     if environment is None and knowledge.facts is None and knowledge.own_world is not None:
-        environment, note = _own_world(knowledge.own_world, task, model)
+        environment, note = own_world(knowledge, task)
+        if not environment.judged and model in (None, "search"):
+            otherwise = "give one of them, or a language model, which reads the task"
+            raise ConstrainedError(f"a search needs a goal, and {note}", otherwise)
     # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
     if model is None and _is_problem(knowledge, environment):
         model = "search"
@@ -195,7 +195,8 @@ def generate_plan(
                         file.write(line)
     if rollout.failure:
         raise rollout.failure
-    plan.note = "; ".join(filter(None, dict.fromkeys((plan.note, note))))
+    if environment is not None and note:
+        plan.note = "; ".join(filter(None, (plan.note, f"the outcome isn't judged, as {note}")))
     return plan
 
 
@@ -204,29 +205,6 @@ def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> 
     return isinstance(environment, (PddlEnvironment, WorldEnvironment)) or (
         environment is None and knowledge.facts is not None
     )
-
-
-def _own_world(world: World, task: str, model: Any) -> tuple[WorldEnvironment, str]:
-    """The world of a `.lark` file with the goal that the task asks for; and a note, if it asks for none of the file's.
-
-    Raises ConstrainedError: a search has no goal then.
-    """
-    environment = WorldEnvironment(world, task)
-    if environment.judged:
-        return environment, ""
-    known, problem = sentences(world), world.problem
-    if problem is not None and problem.condition is not None:
-        own = condition_words(problem.condition, environment.facts.task)
-        if task.strip() == own:
-            return WorldEnvironment(world), ""
-        known.insert(0, f'"{own}"')
-    goals = f"its goals are {', '.join(known)}" if known else "it has no `//: goal` lines"
-    if model in (None, "search"):
-        raise ConstrainedError(
-            f"the task {task[:80]!r} is no goal of {world.source.name}, so there is nothing to search for",
-            f"{goals}; or give a language model, which reads the task",
-        )
-    return environment, f"the outcome isn't judged, as the task is no goal of {world.source.name}: {goals}"
 
 
 def _is_household(knowledge: ActionKnowledge, environment: Environment | None) -> bool:

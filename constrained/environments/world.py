@@ -8,19 +8,21 @@ from functools import cache
 
 from constrained.environments.base import Binding
 from constrained.environments.facts import FactsEnvironment
-from constrained.errors import DataError
+from constrained.errors import DataError, KnowledgeError
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.known import Known
-from constrained.knowledge.world.sentence import wanted
+from constrained.knowledge.world.sentence import sentences, wanted
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import State
 from constrained.planning.model import ROOT, Condition, Parameter, Problem, conjunction, conjuncts, free_variables
 from constrained.planning.query import NOTHING, Query
-from constrained.planning.reachable import require_reachable
+from constrained.planning.reachable import SEARCHED, require_reachable
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import squeezed
+from constrained.planning.wording import condition_words, squeezed
 
 
 @cache
@@ -120,6 +122,52 @@ class WorldEnvironment(FactsEnvironment):
     def facts_now(self) -> WorldState:
         """What the player knows, and what may be."""
         return self.known.facts_now()
+
+
+def own_world(knowledge: ActionKnowledge, task: str) -> tuple[WorldEnvironment, str]:
+    """The world of a `.lark` file, with the goal that a task asks for: a sentence, or the file's own goal in words.
+
+    Parameters
+    ----------
+    knowledge : ActionKnowledge
+        Its file has a problem (`ActionKnowledge.own_world`).
+    task : str
+
+    Returns
+    -------
+    environment : WorldEnvironment
+    note : str
+        "", or that the task is none of the file's goals, and which these are; then there is no goal.
+
+    Raises
+    ------
+    KnowledgeError
+        A slot can have no values, or the sentence names an object that isn't there.
+    PddlError
+        The goal can't be reached in the order that the rules allow.
+    """
+    world = knowledge.own_world
+    assert world is not None and world.problem is not None
+    named = {squeezed(kind) for kind in world.wording.means}
+    for slot in sorted(knowledge.grammar.unbound()):
+        if slot not in knowledge.slot_types and squeezed(slot) not in named:
+            types = ", ".join(kind.upper().replace("-", "_") for kind in world.domain.types)
+            raise KnowledgeError(
+                f"the slot {slot} of {knowledge.name} is named after no type, so nothing can stand there",
+                f"name it after a type ({types}), or bind it: bind({slot}=[...])",
+            )
+    environment, note = WorldEnvironment(world, task), ""
+    if not environment.judged:
+        goals, own = sentences(world), world.problem.condition
+        words = "" if own is None else condition_words(own, environment.facts.task)
+        if own is not None and task.strip() == words:
+            environment = WorldEnvironment(world)
+        else:
+            goals = [*([f'"{words}"'] if words else []), *goals]
+            listed = f"its goals are {', '.join(goals)}" if goals else "it has no `//: goal` lines"
+            note = f"the task {task[:80]!r} is no goal of {world.source.name}: {listed}"
+    require_reachable(OrderedTask.of(environment.facts.task, knowledge).task, SEARCHED)
+    return environment, note
 
 
 class Answers:

@@ -1,7 +1,7 @@
 """Why a goal can't be reached: the fact that nothing makes true, and what it is needed for.
 
-The answer comes from the delete relaxation (`relaxed`), so it is sound: such a goal is really out of reach. A goal that
-passes may still be.
+The answer comes from the delete relaxation (`relaxed`), or from a search of all states, so it is sound: such a goal is
+really out of reach. A goal that passes may still be.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
+from math import prod
 
 from constrained.errors import PddlError
 from constrained.planning.model import (
@@ -24,40 +25,66 @@ from constrained.planning.model import (
     renamed,
 )
 from constrained.planning.relaxed import Relaxed
+from constrained.planning.search import find_plan
 from constrained.planning.task import Task
 from constrained.planning.wording import condition_words
 
+NO_ORDER = "in whatever order the actions are done, none leads to it"
+"""The reason if a search has tried all."""
+SEARCHED = 500
+"""States that a search for a way to a world's goal visits before it is played: a fraction of a second."""
+MAX_CHOICES = 20_000
+"""Choices of objects of a goal that is checked."""
 MAX_TRIED = 2_000
 """Choices of objects that are tried for an action, or for a quantified condition."""
 MAX_CHAIN = 20
 """Actions that an explanation names, at most."""
 
 
-def unreachable(task: Task) -> str:
-    """Why the goal can't be reached, even if nothing that is true became false again; "" if it may be reached.
+def unreachable(task: Task, searched: int = 0) -> str:
+    """Why the goal can't be reached; "" if it may be reached.
 
-    A task with too many ground actions is not checked.
+    It can't if it isn't even reached where nothing that is true becomes false again, or if a search of at most
+    `searched` states tries all that can be reached. A task with too many ground actions, or with a goal about too many
+    choices of objects, is not checked.
     """
+    if task.goal is None or _choices(task, task.goal) > MAX_CHOICES:
+        return ""
     try:
         if not Relaxed.of(task).dead_end(task.initial):
-            return ""
+            none = searched > 0 and find_plan(task, task.initial, searched)[1] is False
+            return NO_ORDER if none else ""
     except PddlError:
         return ""
-    parts = () if task.goal is None else conjuncts(task.goal)
+    parts = conjuncts(task.goal)
     alone = (Task(task.domain, replace(task.problem, condition=part)) for part in parts)
     never = [part for part, single in zip(parts, alone) if Relaxed(single).dead_end(single.initial)]
     because = _Because(task)
     return "; and ".join(dict.fromkeys(because.never(part) for part in never or parts))
 
 
-def require_reachable(task: Task) -> None:
+def _choices(task: Task, condition: Condition) -> int:
+    """How many choices of objects a condition quantifies over."""
+    match condition:
+        case Junction(_, parts):
+            return sum(_choices(task, part) for part in parts)
+        case Quantified(_, variables, part):
+            return prod(len(task.of_type(v.type)) for v in variables) * _choices(task, part)
+        case _:
+            return 1
+
+
+def require_reachable(task: Task, searched: int = 0) -> None:
     """Raise PddlError, with the goal's place and the reason, if `unreachable` says that the goal can't be reached."""
-    if reason := unreachable(task):
-        raise PddlError(
-            f"the goal can't be reached: {reason}",
-            "ask for another goal, add the fact to those at the start, or let an action make it true",
-            **task.problem.goal_place,
-        )
+    if reason := unreachable(task, searched):
+        raise PddlError(f"the goal can't be reached: {reason}", mended(reason), **task.problem.goal_place)
+
+
+def mended(reason: str) -> str:
+    """What to do about a goal that is `unreachable` for a reason."""
+    if reason == NO_ORDER:
+        return "let other actions follow those that end a path or spoil what it needs, or ask for another goal"
+    return "add the fact to those at the start, let an action make it true, or ask for another goal"
 
 
 class _Because:

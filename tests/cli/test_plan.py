@@ -164,7 +164,11 @@ def test_a_world_is_played_with_a_sentence(capsys, argv):
         ([HOTEL], "hotel.lark has no goal of its own", 'give a task: "book {R} for {G}"'),
         ([HOTEL, "book r303 for karl"], "names 'karl', which is no guest", "there are: alice, bob, carol"),
         ([HOTEL, "sing"], "'sing' is no goal of hotel.lark", 'its goals are "book {R} for {G}"'),
-        ([HOTEL, "book r101 for bob"], "nothing makes free r101 true, which book needs for booked bob r101", "ask for"),
+        (
+            [HOTEL, "book r101 for bob"],
+            "nothing makes free r101 true, which book needs for booked bob r101",
+            "add the fact",
+        ),
     ],
 )
 def test_a_task_that_a_world_cannot_do_is_one_clear_error(capsys, argv, message, hint):

@@ -168,6 +168,8 @@ class _Check:
                 self.add_all(lambda: unwritable.never_whole(grammar, knowledge, outline, tokens, tokenizer, self.start))
         # Stage 3: the actions.
         if knowledge is not None:
+            if not self.has_errors and self.tools is None:
+                self.add_all(lambda: worlds.out_of_reach(self.source, knowledge.rules))
             graph, productive = knowledge.graph, productive_rules(rules)
             self.add_all(lambda: actions.left_out(outline, graph, reached & productive, self.start))
             self.add_all(lambda: actions.uncommented(outline, self.source.text, graph.actions, self.start))

@@ -81,6 +81,10 @@ KINDS: dict[str, Kind] = {
     "never-true": Kind(ERROR, "what needs it can never be done or reached"),
     "fact-without-use": Kind(WARNING, "it has no effect; often a name is misspelled where it should be used"),
     "never-told": Kind(WARNING, "it stays unknown, so actions that depend on it may fail whenever they are tried"),
+    "out-of-reach": Kind(ERROR, "a search finds no plan, and a model tries in vain"),
+    "slot-without-type": Kind(WARNING, "in a world's own problem it has no values, so what needs it can't be written"),
+    "hole-without-value": Kind(WARNING, "the answer is never given, as nothing says what stands there"),
+    "comment-like-line": Kind(WARNING, "it is a comment for the model, and changes nothing that is admitted"),
     "argument-not-written": Kind(WARNING, "the text stands for several actions that change different things"),
     # unbounded, unwritable
     "endless-text": Kind(

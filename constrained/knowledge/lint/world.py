@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, nearest
 from constrained.grammar import STEP
 from constrained.grammar.json_schema import Options
 from constrained.grammar.lark_outline import read_outline
+from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import refusal
+from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.tool_policy.faults import faults
 from constrained.knowledge.tools import Tool, toolbox
 from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world.sentence import sentences
+from constrained.knowledge.world.syntax import MARK, STATEMENTS
+from constrained.knowledge.world.world import filled
 from constrained.limits import DEFAULT
-from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in
+from constrained.planning.model import ROOT, Action, Condition, Junction, Literal, Quantified, literals_in
+from constrained.planning.reachable import SEARCHED, mended, unreachable
+from constrained.planning.task import Task
+from constrained.planning.wording import squeezed
 
 
 def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
@@ -29,6 +39,7 @@ def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
         if error.line is not None:
             error.code = "world"
             yield refusal(error, source)
+            yield from _like_lines(source)
         return
     if found is not None:
         uses = _Uses(found)
@@ -36,6 +47,63 @@ def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
         yield from uses.without_use()
         yield from uses.never_told()
         yield from uses.not_written()
+        yield from uses.without_value()
+        yield from _without_type(found, source)
+        yield from _like_lines(source, found.domain.predicates)
+
+
+def out_of_reach(source: Source, rules: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    """Goals of the file's own problem that can't be reached even if nothing that is true became false again.
+
+    `rules`: action -> the actions that may follow.
+    """
+    found = read_world(source)
+    if found is None or found.problem is None or not found.has_whole_problem:
+        return
+    wanted = [] if found.problem.condition is None else [("the goal", found.problem.condition, found.spans["the goal"])]
+    for goal, sentence in zip(found.goals, sentences(found)):  # about any objects
+        wanted.append((f"the goal {sentence}, whatever it names,", filled(goal.condition, goal.wider, {}), goal.span))
+    for name, condition, span in wanted:
+        task = Task(found.domain, replace(found.problem, condition=condition))
+        if reason := unreachable(OrderedTask(task, found.rules, rules).task, SEARCHED):
+            yield Finding(
+                "out-of-reach",
+                f"{name} can't be reached: {reason}",
+                mended(reason),
+                span,
+            )
+
+
+def _without_type(world: World, source: Source) -> Iterator[Finding]:
+    """Slots that no type is named after, in a file with a problem of its own."""
+    if world.problem is None or not world.domain.types:
+        return
+    named = {squeezed(kind) for kind in (ROOT, *world.domain.types, *world.wording.means)}
+    for slot, span in read_outline(source).declared.items():
+        if slot != STEP and squeezed(slot) not in named:
+            kinds = [kind.upper().replace("-", "_") for kind in world.domain.types]
+            yield Finding(
+                "slot-without-type",
+                f"the slot {slot} is named after no type",
+                f"name it after the type of what may stand there ({nearest(slot, kinds)}), or declare `//: type "
+                f"{slot.lower()}`",
+                span,
+            )
+
+
+def _like_lines(source: Source, facts: Iterable[str] = ()) -> Iterator[Finding]:
+    """Comments that read like `//:` lines: `// : fact lit`, and, with the names of facts, `// needs lit`."""
+    keywords, named = "|".join(STATEMENTS), "|".join(map(re.escape, facts))
+    like = re.compile(rf"//(\s+:\s*({keywords})|\s*({keywords})\s+((not|all)\s+)?({named}))(?![\w-])", re.IGNORECASE)
+    for comment in comments(source.text):
+        found = like.match(source.text, comment.offset)
+        if comment.alone and found and MARK in source.text and (found[2] or named):
+            yield Finding(
+                "comment-like-line",
+                f"this comment reads like a `{MARK}` line",
+                f"if it is meant as one, begin it with `{MARK}`; else word it differently",
+                source.span(comment.offset, len(found[0])),
+            )
 
 
 def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
@@ -67,7 +135,7 @@ class _Uses:
         conditions += self.world.wording.conditions()
         for action in self.domain.actions:
             conditions += action.conditions
-        has_problem = any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
+        has_problem = any(tells.rule is None for tells in world.tells) or world.has_whole_problem
         has_problem = has_problem or (bool(self.initial) and not world.goals)
         self.elsewhere = not has_problem  # the initial facts are in other files
         self.asked = {literal.predicate for condition in conditions for literal in literals_in(condition)}
@@ -130,6 +198,20 @@ class _Uses:
                         "write the parameter in the rule, or make a condition say which one it is",
                         self.world.spans[action.name],
                     )
+
+    def without_value(self) -> Iterator[Finding]:
+        """Holes in the answers to an action that are neither its parameters nor variables of what is told."""
+        for tells in self.world.tells:
+            for pattern in tells.patterns if tells.rule is not None else ():
+                for hole in pattern.holes:
+                    if f"?{hole.lower()}" not in tells.types:
+                        known = [variable[1:] for variable in tells.types]
+                        yield Finding(
+                            "hole-without-value",
+                            f"nothing says what {{{hole}}} is in the answer to {self.domain.spell(tells.rule or '')}",
+                            f"name a parameter of the action, or a variable of what is told: {', '.join(known)}",
+                            tells.span,
+                        )
 
 
 def _needed(condition: Condition) -> Iterable[str]:

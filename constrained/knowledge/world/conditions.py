@@ -45,7 +45,9 @@ class Scope:
     captured : frozenset of str
         The holes of a task's sentence, which stand for types.
     what : str
-        What the scope belongs to, for messages.
+        What the scope belongs to, for messages; "": the problem, which has objects alone.
+    sentence : bool
+        The statement is the goal of a task's sentence.
     worded : bool
         The statement describes what is known: it may use derived facts, and `asks` for facts of the goal.
     """
@@ -54,7 +56,8 @@ class Scope:
     uses: dict[str, list[tuple[str, SourceSpan]]] = field(default_factory=dict)
     free: bool = False
     captured: frozenset[str] = frozenset()
-    what: str = "here"
+    what: str = ""
+    sentence: bool = False
     worded: bool = False
 
     def inner(self, declared: Mapping[str, str]) -> Scope:
@@ -241,12 +244,32 @@ class Conditions:
                     )
             return f"?{name}"
         if name in self.objects:
-            if kind is not None and not self.domain.is_subtype(self.objects[name], kind):
-                raise self.span(token).error(f"{plain(token)} is a {self.objects[name]}, where a {kind} belongs")
+            own = self.objects[name]
+            if kind is not None and not self.domain.is_subtype(own, kind):
+                typed = f"give it its type: `//: object {token}: {kind}`" if own == ROOT else "name another object"
+                is_a = "has no type" if own == ROOT else f"is a {own}"
+                raise self.span(token).error(f"{plain(token)} {is_a}, where a {kind} belongs", typed)
             return name
-        if scope.free:
-            raise self.unknown(token, "object", self.objects)
-        raise self.unknown(token, f"parameter, variable or object {scope.what} called", (*scope.types, *self.objects))
+        raise self.undeclared(token, kind or "TYPE", scope)
+
+    def undeclared(self, token: Token, kind: str, scope: Scope) -> GrammarError:
+        """The error that a name is no object, parameter or variable here: it says how such a name is declared."""
+        name, objects_only = plain(token), scope.free or not scope.what
+        new_object = f"declare it: `//: object {token}: {kind}`"
+        if objects_only:
+            otherwise = new_object
+        elif scope.sentence:
+            otherwise = f"write {{{name}}} in the sentence, or `some {name.lower()}: {kind} (...)`, or {new_object}"
+        else:
+            variable = f"or is a variable: `some {name.lower()}: {kind} (...)`"
+            otherwise = (
+                f"its parameters are {', '.join(scope.types) or 'none'}; another is given to the rule, {variable}"
+            )
+        like = nearest(name.lower(), sorted({*({} if objects_only else scope.types), *self.objects}), otherwise)
+        if like != otherwise and len(name) < 3:  # the likeness of such names says little
+            like = f"{like} Else {otherwise}"
+        what = "object" if objects_only else f"parameter, variable or object {scope.what} called"
+        return self.span(token).error(f"no {what} `{name}`", like)
 
     def related(self, kind: str, wider: str) -> bool:
         return self.domain.is_subtype(kind, wider) or self.domain.is_subtype(wider, kind)

@@ -307,7 +307,7 @@ class _Reader(Conditions):
                         f'nothing says which `{missing}` the answer "{pattern.text}" is about',
                         f"put {{{missing}}} into the pattern, or say in `if` what is known of it",
                     )
-        self.world.tells.append(Tells(tuple(facts), where, tuple(found), rule, types))
+        self.world.tells.append(Tells(tuple(facts), where, tuple(found), rule, types, self.span_of(patterns)))
 
     def maybe(self, statement: ParseTree) -> None:
         *atoms, condition = statement.children
@@ -324,14 +324,14 @@ class _Reader(Conditions):
         places: list[SourceSpan] = []
         for statement in init:
             for atom in (fact for listed in statement.children for fact in self.each(listed)):
-                literal = self.fact(atom, Scope(what="of the problem"))
+                literal = self.fact(atom, Scope())
                 if literal.predicate not in self.domain.predicates:
                     raise self.span_of(atom).error(f"{literal.predicate} is a type", "say it in an `object` line")
                 facts.update({(literal.predicate, *literal.terms): None})
         for statement in goals:
             patterns, condition = statement.children
             if patterns is None:
-                conditions.append(self.conditions(condition, Scope(what="of the problem")))
+                conditions.append(self.conditions(condition, Scope()))
                 places.append(self.span_of(condition))
             else:
                 self.task_goal(patterns, condition)
@@ -342,6 +342,8 @@ class _Reader(Conditions):
         for name, kind in self.objects.items():
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
+        if places:
+            self.world.spans["the goal"] = places[0]
         place = places[0].for_error() if places else {}
         self.world.problem = Problem(named, tuple(facts), goal, self.domain.name, place)
         # Objects that actions or goals name are constants of the domain; the others belong to this problem alone.
@@ -378,7 +380,7 @@ class _Reader(Conditions):
                 "the sentences of one goal have different holes", "write a `goal` line for each"
             )
         # As an argument, a hole is what it stands for: the object that a sentence names, or any object of its type.
-        scope = Scope({name: name for name in captured}, captured=captured, what="of the goal")
+        scope = Scope({name: name for name in captured}, captured=captured, what="of the goal", sentence=True)
         wanted = self.conditions(condition, scope)
         if loose := sorted(v[1:] for v in free_variables(wanted)):
             wanted = Quantified("some", tuple(Parameter(f"?{name}", name) for name in loose), wanted)

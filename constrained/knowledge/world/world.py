@@ -49,6 +49,8 @@ class Tells:
         The action whose answers tell this; None: any.
     types : dict of str to str
         Variable -> its type.
+    span : SourceSpan
+        The place of the patterns.
     """
 
     facts: tuple[Told, ...]
@@ -56,6 +58,7 @@ class Tells:
     patterns: tuple[Pattern, ...]
     rule: str | None
     types: Mapping[str, str]
+    span: SourceSpan
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ class World:
     problem : Problem or None
         The file's own; None if it has neither objects nor facts nor goal.
     spans : dict of str to SourceSpan
-        Where each predicate ("fact NAME") and each action is written.
+        Where each predicate ("fact NAME"), each action and the problem's goal ("the goal") is written.
     """
 
     source: Source
@@ -214,6 +217,17 @@ class World:
     wording: Wording = field(default_factory=Wording)
     problem: Problem | None = None
     spans: dict[str, SourceSpan] = field(default_factory=dict)
+
+    @property
+    def has_whole_problem(self) -> bool:
+        """Whether the file's problem has a goal, or facts at the start that actions change.
+
+        Else it has only what problems in other files share, or objects alone.
+        """
+        problem, changing = self.problem, self.domain.fluents
+        return problem is not None and (
+            problem.condition is not None or any(fact[0] in changing for fact in problem.init)
+        )
 
     def read(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
         """Each action that a text may say, with its parameters and the names in the text, in lower case."""

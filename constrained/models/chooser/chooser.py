@@ -13,6 +13,7 @@ import numpy as np
 
 from constrained.decoding.choosers import Choice
 from constrained.errors import ModelError
+from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world_state import WorldState
 from constrained.models.chooser.graphs import Encoder, Vocabulary
 from constrained.models.chooser.scorer import Scorer
@@ -145,7 +146,7 @@ class SearchChooser:
         self._plan = lru_cache(_KEPT)(lambda task: _Plan())
 
     def choose(self, choice: Choice) -> str:
-        """The next action of a plan; any action if the order rules don't admit the plan's, or if there is no goal.
+        """The next action of a plan that the order rules admit; any action if there is no goal.
 
         Raises
         ------
@@ -155,13 +156,14 @@ class SearchChooser:
         facts = _facts(choice, self.name)
         if choice.stop is not None:
             return choice.stop
-        task = facts.task
-        held = self._plan(task)
+        ordered = OrderedTask.of(facts.task, choice.knowledge)
+        task, held = ordered.task, self._plan(ordered.task)
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
         # A first search tells whether there is a plan at all, even if nothing can be chosen yet.
         if task.goal is not None and (len(choice.actions) > 1 or not held.actions):
             reasons = []
-            for state in _supposed(facts):
+            for supposed in _supposed(facts):
+                state = ordered.state(supposed, choice.knowledge)
                 # Plan only where no earlier plan says what to do.
                 if held.actions.get(state) not in meant and state not in held.hopeless:
                     self._look_ahead(held, task, state)

@@ -51,6 +51,28 @@ say: SAY _STEP [start]
 """
 
 
+ROUND = """//: object hall, attic, cellar: place
+//: init at(hall), open(hall)
+//: goal seen(attic), seen(cellar), at(hall), open(hall)"""
+"""A problem whose goal takes several actions."""
+
+
+def rooms(problem: str, lines: str = "//: needs not at(p)") -> str:
+    """A file with places to go to, a problem, and lines about the action `go`."""
+    return f"""%declare _STEP PLACE
+//: type place
+//: fact at(one place), seen(place), open(place)
+{problem}
+// Look round.
+start: | go{{PLACE}}
+// go: go to a place.
+{lines}
+//: makes at(p), seen(p)
+//: tells seen(p) by "You see the {{p}}."
+go{{p}}: "go to " p _STEP start
+"""
+
+
 MOVES = """%declare _STEP PLACE
 //: type place
 //: fact at(one place)
@@ -736,5 +758,67 @@ CASES = [
         "the text of go doesn't say which `p` it is about",
         "write the parameter in the rule, or make a condition say which one it is",
         MOVES + 'go{p}: "go to " p _STEP start\n',
+    ),
+    Case(
+        "out-of-reach",
+        rooms(
+            "//: object hall, cellar: place\n//: init at(hall), open(hall)\n//: goal at(cellar)",
+            "//: needs not at(p), open(p)",
+        ),
+        (6, 10, 12),
+        "the goal can't be reached: nothing makes open cellar true, which go needs for at cellar",
+        "add the fact to those at the start, let an action make it true, or ask for another goal",
+        rooms(
+            "//: object hall, cellar: place\n//: init at(hall), open(cellar)\n//: goal at(cellar)",
+            "//: needs not at(p), open(p)",
+        ),
+    ),
+    Case(
+        "out-of-reach",
+        rooms('//: object hall, attic: place\n//: init at(hall)\n//: goal "go to {P}": at(P), open(P)'),
+        (6, 10, 21),
+        'the goal "go to {P}", whatever it names, can\'t be reached: nothing makes open hall true',
+        "add the fact to those at the start, let an action make it true, or ask for another goal",
+        rooms('//: object hall, attic: place\n//: init at(hall), open(attic)\n//: goal "go to {P}": at(P), open(P)'),
+    ),
+    Case(
+        "out-of-reach",
+        rooms(ROUND).replace("_STEP start", "_STEP"),
+        (6, 10, 14),
+        "the goal can't be reached: in whatever order the actions are done, none leads to it",
+        "let other actions follow those that end a path or spoil what it needs, or ask for another goal",
+        rooms(ROUND),
+    ),
+    Case(
+        "slot-without-type",
+        rooms(ROUND).replace("PLACE", "ROOM"),
+        (1, 16, 20),
+        "the slot ROOM is named after no type",
+        "name it after the type of what may stand there (there are: PLACE), or declare `//: type room`",
+        rooms(ROUND),
+    ),
+    Case(
+        "hole-without-value",
+        rooms(ROUND, '//: needs not at(p)\n//: tells open(p) by "The {place} is open."'),
+        (11, 22, 44),
+        "nothing says what {place} is in the answer to go",
+        "name a parameter of the action, or a variable of what is told: p",
+        rooms(ROUND, '//: needs not at(p)\n//: tells open(p) by "The {p} is open."'),
+    ),
+    Case(
+        "comment-like-line",
+        rooms(ROUND, "// needs not at(p)"),
+        (10, 1, 16),
+        "this comment reads like a `//:` line",
+        "if it is meant as one, begin it with `//:`; else word it differently",
+        rooms(ROUND, "// One needs to be at another place."),
+    ),
+    Case(
+        "comment-like-line",
+        rooms(ROUND).replace("//: init", "// : init"),
+        (5, 1, 10),
+        "this comment reads like a `//:` line",
+        "if it is meant as one, begin it with `//:`; else word it differently",
+        rooms(ROUND),
     ),
 ]
