@@ -43,8 +43,8 @@ from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS, read_record
 from constrained import Grammar, compile_grammar
+from constrained.automaton.tokenizers import encode
 from constrained.cli.options import whole_number
-from constrained.decoding.jump_forward import encode
 from constrained.environments.data import data_file
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole

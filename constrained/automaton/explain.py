@@ -7,6 +7,7 @@ The automaton joins positions that read the same, whichever pieces of the gramma
 from __future__ import annotations
 
 from constrained.automaton.automaton import Automaton, State
+from constrained.automaton.control_tokens import MARK
 from constrained.automaton.positions import InChoices, InExcept, InJsonText, InLiteral, InText, Position, Stack
 from constrained.grammar.charset import class_text
 
@@ -57,7 +58,7 @@ def quoted(text: str) -> str:
 
 
 def _quoted(data: bytes) -> str:
-    return quoted(data.decode("utf-8", "replace"))
+    return quoted(data.removeprefix(MARK).decode("utf-8", "replace"))
 
 
 def _times(q: InText) -> str:

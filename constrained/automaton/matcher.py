@@ -53,16 +53,19 @@ class CompiledGrammar:
             raise not_a_grammar(grammar)
         self.grammar = grammar
         self.vocabulary = vocabulary
-        self.automaton = automaton_of(grammar)
         self._newest = self
-        self.masks = Masks(self.automaton, vocabulary)
+        # Where the grammar names control tokens, its automaton reads them with a mark, as the tokens of `marked` are.
+        admitted = grammar.derived(vocabulary.control_tokens.admitted)
+        spelled = vocabulary if admitted is grammar else vocabulary.marked
+        self.automaton = automaton_of(admitted)
+        self.masks = Masks(self.automaton, spelled)
         self.budget = Budget(self.masks)
         self.engine = None
         kernel = native.kernel
         if kernel is not None and len(vocabulary.eos_token_ids) <= kernel.MAX_EOS:
             self.engine = self.masks.engine = kernel.Engine(
                 Bridge(self.automaton, self.masks.capped_frame, self.budget.bounds),
-                vocabulary.kernel_tokens,
+                spelled.kernel_tokens,
                 self.automaton.root,
                 grammar.limits.frames,
                 grammar.limits.state_positions,
@@ -208,7 +211,7 @@ class Matcher:
 
     def advance(self, token_id: int) -> bool:
         """Read a token and return whether it is allowed; if it is not, nothing changes."""
-        vocabulary = self.compiled.vocabulary
+        vocabulary = self.compiled.masks.vocabulary
         token_id = int(token_id)
         here = self.state, self.is_terminated, self._left
         if token_id in vocabulary.eos_token_ids:

@@ -35,7 +35,7 @@ from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 FORMAT = "constrained grammar"
-VERSION = 9
+VERSION = 10
 
 MAX_BYTES = 1 << 28
 """Bytes of a file that is read."""
@@ -271,10 +271,15 @@ class _Reader:
                 members = of.start()
                 check(members is not n.NEVER, "members that never end")
                 return members
-        made = _TYPES[name](*fields)
+        made = _TYPES[name](**dict(zip(_FIELDS[name], fields)))
         match made:
             case n.Literal(data):
                 check(data, "an empty literal")
+                _check_spans(data, made.strings)
+            case n.Choices(values):
+                check(made.strings.keys() <= set(values), "strings of a text that is none of the choices")
+                for value, spans in made.strings.items():
+                    _check_spans(value, spans)
             case n.Repeat(_, low, high):
                 self._check_counts(low, high)
             case n.Except(_, values):
@@ -328,6 +333,11 @@ class _Reader:
         """Raise ValueError unless they can be the bounds of a repeat."""
         check(low >= 0 and (high is None or high >= max(low, 1)), f"a repeat of {low} to {high}")
         self._limits.check("repeat", max(low, high or 0), "a repeat in the file")
+
+
+def _check_spans(text: bytes, spans: n.Spans) -> None:
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    check(edges == sorted(edges), "strings that aren't side by side in their text")
 
 
 def _is_consistent(names: Names) -> bool:

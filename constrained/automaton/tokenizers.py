@@ -1,7 +1,8 @@
 """Tokenizers opened by name, and their tokens as bytes.
 
-Byte-level BPE writes each byte as a printable character (GPT-2's table); SentencePiece
-writes a space as U+2581 and bytes without a piece as ``<0x0A>``; Tekken holds bytes.
+A token's bytes are what its tokenizer's decoder makes of it between two others, added tokens included. Byte-level BPE
+writes each byte as a printable character (GPT-2's table); SentencePiece writes a space as U+2581 and bytes without a
+piece as ``<0x0A>``; Tekken and tiktoken hold bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,22 @@ from constrained.gguf_file import PACKAGED, SPECIAL_TOKENS, GgufFile, gguf_path,
 EMBEDDED = "embedded"
 _FOLDER = Path(__file__).parent.parent / "models" / "embedded"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_CONTROL = re.compile(r"<\|[^|]*\|>|</?s>|<unk>|<pad>|\[(?:PAD|UNK|CLS|SEP|MASK)\]")
-"""Spellings of control tokens that some tokenizers forget to flag as special."""
+_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model*")
+"""What a tokenizer's folder is searched for, in this order."""
+
+_INSIDE = ("backend_tokenizer", "_tokenizer", "instruct_tokenizer", "tokenizer", "_model", "model")
+"""Where wrappers keep the tokenizer that has the tokens: those of transformers, mistral-common, vLLM, and of models'
+own code around tiktoken."""
+
+_DEEPEST = 5
+"""Wrappers within each other, at most."""
+
+_ONE_BY_ONE = {"Sequence", "Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"}
+"""Decoders that make the same of a piece whatever stands beside it, but at a text's ends."""
 
 
 def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
-    """The bytes of every token, EOS ids, and special ids.
+    """The bytes of every token, EOS ids, and special ids: those that the tokenizer itself flags as special.
 
     Raises
     ------
@@ -31,72 +42,133 @@ def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
         Not a tokenizer, or one whose pieces don't stand for bytes.
     """
     kind, inner = backend(tokenizer)
-    return _read_tekken(inner) if kind == "tekken" else _read_fast(tokenizer, inner)
-
-
-def backend(tokenizer) -> tuple[str, Any]:
-    """A tokenizer's kind ("tekken" or "fast") and the object with its tokens; VocabularyError if it has none."""
-    if hasattr(tokenizer, "id_to_byte_piece"):
-        return "tekken", tokenizer
-    inner = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", None)
-    if inner is not None and hasattr(inner, "id_to_byte_piece"):
-        return "tekken", inner
-    fast = getattr(tokenizer, "backend_tokenizer", None) or getattr(tokenizer, "_tokenizer", None)
-    if fast is None and hasattr(tokenizer, "to_str") and hasattr(tokenizer, "get_vocab"):
-        fast = tokenizer
-    if fast is None or not hasattr(fast, "to_str"):
-        raise VocabularyError(
-            f"{type(tokenizer).__name__} is not a tokenizer whose tokens can be read as bytes",
-            hint="use a fast tokenizer (tokenizer.json), or build Vocabulary(tokens, eos_token_ids)",
-        )
-    return "fast", fast
-
-
-def _read_tekken(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
-    special = set(range(tokenizer.num_special_tokens))
-    tokens = [b"" if i in special else tokenizer.id_to_byte_piece(i) for i in range(tokenizer.n_words)]
-    return tokens, [tokenizer.eos_id], special
-
-
-def _read_fast(tokenizer, fast) -> tuple[list[bytes], list[int], set[int]]:
-    vocabulary = fast.get_vocab(with_added_tokens=True)
-    if not vocabulary:
-        raise VocabularyError("the tokenizer has no tokens")
-    added = fast.get_added_tokens_decoder()
-    special = {i for i, t in added.items() if t.special or _CONTROL.fullmatch(t.content)}
-    special |= set(getattr(tokenizer, "all_special_ids", None) or ())
+    read = {
+        "fast": _read_fast,
+        "tekken": _read_tekken,
+        "sentencepiece": _read_sentencepiece,
+        "tiktoken": _read_tiktoken,
+    }
+    tokens, own_eos, special = read[kind](inner)
+    special.update(i for i in getattr(tokenizer, "all_special_ids", None) or () if isinstance(i, int))
     eos = getattr(tokenizer, "eos_token_id", None)
-    to_bytes = _speller(fast, vocabulary)
-    tokens = [b""] * (max(vocabulary.values()) + 1)
-    for piece, i in vocabulary.items():
-        tokens[i] = added[i].content.encode() if i in added else to_bytes(piece)
+    eos = own_eos if eos is None else eos
     return tokens, [] if eos is None else [eos] if isinstance(eos, int) else list(eos), special
 
 
-def _speller(fast, vocabulary: dict):
-    """The function from a piece to its bytes, by what the tokenizer's decoder does."""
-    kinds = {kind for part in (fast.decoder, fast.pre_tokenizer) for kind in _kinds(_description(part))}
+def backend(tokenizer) -> tuple[str, Any]:
+    """A tokenizer's kind ("fast", "tekken", "sentencepiece" or "tiktoken") and the object with its tokens.
+
+    Raises VocabularyError: it is none of these.
+    """
+    inner = tokenizer
+    for _ in range(_DEEPEST):
+        if hasattr(inner, "id_to_byte_piece"):
+            return "tekken", inner
+        if hasattr(inner, "to_str") and hasattr(inner, "get_vocab"):
+            return "fast", inner
+        if hasattr(inner, "IsControl"):
+            return "sentencepiece", inner
+        if hasattr(inner, "decode_single_token_bytes"):
+            return "tiktoken", inner
+        inner = next((found for name in _INSIDE if (found := getattr(inner, name, None)) is not None), None)
+    raise VocabularyError(
+        f"{type(tokenizer).__name__} is not a tokenizer whose tokens can be read as bytes",
+        hint="use a fast tokenizer (tokenizer.json), mistral-common's, SentencePiece's or tiktoken's, "
+        "or build Vocabulary(tokens, eos_token_ids)",
+    )
+
+
+def encode(tokenizer, text: str) -> list[int]:
+    """The ids of `text` without special tokens at its ends, for a tokenizer of any kind."""
+    try:
+        kind, inner = backend(tokenizer)
+    except VocabularyError:  # one that only writes ids, as llama.cpp's
+        kind, inner = "", tokenizer
+    if kind == "tekken":
+        return inner.encode(text, False, False)
+    if kind == "sentencepiece":
+        return inner.encode(text)
+    if kind == "tiktoken":
+        return inner.encode_ordinary(text)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    return ids if isinstance(ids, list) else ids.ids  # tokenizers.Tokenizer returns an Encoding
+
+
+def _read_tekken(tekken) -> tuple[list[bytes], int, set[int]]:
+    special = set(range(tekken.num_special_tokens))
+    pieces = tekken.id_to_piece, tekken.id_to_byte_piece
+    tokens = [pieces[0](i).encode() if i in special else pieces[1](i) for i in range(tekken.n_words)]
+    return tokens, tekken.eos_id, special
+
+
+def _read_sentencepiece(model) -> tuple[list[bytes], int | None, set[int]]:
+    tokens, special = [], set()
+    for i in range(model.vocab_size()):
+        piece = model.IdToPiece(i)
+        if model.IsControl(i) or model.IsUnknown(i):
+            special.add(i)
+            tokens.append((piece if model.IsControl(i) else model.Decode([i])).encode())
+        else:
+            tokens.append(bytes((int(piece[3:5], 16),)) if model.IsByte(i) else piece.replace("\u2581", " ").encode())
+    eos = model.eos_id()
+    return tokens, None if eos < 0 else eos, special
+
+
+def _read_tiktoken(encoding) -> tuple[list[bytes], int | None, set[int]]:
+    tokens = []
+    for i in range(encoding.max_token_value + 1):
+        try:
+            tokens.append(encoding.decode_single_token_bytes(i))
+        except KeyError:  # ids that stand for nothing
+            tokens.append(b"")
+    special = {encoding.encode_single_token(text) for text in encoding.special_tokens_set}
+    return tokens, encoding.eot_token if "<|endoftext|>" in encoding.special_tokens_set else None, special
+
+
+def _read_fast(fast) -> tuple[list[bytes], None, set[int]]:
+    added = fast.get_added_tokens_decoder()
+    pieces = {i: piece for piece, i in fast.get_vocab(with_added_tokens=False).items()}
+    pieces |= {i: token.content for i, token in added.items()}
+    if not pieces:
+        raise VocabularyError("the tokenizer has no tokens")
+    tokens = [b""] * (max(pieces) + 1)
+    for i, data in zip(pieces, _decoded(fast, list(pieces.values()))):
+        tokens[i] = data
+    return tokens, None, {i for i, token in added.items() if token.special}
+
+
+def _decoded(fast, pieces: list[str]) -> list[bytes]:
+    """What the tokenizer's decoder makes of each piece between two others."""
+    before = _kinds(_description(fast.pre_tokenizer))
+    decoder = fast.decoder
+    if decoder is None and ("ByteLevel" in before or "Metaspace" in before):  # it was forgotten: the inverse of that
+        from tokenizers import decoders
+
+        decoder = decoders.ByteLevel() if "ByteLevel" in before else decoders.Metaspace()
+    kinds = set(_kinds(_description(decoder)))
     if "ByteLevel" in kinds:
         table = _byte_level_table()
+        return [_from_byte_level(piece, table) for piece in pieces]
+    if decoder is None or not {"ByteFallback", "Metaspace"} & kinds or not kinds <= _ONE_BY_ONE:
+        raise VocabularyError(
+            "the tokenizer is neither byte-level BPE nor SentencePiece with byte fallback",
+            hint="such tokenizers (WordPiece, say) can't write every text; choose another model",
+        )
+    # One call of the library's own decoder for all pieces, with a character between them that none of them has.
+    used = set("".join(pieces))
+    apart = next(c for c in map(chr, range(0x10FFFD, 0, -1)) if c not in used)
+    texts = decoder.decode([apart, *(part for piece in pieces for part in (piece, apart))]).split(apart)[1:-1]
+    if len(texts) != len(pieces):
+        raise VocabularyError("the tokenizer's decoder joins its pieces, so none of them stands for a text by itself")
+    bytewise = _BYTE_PIECE.fullmatch if "ByteFallback" in kinds else lambda piece: None
+    return [bytes((int(byte[1], 16),)) if (byte := bytewise(p)) else t.encode() for p, t in zip(pieces, texts)]
 
-        def from_byte_level(piece: str) -> bytes:
-            try:
-                return piece.translate(table).encode("latin-1")
-            except UnicodeEncodeError:
-                raise VocabularyError(f"token {piece!r} is not spelled in byte-level characters") from None
 
-        return from_byte_level
-    if "ByteFallback" in kinds or "Metaspace" in kinds or "<0x0A>" in vocabulary:
-
-        def from_sentencepiece(piece: str) -> bytes:
-            byte = _BYTE_PIECE.fullmatch(piece)
-            return bytes((int(byte[1], 16),)) if byte else piece.replace("\u2581", " ").encode()
-
-        return from_sentencepiece
-    raise VocabularyError(
-        "the tokenizer is neither byte-level BPE nor SentencePiece with byte fallback",
-        hint="such tokenizers (WordPiece, say) can't write every text; choose another model",
-    )
+def _from_byte_level(piece: str, table: dict[int, int | str]) -> bytes:
+    try:
+        return piece.translate(table).encode("latin-1")
+    except UnicodeEncodeError:  # some character stands for no byte: the decoder leaves the whole piece as it is
+        return piece.encode()
 
 
 def _description(part):
@@ -106,7 +178,7 @@ def _description(part):
 
 def _kinds(part) -> list[str]:
     if isinstance(part, dict):
-        out = [part.get("type", "")]
+        out = [part["type"]] if isinstance(part.get("type"), str) else []
         for value in part.values():
             out.extend(_kinds(value))
         return out
@@ -124,8 +196,8 @@ def _byte_level_table() -> dict[int, int | str]:
 
 
 def open_tokenizer(name: str):
-    """Open a tokenizer: a tokenizer.json or its folder, a tekken.json, a ``.gguf`` file or the name of a packaged one,
-    "embedded", or a name on the Hugging Face Hub.
+    """Open a tokenizer: a file (`_FILES`) or its folder, a ``.gguf`` file or the name of a packaged one, "embedded", or a
+    name on the Hugging Face Hub.
 
     Raises
     ------
@@ -135,7 +207,8 @@ def open_tokenizer(name: str):
         The package of the named one isn't installed, or the ``.gguf`` file is damaged.
     """
     path = _FOLDER if name == EMBEDDED else Path(name).expanduser()
-    path = path / "tokenizer.json" if path.is_dir() else path
+    if path.is_dir():
+        path = next((found for file in _FILES for found in sorted(path.glob(file))), path / "tokenizer.json")
     try:
         if name in PACKAGED or path.suffix == ".gguf":
             return gguf_tokenizer(read_gguf(gguf_path(name)))
@@ -143,6 +216,10 @@ def open_tokenizer(name: str):
             from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
             return Tekkenizer.from_file(str(path))
+        if path.is_file() and ".model" in path.suffixes:
+            from sentencepiece import SentencePieceProcessor
+
+            return SentencePieceProcessor(model_file=str(path))
         if path.is_file():
             from tokenizers import Tokenizer
 
@@ -157,7 +234,8 @@ def open_tokenizer(name: str):
     except Exception as error:  # the tokenizer libraries raise many types of errors
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         hint = (
-            "give a tokenizer.json, the folder it is in, a tekken.json, a .gguf file, or a name of the Hugging Face Hub"
+            "give a tokenizer.json, tekken.json or tokenizer.model, its folder, a .gguf file, or a name of the Hugging "
+            "Face Hub"
         )
         raise VocabularyError(f"can't read the tokenizer {name}: {text}", hint=hint) from None
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from constrained.automaton import native, vocabulary_cache
+from constrained.automaton.control_tokens import MARK, ControlTokens
 from constrained.automaton.endings import Endings, which_are
 from constrained.automaton.tokenizers import end_ids, open_tokenizer, read_tokenizer
 from constrained.errors import VocabularyError
@@ -39,7 +40,8 @@ class Vocabulary:
     eos_token_ids : iterable of int
         Ids that end a text; at least one.
     special_ids : iterable of int
-        Ids never allowed by content (EOS ids are special by themselves).
+        Ids never allowed by content (EOS ids are special by themselves), except where a grammar's own text names a
+        token that has bytes: see :class:`constrained.automaton.control_tokens.ControlTokens`.
     size : int, optional
         Width of the model's logits where it is larger than the tokenizer; the ids beyond
         are never allowed. Default: ``len(tokens)``, or the largest EOS id + 1.
@@ -127,24 +129,28 @@ class Vocabulary:
         *,
         eos_token_ids: Iterable[int] | None = None,
         size: int | None = None,
+        special_ids: Iterable[int] = (),
         cache: bool | str | os.PathLike | None = None,
     ) -> Vocabulary:
-        """The vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
+        """The vocabulary of a tokenizer.
 
         Parameters
         ----------
-        tokenizer : transformers tokenizer, tokenizers.Tokenizer, or Tekkenizer
+        tokenizer : transformers' fast ones and its `MistralCommonBackend`, tokenizers.Tokenizer, mistral-common's
+            (Tekken and SentencePiece), vLLM's for Mistral, SentencePieceProcessor, or tiktoken.Encoding
         eos_token_ids : iterable of int, optional
             All the ids that end a text (a model's generation config may know several);
             default: the tokenizer's own.
         size : int, optional
             Width of the model's logits.
+        special_ids : iterable of int
+            Control tokens beside those that the tokenizer flags as special, for tokenizers that forget to.
         cache : bool or path-like, optional
             A folder to keep the prepared vocabulary in, by the tokenizer's content; True: the
             user's cache folder (``$CONSTRAINED_CACHE``, or ``~/.cache/constrained``).
         """
-        eos = None if eos_token_ids is None else list(eos_token_ids)
-        place = vocabulary_cache.locate(tokenizer, cache, eos, size) if cache else None
+        eos, more = None if eos_token_ids is None else list(eos_token_ids), sorted({int(i) for i in special_ids})
+        place = vocabulary_cache.locate(tokenizer, cache, eos, size, more) if cache else None
         arrays = vocabulary_cache.load(*place) if place else None
         if arrays is not None:
             return cls.from_arrays(arrays)
@@ -156,7 +162,7 @@ class Vocabulary:
                 " names no EOS token, so no text could ever end",
                 hint="set tokenizer.eos_token, or pass eos_token_ids=[...]",
             )
-        made = cls(tokens, eos, special, size=size)
+        made = cls(tokens, eos, special.union(more), size=size)
         if place:
             vocabulary_cache.store(made.arrays(), *place)
         return made
@@ -171,6 +177,26 @@ class Vocabulary:
     def special_set(self) -> frozenset[int]:
         """Special ids, EOS ids among them."""
         return frozenset(self.special_ids)
+
+    @cached_property
+    def control_tokens(self) -> ControlTokens:
+        """The special tokens that a grammar can name."""
+        return ControlTokens(self.tokens[i] for i in self._control_ids)
+
+    @property
+    def _control_ids(self) -> list[int]:
+        return [i for i in self.special_ids if i < len(self.tokens) and i not in self.eos_token_ids]
+
+    @cached_property
+    def marked(self) -> Vocabulary:
+        """The vocabulary for grammars that name control tokens: these are their texts after a mark.
+
+        No other token has the mark's byte there, so that none can begin one of them.
+        """
+        tokens = [b"" if MARK in token else token for token in self.tokens]
+        for i in self._control_ids:
+            tokens[i] = self.tokens[i] and MARK + self.tokens[i]
+        return Vocabulary(tokens, self.eos_token_ids, size=self.size)
 
     @cached_property
     def words(self) -> int:

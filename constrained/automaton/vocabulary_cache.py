@@ -21,7 +21,7 @@ from constrained.automaton.tokenizers import backend
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import cache_folder, write_whole
 
-VERSION = 2
+VERSION = 3
 """Raised when the format of the file or the reading of tokenizers changes."""
 
 SAMPLES = 512
@@ -32,26 +32,35 @@ Arrays = dict[str, np.ndarray]
 
 
 def locate(
-    tokenizer, cache: bool | str | os.PathLike[str], eos_token_ids: list[int] | None, size: int | None
+    tokenizer,
+    cache: bool | str | os.PathLike[str],
+    eos_token_ids: list[int] | None,
+    size: int | None,
+    special_ids: list[int],
 ) -> tuple[str, Path] | None:
     """The key and folder of a tokenizer's vocabulary; None, with a warning, where it can't be cached.
 
     Parameters
     ----------
-    tokenizer, eos_token_ids, size
+    tokenizer, eos_token_ids, size, special_ids
         As for `Vocabulary.from_tokenizer`.
     cache : True or path-like
         The folder; True: :func:`constrained.files.cache_folder`.
     """
     try:
         folder = cache_folder() if isinstance(cache, bool) else Path(cache)
-        return key_of(tokenizer, eos_token_ids, size), folder
+        return key_of(tokenizer, eos_token_ids, size, special_ids), folder
     except (OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         _warn(f"no vocabulary cache: {error}")
         return None
 
 
-def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | None = None) -> str:
+def key_of(
+    tokenizer,
+    eos_token_ids: Iterable[int] | None = None,
+    size: int | None = None,
+    special_ids: Iterable[int] = (),
+) -> str:
     """What the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
 
     The tokenizer's own file stands for its tokens where it names one; what may have been
@@ -62,14 +71,23 @@ def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | No
     def add(*facts) -> None:
         digest.update(json.dumps(facts, default=repr).encode() + b"\0")
 
-    add(VERSION, None if eos_token_ids is None else sorted({int(i) for i in eos_token_ids}), size)
+    ends = None if eos_token_ids is None else sorted({int(i) for i in eos_token_ids})
+    add(VERSION, ends, sorted({int(i) for i in special_ids}), size)
     kind, inner = backend(tokenizer)
     if kind == "tekken":
         add(kind, inner.n_words, inner.num_special_tokens, inner.eos_id)
         pieces = range(inner.num_special_tokens, inner.n_words)
         file = _read(getattr(inner, "_file_path", None))
+        add([inner.id_to_piece(i) for i in range(inner.num_special_tokens)])
         for i in pieces if file is None else pieces[:: max(1, len(pieces) // SAMPLES)]:
             digest.update(inner.id_to_byte_piece(i) + b"\0")
+    elif kind == "sentencepiece":
+        add(kind)
+        file = inner.serialized_model_proto()
+    elif kind == "tiktoken":
+        pieces = inner.token_byte_values()
+        add(kind, sorted(inner.special_tokens_set), list(map(inner.encode_single_token, pieces)))
+        file = b"\0".join(pieces)
     else:
         count = inner.get_vocab_size(with_added_tokens=True)
         added = sorted((i, t.content, t.special) for i, t in inner.get_added_tokens_decoder().items())

@@ -16,6 +16,7 @@ from typing import Any
 
 from constrained.automaton import Matcher, Vocabulary
 from constrained.automaton.automaton import State
+from constrained.automaton.tokenizers import encode
 
 CONTEXT_BYTES = 48
 """Bytes of the text so far that the tokenizer sees in front of forced text."""
@@ -100,12 +101,3 @@ def tokenize_after(tokenizer: Any, tokens: Sequence[bytes], data: bytes, context
         if b"".join(tokens[token] for token in ids[first:]) == data:
             return ids[first:]
     return []
-
-
-def encode(tokenizer: Any, text: str) -> list[int]:
-    """The ids of `text` without special tokens, for a tokenizer of any supported library."""
-    tokenizer = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", tokenizer)  # mistral-common's
-    if hasattr(tokenizer, "id_to_byte_piece"):
-        return tokenizer.encode(text, False, False)
-    ids = tokenizer.encode(text, add_special_tokens=False)
-    return ids if isinstance(ids, list) else ids.ids  # tokenizers.Tokenizer returns an Encoding

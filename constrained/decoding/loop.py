@@ -133,6 +133,11 @@ class GuidedText(Text):
                 self.append(Token(only, forced=True))
         return self._has_choice
 
+    def append(self, token: Token) -> None:
+        self.ids.append(token.id)
+        self.tokens.append(token)
+        self.data += self.vocabulary.tokens[token.id]  # of control tokens, too: the grammar has named them
+
     def accept(self, token: Token) -> None:
         if not self.matcher.advance(token.id):
             raise ConstrainedError(

@@ -60,7 +60,7 @@ def llama_cpp_vocabulary(model: Any) -> Vocabulary:
     import llama_cpp
 
     vocabulary = llama_cpp.llama_model_get_vocab(model)
-    no_text = (
+    not_content = (
         llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
     )
     eos: list[int] = []
@@ -70,14 +70,13 @@ def llama_cpp_vocabulary(model: Any) -> Vocabulary:
     for token in range(len(tokens)):
         if llama_cpp.llama_vocab_is_eog(vocabulary, token):
             eos.append(token)
-        elif llama_cpp.llama_vocab_get_attr(vocabulary, token) & no_text:
+        elif llama_cpp.llama_vocab_get_attr(vocabulary, token) & not_content:
             special.append(token)
-        else:
-            length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
-            if length < 0:
-                raise VocabularyError(
-                    f"token {token} has more than {MAX_PIECE} bytes",
-                    "check the model file",
-                )
-            tokens[token] = buffer.raw[:length]
+        length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
+        if length < 0:
+            raise VocabularyError(
+                f"token {token} has more than {MAX_PIECE} bytes",
+                "check the model file",
+            )
+        tokens[token] = buffer.raw[:length]
     return Vocabulary(tokens, eos, special)

@@ -242,6 +242,10 @@ class ContextFreeGrammar:
         """The same rules and bindings with another start."""
         return self._variant(start=start)
 
+    def with_bindings(self, bindings: Mapping[str, SlotValue]) -> Self:
+        """The same grammar with these values of the slots, taken as they are."""
+        return self._variant(bindings=dict(bindings))
+
     def with_limits(self, limits: Limits) -> Self:
         """The same grammar with other limits."""
         return self if limits == self.limits else self._variant(limits=limits)

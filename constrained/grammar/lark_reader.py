@@ -310,7 +310,8 @@ class _BodyReader:
             self.reader.size += 1
             if self.reader.size > self.reader.limits.nodes:
                 self.reader.count(0, self.body, item.at)
-            text = Literal(data, (self.source, item.at, len(item.text), self.shown))
+            place = (self.source, item.at, len(item.text), self.shown)
+            text = Literal(data, place, strings=((0, len(data)),))
             return text if self.gap is None else self.token(text)
         if isinstance(item, Group):
             inner = self.options(item.options)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 from threading import RLock
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from constrained.errors import LimitError
@@ -39,6 +40,10 @@ class Inner(Node):
     """What is equal for nodes that read the same; what is below them follows from it."""
 
 
+Spans = tuple[tuple[int, int], ...]
+"""(start, end) of each string of a `.lark` file in a text: it may mean a control token (`automaton.control_tokens`)."""
+
+
 @dataclass(eq=False, slots=True)
 class Literal(Node):
     """Exactly these bytes; `joined` are the (offset, place) of neighbours that were joined to it."""
@@ -46,6 +51,7 @@ class Literal(Node):
     data: bytes
     place: Place | None = None
     joined: tuple[tuple[int, Place | None], ...] = ()
+    strings: Spans = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -62,6 +68,7 @@ class Choices(Node):
 
     values: tuple[bytes, ...]
     place: Place | None = None
+    strings: Mapping[bytes, Spans] = field(default_factory=dict)  # of those that have some
 
 
 @dataclass(eq=False)
@@ -321,10 +328,16 @@ NEVER = Alt(())
 # Building: each function returns an equivalent, simpler node where there is one
 
 
-def literal(text: str | bytes) -> Node:
+def literal(text: str | bytes, strings: Spans = ()) -> Node:
     """Exactly `text`."""
     data = text.encode() if isinstance(text, str) else text
-    return Literal(data) if data else EMPTY
+    return Literal(data, strings=strings) if data else EMPTY
+
+
+def string(text: str) -> Node:
+    """Exactly `text`, which stands so in a `.lark` file."""
+    data = text.encode()
+    return literal(data, ((0, len(data)),))
 
 
 def one_of(chars: CharSet, place: Place | None = None) -> Node:
@@ -335,14 +348,18 @@ def one_of(chars: CharSet, place: Place | None = None) -> Node:
     return Literal(chr(low).encode(), place) if low == high and len(chars.ranges) == 1 else Chars(chars, place)
 
 
-def choices(values: Iterable[bytes], place: Place | None = None) -> Node:
-    """One of `values`."""
+def choices(
+    values: Iterable[bytes], place: Place | None = None, strings: Mapping[bytes, Spans] = MappingProxyType({})
+) -> Node:
+    """One of `values`; `strings` may have more than these."""
     ordered = tuple(sorted(set(values)))
     if not ordered:
         return NEVER
     if len(ordered) > 1:
-        return Choices(ordered, place)
-    return Literal(ordered[0], place) if ordered[0] else EMPTY
+        return Choices(
+            ordered, place, {value: strings[value] for value in ordered if value in strings} if strings else {}
+        )
+    return Literal(ordered[0], place, strings=strings.get(ordered[0], ())) if ordered[0] else EMPTY
 
 
 def seq(items: Iterable[Node]) -> Node:
@@ -376,12 +393,15 @@ def _join_literals(parts: list[Node]) -> list[Node]:
 
 def _join(literals: list[Literal]) -> Literal:
     places: list[tuple[int, Place | None]] = []
+    strings: list[tuple[int, int]] = []
     offset = 0
     for part in literals:
+        strings += [(offset + start, offset + end) for start, end in part.strings]
         places += [(offset, part.place), *((offset + inner, place) for inner, place in part.joined)]
         offset += len(part.data)
     changes = [(offset, place) for (offset, place), (_, before) in zip(places[1:], places) if place != before]
-    return Literal(b"".join([part.data for part in literals]), literals[0].place, tuple(changes))
+    data = b"".join([part.data for part in literals])
+    return Literal(data, literals[0].place, tuple(changes), tuple(strings))
 
 
 _MANY_REPEATS = 16
@@ -429,16 +449,20 @@ def _merge_texts(items: list[Node]) -> list[Node]:
     texts: list[Literal | Choices] = []
     others: list[Node] = []
     values: set[bytes] = set()
+    strings: dict[bytes, Spans] = {}
     for item in items:
         if isinstance(item, Literal):
             texts.append(item)
             values.add(item.data)
+            if item.strings:
+                strings.setdefault(item.data, item.strings)
         elif isinstance(item, Choices):
             texts.append(item)
             values.update(item.values)
+            strings.update(item.strings)
         else:
             others.append(item)
-    return [choices(values, texts[0].place), *others] if len(texts) > 1 else items
+    return [choices(values, texts[0].place, strings), *others] if len(texts) > 1 else items
 
 
 def repeat(item: Node, low: int, high: int | None) -> Node:

@@ -32,7 +32,7 @@ def without_empty(node: Node, nullable: Nullable) -> Node:
             others = nodes.repeat(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
             return nodes.seq([without_empty(node.item, nullable), others])  # the rounds before it were empty
         case nodes.Choices():
-            return nodes.choices(node.values[1:])
+            return nodes.choices(node.values[1:], strings=node.strings)
         case nodes.Except():
             return without_empty(node.written_out, nullable)
         case nodes.Scoped():

@@ -278,7 +278,11 @@ class Contexts:
                 ends: dict[Context | None, list[bytes]] = {}
                 for value in node.values:
                     ends.setdefault(self.after(context, value), []).append(value)
-                return {end: nodes.choices(values, node.place) for end, values in ends.items() if end is not None}
+                return {
+                    end: nodes.choices(values, node.place, node.strings)
+                    for end, values in ends.items()
+                    if end is not None
+                }
         # A slot or a parameter: its values aren't known yet. So it may not stand where a token asks for the text to
         # come, and behind it the text so far may have left any past.
         undecided = [i for i, _ in context.asked if not self.tokens[i].lenient]

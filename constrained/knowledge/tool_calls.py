@@ -6,11 +6,13 @@ Two calls are the same if they say the same, whatever their spacing and the orde
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema.document import pointer_keys
+from constrained.grammar.nodes import Node, literal
 
 
 class CallForm:
@@ -82,6 +84,16 @@ def call_around(template: str, name: str) -> tuple[str, str]:
     before, _, after = template.partition("ARGUMENTS")
     name = json.dumps(name, ensure_ascii=False)[1:-1]
     return before.replace("NAME", name), after.replace("NAME", name)
+
+
+_MARKER = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]+\]")
+
+
+def call_literal(text: str, name: str) -> Node:
+    """A part of a call of the tool `name`; what stands in brackets there may be a control token, but in the name."""
+    data = text.encode()
+    within = set(name) & set("<[")
+    return literal(data, () if within else tuple(found.span() for found in _MARKER.finditer(data)))
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from constrained.grammar.json_schema import Layout, Options, layout, read_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
-from constrained.knowledge.tool_calls import CallForm, call_around, referred
+from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, referred
 from constrained.knowledge.tool_policy import Memory, Policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
@@ -278,15 +278,16 @@ def _call(tool: Tool, template: str, named: bool, rules: dict[str, Rule], style:
     except GrammarError as error:
         raise KnowledgeError(f"tool {tool.name!r}: {error.message}", error.hint) from None
     before, after = call_around(template, tool.name)
-    return nodes.seq([*_text(before, named, style), arguments, *_text(after, named, style)])
+    around = [_text(text, tool.name, named, style) for text in (before, after)]
+    return nodes.seq([*around[0], arguments, *around[1]])
 
 
-def _text(text: str, named: bool, style: Layout) -> list[Node]:
+def _text(text: str, name: str, named: bool, style: Layout) -> list[Node]:
     """The text around the arguments; in the named formats, with the same white space as the arguments."""
     if not named:
-        return [nodes.literal(text)]
+        return [call_literal(text, name)]
     spaced = {", ": style.comma, ": ": style.colon}
-    return [spaced.get(piece) or nodes.literal(piece) for piece in re.split(r'((?<="), |(?<="): )', text)]
+    return [spaced.get(piece) or call_literal(piece, name) for piece in re.split(r'((?<="), |(?<="): )', text)]
 
 
 def _order(names: Sequence[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:

@@ -11,8 +11,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from constrained.automaton.tokenizers import encode
 from constrained.decoding.generation import prompt_ids
-from constrained.decoding.jump_forward import encode, tokenize_after
+from constrained.decoding.jump_forward import tokenize_after
 from constrained.errors import TrainingError
 from constrained.models import LoadedModel
 

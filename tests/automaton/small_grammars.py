@@ -7,6 +7,7 @@ import random
 from hypothesis import strategies as st
 
 from constrained import Grammar, Vocabulary
+from constrained.grammar.nodes import Choices, Literal
 from tests.automaton.brute import Language
 
 BYTES = [bytes((b,)) for b in range(256)]
@@ -57,6 +58,9 @@ def vocabularies(name: str) -> dict[str, Vocabulary]:
         sorted({t for t in texts if t}), min(3, len(texts) - (b"" in texts))
     )
     letters = sorted({bytes((b,)) for t in texts for b in t})
+    # A special token may be written where it is a string of the grammar: these are pieces of texts, but no strings.
+    kept = [b"<s>", *letters, *pieces, b"a", b""]
+    special = [i for i, token in enumerate(kept) if token in pieces and token not in _strings(GRAMMARS[name])][:2]
     return {
         "bytes": Vocabulary([*BYTES, b""], [256]),
         "bytes and pieces": Vocabulary([*pieces, b"</s>", *BYTES, b"zz"], [len(pieces)]),
@@ -65,9 +69,16 @@ def vocabularies(name: str) -> dict[str, Vocabulary]:
         "only a few pieces": Vocabulary([*pieces[:6], b"<eos>"], [6]),
         "letters but one": Vocabulary([*letters[1:], *pieces[:12], b""], [len(letters) + 11]),
         "several EOS, special ids, wide": Vocabulary(
-            [b"<s>", *letters, *pieces, b"a", b""], [len(letters) + len(pieces) + 2, 300, 0], [1, 2, 299], size=333
+            kept, [len(letters) + len(pieces) + 2, 300, 0], [*special, 299], size=333
         ),
     }
+
+
+def _strings(grammar: Grammar) -> set[bytes]:
+    found = [node for rule in grammar.rules.values() for node in rule.nodes if isinstance(node, (Literal, Choices))]
+    texts = [(node.data, node.strings) for node in found if isinstance(node, Literal)]
+    texts += [item for node in found if isinstance(node, Choices) for item in node.strings.items()]
+    return {text[start:end] for text, spans in texts for start, end in spans}
 
 
 letters = st.sampled_from(["a", "b", "é", "[ab]", "[aé]", "(a|é)", "(ab|a)", "[^c]"])

@@ -79,22 +79,12 @@ def test_the_tokenizers_own_cut_of_a_text_is_allowed(name):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen2.5"])
-def test_byte_level_tokens_are_what_the_tokenizer_writes(name):
-    words, encoder = vocabulary(name), tokenizer(name)
-    assert len(words.tokens) == len(encoder)
-    for i in [*range(0, len(encoder), 7), *range(len(encoder) - 300, len(encoder))]:
-        written = encoder.decode([i], skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        assert words.tokens[i].decode("utf-8", "replace") == written
-    assert words.single_bytes == frozenset(range(256))
+def test_every_byte_is_a_byte_level_token(name):
+    assert vocabulary(name).single_bytes == frozenset(range(256))
 
 
-def test_sentencepiece_tokens_are_what_the_tokenizer_writes():
-    words, encoder = vocabulary("phi3-mini"), tokenizer("phi3-mini")
-    before = encoder.encode("é", add_special_tokens=False)
-    said = encoder.decode(before)
-    for i in [*range(300), *range(300, 32_000, 5)]:
-        written = encoder.decode([*before, i], skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        assert (said.encode() + words.tokens[i]).decode("utf-8", "replace") == written
+def test_every_byte_is_a_sentencepiece_token():
+    words = vocabulary("phi3-mini")
     assert words.tokens[3 : 3 + 256] == [bytes((b,)) for b in range(256)], "its byte pieces"
     assert words.tokens.count(b"\n") >= 1 and words.tokens.count(b"a") == 2, "as a piece and as a byte"
 
@@ -103,6 +93,7 @@ def test_tekken_tokens_are_bytes():
     words, encoder = vocabulary("tekken"), tokenizer("tekken")
     assert words.size == encoder.n_words and words.eos_token_ids == [encoder.eos_id]
     assert words.special_ids == list(range(encoder.num_special_tokens))
+    assert words.tokens[encoder.get_special_token("[TOOL_CALLS]")] == b"[TOOL_CALLS]"
     for text in ("go to desk 1", "né 中 😀\n\n  x"):
         ids = encoder.encode(text, bos=False, eos=False)
         assert b"".join(words.tokens[i] for i in ids) == text.encode()
@@ -112,8 +103,8 @@ def test_tekken_tokens_are_bytes():
     ("name", "eos", "special", "content"),
     [
         ("gpt2", [50256], {50256}, {"Ġthe"}),
-        ("phi3-mini", [32000], {0, 1, 2, 32000, 32001, 32007, 32010}, {"▁the", "<0x0A>"}),
-        ("qwen2.5", [151645], {151643, 151644, 151645, 151659, 151664}, {"Ġthe", "<tool_call>"}),
+        ("phi3-mini", [32000], {0, 1, 32000, 32001, 32007, 32010}, {"▁the", "<0x0A>", "</s>"}),
+        ("qwen2.5", [151645], {151643, 151644, 151645, 151656}, {"Ġthe", "<tool_call>", "<|fim_prefix|>"}),
     ],
 )
 def test_special_tokens_are_known(name, eos, special, content):

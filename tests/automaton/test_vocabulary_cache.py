@@ -99,7 +99,7 @@ def damaged(data: bytes):
     yield "one bit of the header", data[:200] + bytes([data[200] ^ 1]) + data[201:]
     for at in (len(data) // 2, len(data) - 70, len(data) - 1):
         yield f"one bit at {at}", data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-    yield "of another version", data.replace(b'"version":"2"', b'"version":"3"')
+    yield "of another version", data.replace(b'"version":"3"', b'"version":"4"')
     yield "a huge header", b"\xff" * 8 + data[8:]
 
 

@@ -51,6 +51,17 @@ def test_every_text_is_in_the_language_and_whole_at_any_budget(loaded, name, tem
         check_whole(loaded, grammar, made, limit)
 
 
+def test_a_control_token_that_the_grammar_names_is_in_the_text():
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["[CALLS]"]})
+    loaded = load((tiny_llama(len(tokenizer)), tokenizer))
+    grammar = Grammar.from_lark('start: "[CALLS]" "x"')
+    made = generate(loaded, "A room. ", grammar, max_new_tokens=2)
+    assert made.text == "[CALLS]x" and made.token_ids[0] == tokenizer.convert_tokens_to_ids("[CALLS]")
+    made = generate(loaded, "A room. ", grammar, max_new_tokens=20)
+    assert made.text == "[CALLS]x" and made.complete
+
+
 def fits(compiled, tokens) -> bool:
     try:
         compiled.matcher().set_budget(tokens)

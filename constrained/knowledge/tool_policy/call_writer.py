@@ -17,6 +17,7 @@ from constrained.errors import KnowledgeError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema import validator, write_schema
 from constrained.grammar.nodes import Lazy, Node
+from constrained.knowledge.tool_calls import call_literal
 from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, kind_of, listed, onto, pattern_of
 from constrained.knowledge.tool_policy.expression import Expression, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
@@ -208,7 +209,7 @@ class CallWriter:
             item, agenda = agenda
             match item:
                 case "text", text:
-                    sure.append(nodes.literal(text))
+                    sure.append(call_literal(text, self.calls.name))
                 case ("whole",):
                     sure.append(nodes.EMPTY if parts is None else self._text((), self.calls.schema, args))
                 case "check", name:

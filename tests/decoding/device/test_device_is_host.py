@@ -57,6 +57,15 @@ def test_budgets_are_the_hosts(name, kind, narrow):
         assert caught.value.hint == "raise max_new_tokens"
 
 
+def test_control_tokens_are_admitted_where_the_host_admits_them(narrow):
+    vocabulary = Vocabulary([*(bytes((b,)) for b in range(256)), b"[X]", b""], [257], [256])
+    grammar = Grammar.from_lark('start: "a"~0..3 ("[X]" "b" | "[X]" | "c") /[ab\\[]/')
+    compiled = compile_grammar(grammar, vocabulary)
+    tables = DeviceTables.build(compiled, device=DEVICE)
+    assert len(side_by_side(compiled, tables, most=100)) > 10
+    assert 256 in tables.ids.tolist() or any(row[8] & 1 for row in tables.masks.tolist())
+
+
 @settings(max_examples=30)
 @given(st.lists(patterns, min_size=1, max_size=3), tokens, st.booleans(), st.integers(0, 4), st.integers(0, 5))
 def test_random_grammars_in_one_table(found, words, with_bytes, extra, narrow):

@@ -1,0 +1,127 @@
+"""Control tokens that a grammar names: the string `"[TOOL_CALLS]"` can be written as the token of that text.
+
+A control token is one that its tokenizer flags as special (`Vocabulary.special_ids`), EOS tokens apart. Free text never
+admits one, although its text would fit: chat templates and servers act on the token, not on its characters. But a
+string of a `.lark` file that is exactly a token's text may mean it, as the tokenizer itself would read that text. Texts
+that come from elsewhere (slots, choices, JSON Schemas, regular expressions) never do.
+
+In such a grammar's automaton, the token is its text after a byte that no UTF-8 has. So nothing else reads it, and the
+automaton, masks, budgets and tables need not know of it. (llguidance marks special tokens with the same byte; there the
+grammar asks for them in a notation of its own.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from constrained.grammar import nodes
+from constrained.grammar.grammar import ContextFreeGrammar, OneValue, SlotValue, grammars_in
+from constrained.grammar.nodes import Call, Choices, Lazy, Literal, Node, Rule, Rules, Scoped, Slot, Spans
+from constrained.grammar.traverse import fold, uses_relations
+
+MARK = b"\xff"
+"""What a control token's text begins with in an automaton."""
+
+
+class ControlTokens:
+    """The texts of a vocabulary's control tokens."""
+
+    def __init__(self, texts: Iterable[bytes]):
+        self._texts = frozenset(filter(None, texts))
+
+    def admitted(self, grammar: ContextFreeGrammar) -> ContextFreeGrammar:
+        """`grammar`, with the tokens admitted where it names them; `grammar` itself if it names none."""
+        if not self._texts:
+            return grammar
+        start, found = grammar.start, grammar
+        if type(start) is not Call or start.args:
+            start = self._node(start, grammar.of_rules(_looks_up))
+        if grammar.of_rules(self._occur):
+            found = grammar.extended(self._rules, start)
+        elif start is not grammar.start:
+            found = grammar.with_start(start)
+        within = [name for name, value in grammar.bindings.items() if any(True for _ in grammars_in(value))]
+        bindings = {name: self._bound(grammar.bindings[name]) for name in within}
+        same = all(bindings[name] is grammar.bindings[name] for name in within)
+        return found if same else found.with_bindings({**grammar.bindings, **bindings})
+
+    def _bound(self, value: SlotValue) -> SlotValue:
+        if not isinstance(value, dict):
+            return self._one_bound(value)
+        found = {key: self._one_bound(one) for key, one in value.items()}
+        return value if all(found[key] is one for key, one in value.items()) else found
+
+    def _one_bound(self, value: OneValue) -> OneValue:
+        return value.derived(self.admitted) if isinstance(value, ContextFreeGrammar) else value
+
+    def _occur(self, rules: dict[str, Rule]) -> bool:
+        """Whether some rule names a control token. Rules that are written when they are asked for are a schema's."""
+        return not isinstance(rules, Rules) and any(self._in(node) for rule in rules.values() for node in rule.nodes)
+
+    def _in(self, node: Node) -> bool:
+        if isinstance(node, Literal):
+            return bool(self._tokens(node.data, node.strings))
+        return isinstance(node, Choices) and any(self._tokens(*item) for item in node.strings.items())
+
+    def _tokens(self, data: bytes, strings: Spans) -> list[tuple[int, int]]:
+        """Those of a text's strings that are control tokens."""
+        return [(start, end) for start, end in strings if data[start:end] in self._texts]
+
+    def _rules(self, rules: dict[str, Rule]) -> dict[str, Rule]:
+        keys = _looks_up(rules)
+        return {name: Rule(name, self._node(rule.body, keys), rule.params, rule.line) for name, rule in rules.items()}
+
+    def _node(self, node: Node, keys: bool) -> Node:
+        """The same tree with the tokens admitted; `keys`: arguments of templates may be keys, and stay as they are."""
+        if not any(isinstance(part, Lazy) or self._in(part) for part in nodes.walk(node, scopes=True)):
+            return node
+        leaf = partial(self._leaf, keys=keys)
+        return fold(node, leaf, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
+
+    def _leaf(self, node: Node, keys: bool) -> Node:
+        match node:
+            case Lazy():
+                return Lazy(lambda: self._node(node.node, keys), node.longest)
+            case Scoped():
+                values = {k: self._leaf(v, keys) if isinstance(v, Scoped) else v for k, v in node.values.items()}
+                return Scoped(self._node(node.node, keys), values)
+            case Call(rule, args) if args and not keys:
+                return Call(rule, tuple(map(self._argument, args)))
+            case Literal() if self._in(node):
+                return self._text(node.data, node.strings)
+            case Choices() if self._in(node):
+                named = {value: spans for value, spans in node.strings.items() if self._tokens(value, spans)}
+                plain = nodes.choices((value for value in node.values if value not in named), node.place)
+                return nodes.alt([plain, *(self._text(value, spans) for value, spans in named.items())])
+        return node
+
+    def _argument(self, node: Node) -> Node:
+        """An argument is one value, the same wherever its parameter stands: all of its tokens, or none."""
+        if isinstance(node, (Literal, Choices)) and self._in(node):
+            values = (node.data,) if isinstance(node, Literal) else node.values
+            strings = {node.data: node.strings} if isinstance(node, Literal) else node.strings
+            return nodes.choices([*values, *(self._marked(*item) for item in strings.items())], node.place)
+        return node
+
+    def _marked(self, data: bytes, strings: Spans) -> bytes:
+        for start, _ in reversed(self._tokens(data, strings)):
+            data = data[:start] + MARK + data[start:]
+        return data
+
+    def _text(self, data: bytes, strings: Spans) -> Node:
+        parts: list[Node] = []
+        done = 0
+        for start, end in self._tokens(data, strings):
+            token = data[start:end]
+            parts += [nodes.literal(data[done:start]), nodes.choices([token, MARK + token])]
+            done = end
+        return nodes.seq([*parts, nodes.literal(data[done:])])
+
+
+def _looks_up(rules: dict[str, Rule]) -> bool:
+    """Whether the value of some argument may be a key, by which the values of a slot are found."""
+    if isinstance(rules, Rules):
+        return False
+    calls = (call for rule in rules.values() for call in rule.find(Call))
+    return uses_relations(rules) or any(isinstance(arg, Slot) for call in calls for arg in call.args)
