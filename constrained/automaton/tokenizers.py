@@ -196,8 +196,8 @@ def _byte_level_table() -> dict[int, int | str]:
 
 
 def open_tokenizer(name: str):
-    """Open a tokenizer: a file (`_FILES`) or its folder, a ``.gguf`` file or the name of a packaged one, "embedded", or a
-    name on the Hugging Face Hub.
+    """Open a tokenizer: a file (`_FILES`) or its folder, a ``.gguf`` file or the name of a packaged one, "embedded", or
+    a name on the Hugging Face Hub.
 
     Raises
     ------
