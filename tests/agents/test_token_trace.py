@@ -31,7 +31,7 @@ def run(request, tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setattr(trace, "WORTH_A_REASON", 0.0)  # its probabilities are spread evenly
     try:
-        return traced(path, (RANDOM.model, RANDOM.tokenizer), seed=3, max_steps=4, temperature=1.0)
+        return traced(path, (RANDOM.model, RANDOM.tokenizer), seed=3, max_steps=4, temperature=1.0, demonstrations=0)
     finally:
         patch.undo()
 

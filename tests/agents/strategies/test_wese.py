@@ -47,7 +47,7 @@ DOING = [" go to shelf 1", " take mug 1 from shelf 1", " go to sinkbasin 1", " c
 
 
 def test_exploring_comes_first_and_acting_begins_anew_with_what_was_found():
-    playing = house(explore_steps=4)
+    playing = house(explore_steps=4, demonstrations=0)
     plan = answer_with(playing, *LOOKING)
     assert [(s.phase, s.n) for s in plan.steps] == [("explore", n) for n in (1, 2, 3, 4)]
     request = playing.request
