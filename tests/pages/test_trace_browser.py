@@ -179,6 +179,7 @@ def test_a_place_has_an_address(open_run, traced):
     tab = open_run(traced)
     tab.keyboard.press("j")
     tab.keyboard.press("n")
+    tab.wait_for_url(re.compile(r"#[^/]+/\d+/\d+$"))  # the page draws before it changes its address
     place, token = tab.url.split("#")[1], tab.locator(".token.chosen").inner_text()
     assert re.fullmatch(r"[^/]+/\d+/\d+", place)
     tab.goto("about:blank")
