@@ -42,6 +42,7 @@ MODULES = {
     "scienceworld": "scienceworld",
     "scienceworld-play": "scienceworld_play",
     "self-learning": "self_learning.command",
+    "serve": "serve",
     "tau": "tau",
     "worlds": "worlds",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import webbrowser
@@ -136,15 +137,16 @@ def add_serve(commands) -> None:
 def run_serve(arguments) -> int:
     check_source(arguments.model)  # before torch is imported, which takes seconds
     with needs_extra("serve", "constrained serve", "starlette", "uvicorn"):
-        from constrained.server.app import is_loopback, make_app, serve
+        from constrained.server.app import make_app
+        from constrained.server.connections import is_loopback, serve
     from constrained.grammar import read_source
-    from constrained.knowledge.tool_policy import read_policy
     from constrained.models import load
+    from constrained.server.conversation import read_rules
 
     source = None
     if arguments.knowledge is not None:
         source = read_source(arguments.knowledge)
-        read_policy(source)
+        read_rules(source)  # before the model is loaded
     key, local = os.environ.get("CONSTRAINED_API_KEY"), is_loopback(arguments.host)
     if not local:
         who = "whoever has CONSTRAINED_API_KEY" if key else "anyone"
@@ -153,6 +155,8 @@ def run_serve(arguments) -> int:
     loaded.name = arguments.name or loaded.name
     hosts = ["127.0.0.1", "localhost", arguments.host] if local else None
     app = make_app(loaded, source, call_format=arguments.call_format, key=key, hosts=hosts)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # on standard error
+    logging.getLogger("constrained.server").setLevel(logging.INFO)
 
     def ready(url: str) -> None:
         obeys = f"calls obey {arguments.knowledge}" if arguments.knowledge else "calls fit their tools' schemas"

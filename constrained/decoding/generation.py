@@ -152,6 +152,8 @@ def generate_joining(
     arrive: Callable[[int], Iterable[Writing]],
     ended: Callable[[Writing], object],
     rows: int = MAX_ROWS,
+    wait: Callable[[Sequence[Any], bool], Sequence[Any]] | None = None,
+    call_seconds: float | None = None,
 ) -> None:
     """Write texts side by side until none is left; others can join at every token.
 
@@ -163,6 +165,10 @@ def generate_joining(
         Called with each text when it ends. If the text failed, its ``text.error`` is the exception; others go on.
     rows : int
         Most texts at a time.
+    wait : callable, optional
+        Waits for texts that are worked out elsewhere (see `decode`).
+    call_seconds : float, optional
+        Time that a call of the model should take: a long prompt is read in pieces while other texts are written.
     """
     writing: dict[Text, Writing] = {}
     held: deque[Writing] = deque()
@@ -184,11 +190,16 @@ def generate_joining(
         return joined
 
     if first := join([]):
-        _write(loaded, writing, loaded.reader(first, None), join)
+        reader = loaded.reader(first, None)
+        reader.call_seconds = call_seconds
+        _write(loaded, writing, reader, join, wait)
 
 
 class Writing:
-    """A request whose text is being written. Raises ConstrainedError: as `generate`."""
+    """A request whose text is being written; `text`: its beginning, if it is not made here.
+
+    Raises ConstrainedError: as `generate`.
+    """
 
     def __init__(
         self,
@@ -197,8 +208,10 @@ class Writing:
         temperature: float = 0.0,
         top_k: int | None = None,
         top_p: float | None = None,
+        text: Text | None = None,
     ):
-        self.loaded, self.request, self.text = loaded, request, _start(loaded, request)
+        self.loaded, self.request = loaded, request
+        self.text = start_text(loaded, request) if text is None else text
         self.sampler = Sampler(temperature, top_k, top_p, request.generator, request.show_forbidden)
         self.stream = _Stream(request.on_text, request.stops) if request.on_text else None
 
@@ -235,6 +248,7 @@ def _write(
     known: Mapping[Text, Writing],
     forward: NextLogits,
     join: Callable[[Sequence[Text]], Sequence[Text]] | None = None,
+    wait: Callable[[Sequence[Any], bool], Sequence[Any]] | None = None,
 ) -> None:
     """Write texts to their ends; those that `join` returns are added to `known` (see `decode`)."""
 
@@ -250,7 +264,7 @@ def _write(
                 streamed.send(text)
 
     with _threads(loaded), torch.no_grad():
-        decode(list(known), forward, choose, stream, join)
+        decode(list(known), forward, choose, stream, join, wait)
 
 
 class _Stream:
@@ -270,13 +284,15 @@ class _Stream:
             text.done, text.complete = True, False
 
 
-def _start(loaded: LanguageModel, request: Request) -> Text:
-    """The text of a request, before its first token."""
+def start_text(loaded: LanguageModel, request: Request) -> FreeText | GuidedText:
+    """The text of a request, before its first token. Raises ConstrainedError: as `generate`."""
     grammar, stops = request.grammar, request.stops
     if request.stop is not None and (grammar is not None or not all(stops)):
         raise ConstrainedError("stop is for text without a grammar, and not empty", "let the grammar end the text")
+    if isinstance(request.prompt, str):
+        _check_length(loaded, request.prompt)
     ids = prompt_ids(loaded, request.prompt)
-    limit = _token_limit(loaded, len(ids), request.max_new_tokens)
+    limit = token_limit(loaded, len(ids), request.max_new_tokens)
     if grammar is None:
         return FreeText(loaded.vocabulary, ids, limit, [stop.encode() for stop in stops])
     matcher = _compiled(loaded, grammar).matcher(request.begun)
@@ -325,7 +341,18 @@ def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
     return ids
 
 
-def _token_limit(loaded: LanguageModel, prompt_tokens: int, max_new_tokens: int) -> int:
+def _check_length(loaded: LanguageModel, prompt: str) -> None:
+    """Refuse a prompt that is too long however it is tokenized, as that takes seconds for megabytes."""
+    longest, context = loaded.vocabulary.longest, loaded.max_context
+    if context is not None and len(prompt) > context * longest:
+        raise ModelError(
+            f"the prompt of {len(prompt):,} characters fills the context of {loaded.name} ({context:,} tokens of at "
+            f"most {longest} characters)",
+            "shorten the prompt, or use a model with a longer context",
+        )
+
+
+def token_limit(loaded: LanguageModel, prompt_tokens: int, max_new_tokens: int) -> int:
     """The most tokens that may be generated: the request's limit, or what the model's context leaves."""
     if max_new_tokens < 1:
         raise ConstrainedError(f"max_new_tokens is {max_new_tokens}", "use 1 or more")

@@ -28,6 +28,7 @@ class Text(ABC):
     """A text being written: its tokens and its bytes."""
 
     mask: np.ndarray  # int32 [words]: the tokens allowed next, once prepared
+    pending = False  # what follows is worked out elsewhere, and isn't there yet
 
     def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int]):
         self.vocabulary = vocabulary
@@ -153,6 +154,9 @@ AnyText = TypeVar("AnyText", bound=Text)
 class NextLogits(Protocol):
     """Runs a model over texts."""
 
+    call_seconds: float | None
+    """Time that a call should take: longer prompts are read in pieces, between which others can join. None: any."""
+
     @property
     def asynchronous(self) -> bool:
         """Whether `next_logits` returns before the logits are there, so that masks can be computed meanwhile."""
@@ -160,13 +164,16 @@ class NextLogits(Protocol):
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         """Read on in each text, new ones included; return (asked, logits, columns).
 
-        `asked` are the texts that have been read to their end, at least one; `logits` are those after them, float32
-        ``[len(asked), C]``; `columns` are the ids of these logits, int64 ``[C]``, ascending; None: all.
+        `asked` are the texts that have been read to their end, at least one unless prompts are read in pieces; `logits`
+        are those after them, float32 ``[len(asked), C]``; `columns` are the ids of these logits, int64 ``[C]``,
+        ascending; None: all.
         """
 
 
 class PrefixForward:
     """Reads one text into a `PrefixCache`; works with every model."""
+
+    call_seconds: float | None = None
 
     def __init__(self, model: Any, cache: PrefixCache, needed: NeededLogits = ALL_LOGITS):
         self.model, self.cache, self.needed = model, cache, needed
@@ -187,15 +194,18 @@ def decode(
     choose: Callable[[Sequence[AnyText], torch.Tensor, np.ndarray | None], Sequence[Token]],
     after: Callable[[Sequence[AnyText]], None] | None = None,
     join: Callable[[Sequence[AnyText]], Sequence[AnyText]] | None = None,
+    wait: Callable[[Sequence[AnyText], bool], Sequence[AnyText]] | None = None,
 ) -> None:
     """Write all texts to their ends.
 
     `choose` gets the texts asked, their logits and columns, as `NextLogits` returns them, and returns one token each.
     `after` is called after each round with the texts that have grown, and may set their ``done``. `join` is called
     before each round with the unfinished texts, and returns texts to add to them. With it, an error in one text is
-    kept as its ``error``, and ends only that text; an error of the model or of `choose` ends all.
+    kept as its ``error``, and ends only that text; an error of the model or of `choose` ends all. `wait` is called
+    with the texts that are ``pending``, and whether others can go on without them; it waits a little, and returns those
+    that can be prepared.
     """
-    waiting, asked, ahead = list(texts), list(texts), forward.asynchronous
+    waiting, grown, ahead = list(texts), list(texts), forward.asynchronous
 
     def attempt(text: AnyText, step: Callable[..., bool | None], *given: Any) -> bool | None:
         try:
@@ -209,27 +219,33 @@ def decode(
     def begin(text: AnyText) -> None:
         while not text.done:
             text.prepare()
-            if text.done or (ahead and text.may_wait) or text.look():
+            if text.done or text.pending or (ahead and text.may_wait) or text.look():
                 return
 
     while True:
-        # Here `asked` are the texts that have grown, and all new ones: append what is forced, find their masks.
-        for text in asked:
+        # Append what is forced to the texts that have grown, and to all new ones; find their masks.
+        for text in grown:
             attempt(text, begin, text)
         if after is not None:
-            after(asked)
+            after(grown)
         waiting = [text for text in waiting if not text.done]
         # Texts that join are begun before the model runs, so that it reads all new prompts in one call.
-        if join is not None and (asked := list(join(waiting))):
-            waiting += asked
+        if join is not None and (grown := list(join(waiting))):
+            waiting += grown
             continue
         if not waiting:
             return
+        if wait is not None and (pending := [text for text in waiting if text.pending]):
+            grown = list(wait(pending, len(pending) < len(waiting)))
+            if grown or len(pending) == len(waiting):
+                continue
+        # Texts that are pending have nothing to read; they are named all the same, so that the model keeps their rows.
         asked, logits, columns = forward.next_logits(waiting)
         # On an accelerator this returns at once, and the masks are computed meanwhile. A text that turns out to have
         # no choice has appended its only token by now: its logits are dropped.
-        choosing = [text for text in asked if attempt(text, text.look)] if ahead else asked
+        choosing = [text for text in asked if not text.pending and (not ahead or attempt(text, text.look))]
         if len(choosing) < len(asked):
             logits = logits[[row for row, text in enumerate(asked) if text in choosing]]
         for text, token in zip(choosing, choose(choosing, logits, columns) if choosing else (), strict=True):
             attempt(text, text.accept, token)
+        grown = [text for text in asked if not text.pending]

@@ -7,6 +7,7 @@ in the next call. In the cache a token's slot is its position in its own text, w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
@@ -23,6 +24,9 @@ CALL_COST = 32
 
 CALL_COST_ON_DEVICE = 430
 """The same on an accelerator: one token took 7.0 ms, 256 took 11.2 ms (7 billion weights in bfloat16, an H200)."""
+
+FIRST_PIECE, SHORTEST_PIECE = 32, 8
+"""Columns of the first piece of a long prompt, and of the shortest; the next ones depend on the time that one takes."""
 
 BLOCK = 64
 """Slots by which the cache grows at least, and to a multiple of which a device looks at them."""
@@ -60,6 +64,8 @@ class RaggedForward:
         self.texts = list(texts)
         self.read = [0] * len(self.texts)  # tokens of each text that the model has read
         self.tokens_run = 0  # that went through the model, padding not counted
+        self.call_seconds: float | None = None
+        self._pieces = Pieces()
         config = model.config.get_text_config()
         self._window = getattr(config, "sliding_window", None)
         self._by_kind = getattr(config, "layer_types", None) is not None
@@ -78,6 +84,8 @@ class RaggedForward:
         waiting = {id(text): text for text in texts}
         unread = [len(t.ids) - n if id(t) in waiting else 0 for t, n in zip(self.texts, self.read)]
         width = block_width(unread, CALL_COST if not self.asynchronous else CALL_COST_ON_DEVICE)
+        if self.call_seconds is not None:
+            width = self._pieces.limit(width, self.call_seconds)
         taken = [min(n, width) for n in unread]
         rows = [row for row, n in enumerate(unread) if 0 < n <= width]
         asked = [waiting[id(self.texts[row])] for row in rows]
@@ -185,7 +193,7 @@ class RaggedForward:
         # All rows from their beginning and equally long, or one row by one token: plain causal attention.
         even = int(slots.min()) >= 0 and not self.cache.static and (reach == width or (count == 1 and width == 1))
         # With partial logits the head multiplies only the rows asked; else these are picked from its result.
-        wanted = None if rows is None else torch.tensor(rows, device=device)
+        wanted = None if rows is None else torch.tensor(rows, dtype=torch.int64, device=device)
         partial_logits = self.forward.supports_partial_logits
         block = torch.from_numpy(ids).to(device), torch.from_numpy(slots).to(device)
         logits = self._forward(*block, reach, even=even, columns=columns, rows=wanted if partial_logits else None)
@@ -222,6 +230,24 @@ def block_width(unread: Sequence[int], call_cost: int = CALL_COST) -> int:
         return sum(min(n, width) for n in unread) / (call_cost + rows * width)
 
     return max({n for n in unread if n}, key=lambda width: (tokens_per_cost(width), -width))
+
+
+class Pieces:
+    """Cuts long prompts into pieces that take a given time, so that texts beside them, and new ones, wait no longer."""
+
+    def __init__(self) -> None:
+        self._columns = FIRST_PIECE
+        self._began: float | None = None  # when the call of the last piece began
+
+    def limit(self, width: int, seconds: float) -> int:
+        """The columns of a block that should have `width` and take about `seconds`."""
+        now, began = time.monotonic(), self._began
+        if began is not None and now - began < seconds / 2:
+            self._columns *= 2
+        elif began is not None and now - began > seconds:
+            self._columns = max(SHORTEST_PIECE, self._columns // 2)
+        self._began = now if width > self._columns else None
+        return min(width, self._columns)
 
 
 class RaggedCache(Cache):

@@ -10,13 +10,14 @@ import asyncio
 import difflib
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from constrained.automaton import Grammar
 from constrained.automaton.budget import shortest
@@ -33,6 +34,9 @@ LISTED = 1000
 
 SHOWN = 20
 """Admitted actions that a rejection names."""
+
+SHORTEST_KEY = 8
+"""Characters of a key that is looked for in addresses: shorter ones are placeholders."""
 
 MAX_TOLD = 300
 """Characters of a server's error that are passed on."""
@@ -133,6 +137,8 @@ class RemoteModel:
         side_by_side: int = 16,
     ):
         _check_address(base_url)
+        if model is not None and _holds_key(model):
+            raise ModelError("the model's name holds a key", "name the model; pass the key as api_key=")
         if enforce != "ask" and enforce not in ENFORCE:
             raise ModelError(f"nothing to enforce called {enforce!r}", f"use ask, {', '.join(ENFORCE)}")
         if attempts < 1 or side_by_side < 1 or retries < 0 or not timeout > 0:
@@ -146,6 +152,8 @@ class RemoteModel:
         self._key = api_key or os.environ.get("OPENAI_API_KEY") or ""
         if not (self._key.isascii() and self._key.isprintable()):
             raise ModelError("the key has characters that can't be sent", "copy it again, as one line")
+        if len(self._key) >= SHORTEST_KEY and self._key in unquote(f"{base_url} {model}"):
+            raise ModelError("the address or the model's name holds the key", "leave it out there")
         self._client = openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=self._key or "none",
@@ -341,9 +349,28 @@ def _check_address(address: str) -> None:
     except (ValueError, AttributeError, TypeError):
         right = False
     if not right:
-        raise ModelError(f"{address!r:.80} is not a server's address", "it looks like http://localhost:8000/v1")
-    if "@" in parts.netloc or parts.query:
+        shown = "that" if not isinstance(address, str) or "@" in address or _holds_key(address) else f"{address!r:.80}"
+        raise ModelError(f"{shown} is not a server's address", "it looks like http://localhost:8000/v1")
+    # A key may be written anywhere: as a user, a query, a parameter of a path (;key=…), a fragment, a part of the path.
+    if "@" in parts.netloc or parts.query or ";" in parts.path or _holds_key(f"{parts.path}#{parts.fragment}"):
         raise ModelError("the address holds a name, a key or a query", "pass api_key=, or set OPENAI_API_KEY")
+    if parts.fragment:
+        raise ModelError("the address holds a fragment (#…)", "name the model: model=…")
+
+
+def _holds_key(text: str) -> bool:
+    """Whether a part of an address, or of a model's name, looks like a key: by its prefix, or by its length."""
+    return any(_KEY.search(text) for text in (text, unquote(text)))
+
+
+_KEY = re.compile(
+    r"""(?<![a-z\d])(?:(?:sk|csk)-[\w-]{8} | (?:hf|gsk|r8|fw|ghp|tgp)_\w{8})  # prefixes of providers
+    | (?:(?:xai|nvapi|pplx)- | AIza | (?:key|token)[=:])[\w-]{20}
+    | (?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{24}  # longer than any word of a model's name
+    | [\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}  # a UUID
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def most_like(answer: str, action: Grammar, listed: list[str] | None = None) -> str:

@@ -148,6 +148,7 @@ class ActionKnowledge:
         lenient: bool = False,
         name: str = "tools",
         policy: str | Path | Policy | None = None,
+        some: bool = False,
         limits: Limits = DEFAULT,
     ) -> ActionKnowledge:
         """Make an action of each tool of a list: it writes a call whose arguments follow their JSON Schema.
@@ -175,6 +176,9 @@ class ActionKnowledge:
             A `.lark` file whose rules name the tools, and whose ``//:`` lines say what results tell and what calls need
             (see `constrained.knowledge.tool_policy`). It replaces `follow` and `end`. The result's `tools` gives the
             values of its slots.
+        some : bool
+            The list may lack tools that the policy's rules name, even all: these are not called, but the path so far
+            may hold calls of them.
 
         Raises
         ------
@@ -183,14 +187,15 @@ class ActionKnowledge:
         GrammarError
             The file can't be read, or is not JSON.
         """
-        listed, options = read_tools(tools, limits), Options(limits, any_order, closed, lenient)
+        listed = read_tools(tools, limits, may_be_empty=some and policy is not None)
+        options = Options(limits, any_order, closed, lenient)
         # With a policy, the order is that of its file's rules, and calls stand in slots that are bound at each step.
         if policy is not None:
             read = policy if isinstance(policy, Policy) else read_policy(policy)
             knowledge = cls.from_grammar(Grammar.from_lark(read.source), read.source)
             knowledge.tools = toolbox(listed, read, call_format, options)
             knowledge.calls = knowledge.tools.form
-            check_policy(knowledge.tools.policy, knowledge.slots, knowledge.calls.schemas)
+            check_policy(knowledge.tools.policy, knowledge.slots, knowledge.calls.schemas, some=some)
             comments = {**knowledge.comments, **knowledge.actions}
             knowledge.comments = joined_comments(comments, tool_comments(listed, call_format))
             return knowledge

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from constrained.automaton import Grammar
@@ -52,7 +52,7 @@ class Tool:
     parameters: dict
 
 
-def read_tools(tools: Any, limits: Limits) -> list[Tool]:
+def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> list[Tool]:
     """Read tools from a list (with functions and pydantic models), a ``tools/list`` result, JSON text, or a file.
 
     Raises GrammarError: the file can't be read, or is not JSON. Raises KnowledgeError: it is not a list of tools, is
@@ -72,7 +72,7 @@ def read_tools(tools: Any, limits: Limits) -> list[Tool]:
     for name, number in Counter(tool.name for tool in read).items():
         if number > 1:
             raise KnowledgeError(f"there are {number} tools named {name!r}", "give each tool another name")
-    if not read:
+    if not read and not may_be_empty:
         raise KnowledgeError("there are no tools", "give at least one")
     return read
 
@@ -154,7 +154,7 @@ class Toolbox:
     """
 
     def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, options: Options):
-        self.policy = policy
+        self.policy, self._template, self._options = policy, template, options
         self.calls = {name: Calls(name, schema, policy, template, options) for name, schema in schemas.items()}
         self.form = CallForm(template, schemas, {name: calls.order for name, calls in self.calls.items()})
 
@@ -176,9 +176,20 @@ class Toolbox:
         call = self.read(action)
         return memory if call is None else self.policy.told(memory, *call, result)
 
+    def named(self, name: str) -> Policy:
+        """The policy, in which a tool that isn't in the list is called as its calls name it."""
+        return self.policy if name in self.calls else self.policy.renamed({slot_of(name): name})
+
     def unmet(self, memory: Memory, name: str, arguments: Mapping[str, Any]) -> list[str]:
-        """Why a call is not admitted: the conditions that don't hold."""
-        return self.calls[name].unmet(memory, arguments)
+        """Why a call is not admitted: the conditions that don't hold.
+
+        Of a tool that isn't in the list, only the conditions in the policy are known, not those in its schema.
+        """
+        calls = self.calls.get(name)
+        if calls is None:
+            schema = {"properties": {key: {"const": value} for key, value in arguments.items()}}
+            calls = Calls(name, schema, replace(self.named(name), order={}), self._template, self._options)
+        return calls.unmet(memory, arguments)
 
 
 def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Options) -> Toolbox:

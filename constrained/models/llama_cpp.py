@@ -20,6 +20,7 @@ from constrained.automaton import Vocabulary
 from constrained.decoding.forward import AnyRow, Row
 from constrained.decoding.loop import NextLogits
 from constrained.decoding.prefix_cache import PrefixCache, common_prefix
+from constrained.decoding.ragged_forward import Pieces
 from constrained.decoding.vocabulary import llama_cpp_vocabulary
 from constrained.errors import ModelError
 from constrained.files import file_digest
@@ -147,16 +148,28 @@ class LlamaCpp:
 
     def run(self, rows: Sequence[tuple[int, list[int]]]) -> torch.Tensor:
         """The logits after each text, float32 ``[len(rows), width]``; `rows`: sequence -> its whole text."""
-        # What a sequence already holds isn't read again, except the last token, whose logits are wanted.
-        waiting = []
-        for sequence, ids in rows:
-            shared = min(common_prefix(self.held[sequence], ids), len(ids) - 1)
-            self._keep(sequence, shared)
-            waiting += [(sequence, at, ids[at], at == len(ids) - 1) for at in range(shared, len(ids))]
         found: dict[int, np.ndarray] = {}
+        self._read([(row, self.unread(*row)) for row in rows], found)
+        return torch.from_numpy(np.stack([found[sequence] for sequence, _ in rows]))
+
+    def unread(self, sequence: int, ids: list[int]) -> int:
+        """Tokens of a text that its sequence doesn't hold, and the last, whose logits are wanted."""
+        return len(ids) - min(common_prefix(self.held[sequence], ids), len(ids) - 1)
+
+    def read_on(self, row: tuple[int, list[int]], tokens: int) -> None:
+        """Read some more tokens of a long text, not its last."""
+        sequence, ids = row
+        self._read([((sequence, ids), min(tokens, self.unread(*row) - 1))], {})
+
+    def _read(self, rows: Sequence[tuple[tuple[int, list[int]], int]], found: dict[int, np.ndarray]) -> None:
+        """Read tokens of each text; the logits after its last one, if it is among them, go to `found`."""
+        waiting = []
+        for (sequence, ids), tokens in rows:
+            begin = len(ids) - self.unread(sequence, ids)
+            self._keep(sequence, begin)
+            waiting += [(sequence, at, ids[at], at == len(ids) - 1) for at in range(begin, begin + tokens)]
         for begin in range(0, len(waiting), CHUNK):
             self._decode(waiting[begin : begin + CHUNK], found)
-        return torch.from_numpy(np.stack([found[sequence] for sequence, _ in rows]))
 
     def _decode(self, tokens: Sequence[tuple[int, int, int, bool]], found: dict[int, np.ndarray]) -> None:
         batch = self._batch
@@ -217,12 +230,24 @@ class _Reader:
     """Reads the texts of a batch; see `constrained.decoding.loop.NextLogits`."""
 
     asynchronous = False
+    call_seconds: float | None = None
 
     def __init__(self, engine: LlamaCpp, texts: Sequence[Row]):
         self.engine, self.sequences = engine, {id(text): row for row, text in enumerate(texts)}
+        self._pieces = Pieces()
 
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         kept = {id(text): self.sequences[id(text)] for text in texts if id(text) in self.sequences}
         free = (sequence for sequence in range(ROWS) if sequence not in kept.values())
         self.sequences = {id(text): kept[id(text)] if id(text) in kept else next(free) for text in texts}
-        return list(texts), self.engine.run([(self.sequences[id(text)], text.ids) for text in texts]), None
+        rows = [(self.sequences[id(text)], text.ids) for text in texts]
+        asked = list(range(len(rows)))
+        if self.call_seconds is not None:
+            unread = [self.engine.unread(*row) for row in rows]
+            width = self._pieces.limit(max(unread), self.call_seconds)
+            asked = [i for i, n in enumerate(unread) if n <= width]
+            if cut := [row for row, n in zip(rows, unread) if n > width]:
+                self.engine.read_on(cut[0], width)
+        if not asked:
+            return [], torch.empty(0), None
+        return [texts[i] for i in asked], self.engine.run([rows[i] for i in asked]), None

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
-import socket
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -20,15 +17,20 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
 from constrained.models import LoadedModel
-from constrained.pages.local_server import json_body
-from constrained.server import bounds
 from constrained.server.batches import Answer, Batches, Job
-from constrained.server.chat_request import RequestError, read_request
+from constrained.server.bodies import Bodies
+from constrained.server.chat_request import RequestError, failed, log
 from constrained.server.conversation import usual_format
+
+CHAT, MODELS = "/v1/chat/completions", "/v1/models"
+
+_ANSWER = "constrained.answer"
+"""Where the finished answer is kept in a request's scope, for the log."""
 
 
 def make_app(
@@ -55,28 +57,27 @@ def make_app(
         local server through a host name of its own that points to this machine.
     """
     batches = Batches(loaded, policy, call_format or usual_format(loaded))
+    bodies = Bodies(batches.waiting_bytes)
     model = loaded.name
 
     async def chat(request: Request) -> Response:
-        asked = read_request(await json_body(request, bounds.BODY), model)
         told: asyncio.Queue[str | Answer | ConstrainedError] = asyncio.Queue()
         loop = asyncio.get_running_loop()
-        # The writing thread tells this one what happens. The status of the answer depends on the first event: an error
-        # has its own; once a piece of text is there, the answer is a stream.
-        job = Job(asked, lambda event: loop.call_soon_threadsafe(told.put_nowait, event))
+        # Other threads tell this one what happens. The status of the answer depends on the first event: an error has
+        # its own; once a piece of text is there, the answer is a stream.
+        job = Job(await bodies.read(request), lambda event: loop.call_soon_threadsafe(told.put_nowait, event))
         batches.submit(job)
         try:
             first = await _next(told, request)
-            while not asked.stream and isinstance(first, str):
-                first = await _next(told, request)
         except BaseException:
             job.over.set()
             raise
         if isinstance(first, ConstrainedError):
             raise first
-        if isinstance(first, Answer) and not asked.stream:
+        if isinstance(first, Answer) and not job.streams:
+            request.scope[_ANSWER] = first
             return JSONResponse(_completion(first, model))
-        return StreamingResponse(_events(first, told, job, model), media_type="text/event-stream")
+        return StreamingResponse(_events(first, told, job, model, request), media_type="text/event-stream")
 
     async def models(request: Request) -> Response:
         listed = {"id": model, "object": "model", "created": 0, "owned_by": "constrained"}
@@ -90,17 +91,22 @@ def make_app(
             given = request.headers.get("authorization", "").removeprefix("Bearer ")
             if key and not hmac.compare_digest(given.encode(), key.encode()):
                 raise RequestError("the key is wrong or missing", "send Authorization: Bearer KEY", status=401)
-            return await endpoint(request)
+            try:
+                return await endpoint(request)
+            except (ConstrainedError, HTTPException, ClientDisconnect):
+                raise
+            except Exception as error:  # not left to others, who would log what it says
+                raise failed(error) from None
 
         return checked
 
     return Starlette(
         routes=[
-            Route("/v1/chat/completions", guarded(chat), methods=["POST"]),
-            Route("/v1/models", guarded(models)),
-            Route("/v1/models/{name:path}", guarded(models)),
+            Route(CHAT, guarded(chat), methods=["POST"]),
+            Route(MODELS, guarded(models)),
+            Route(MODELS + "/{name:path}", guarded(models)),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts or ["*"])],
+        middleware=[Middleware(Logged), Middleware(TrustedHostMiddleware, allowed_hosts=hosts or ["*"])],
         exception_handlers={
             ConstrainedError: _error,
             HTTPException: _error,
@@ -108,6 +114,32 @@ def make_app(
             Exception: _error,
         },
     )
+
+
+class Logged:
+    """Logs each request when its answer ends: its status, time and tokens; no contents, no keys, no unknown paths."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = time.monotonic(), 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            path = scope.get("path", "")
+            shown = path if path in (CHAT, MODELS) else f"{MODELS}/…" if path.startswith(f"{MODELS}/") else "(no path)"
+            answer = scope.get(_ANSWER)
+            tokens = f", {answer.prompt_tokens} + {answer.completion_tokens} tokens, {answer.finish}" if answer else ""
+            client = (scope.get("client") or ("-",))[0]
+            seconds = time.monotonic() - began
+            log.info("%s %s %s %d, %.3f s%s", client, scope.get("method", ""), shown, status, seconds, tokens)
 
 
 async def _next(told: asyncio.Queue, request: Request) -> Any:
@@ -138,7 +170,9 @@ def _completion(answer: Answer, model: str) -> dict[str, Any]:
     return {**_head(model, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
 
 
-async def _events(first: str | Answer, told: asyncio.Queue, job: Job, model: str) -> AsyncIterator[str]:
+async def _events(
+    first: str | Answer, told: asyncio.Queue, job: Job, model: str, request: Request
+) -> AsyncIterator[str]:
     """Yield the answer as server-sent events; each call is sent in one piece."""
     head = _head(model, "chat.completion.chunk")
 
@@ -155,10 +189,11 @@ async def _events(first: str | Answer, told: asyncio.Queue, job: Job, model: str
         if isinstance(now, ConstrainedError):
             yield f"data: {json.dumps(RequestError.of(now, 500).body())}\n\n"
             return
+        request.scope[_ANSWER] = now
         for i, call in enumerate(now.calls):
             yield event({"tool_calls": [{"index": i, **_tool_call(call)}]})
         yield event({}, now.finish)
-        if job.request.stream_usage:
+        if job.usage:
             yield f"data: {json.dumps({**head, 'choices': [], 'usage': _usage(now)})}\n\n"
         yield "data: [DONE]\n\n"
     finally:
@@ -177,30 +212,3 @@ def _tool_call(call: tuple[str, str]) -> dict[str, Any]:
 def _usage(answer: Answer) -> dict[str, int]:
     read, written = answer.prompt_tokens, answer.completion_tokens
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def serve(app: Starlette, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl+C; `ready` is called with the address once the server listens.
-
-    Raises
-    ------
-    ConstrainedError
-        The address can't be used.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=128)
-    except (OSError, OverflowError) as error:
-        raise ConstrainedError(f"can't listen at {host}:{port}: {error}", "use another --port or --host") from None
-    with listening:
-        shown = f"[{host}]" if family == socket.AF_INET6 else host
-        ready(f"http://{shown}:{listening.getsockname()[1]}/v1")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])

@@ -1,19 +1,19 @@
 """One thread that writes all answers, side by side.
 
-A request joins the batch at its next token, and leaves it when its answer is complete. The knowledge is also read and
-followed in this thread.
+A request joins the batch at its next token, and leaves it when its answer is complete. This thread runs the model and
+chooses tokens; what a request asks for is worked out in that request's own process.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection
 from queue import Queue
 from typing import Any
 
@@ -21,16 +21,17 @@ import torch
 
 from constrained.decoding import Request
 from constrained.decoding.generation import Writing, generate_joining
+from constrained.decoding.loop import FreeText, Text
 from constrained.decoding.sampling import LEAST
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
-from constrained.knowledge.tool_calls import CallForm
 from constrained.models import LoadedModel
 from constrained.server import bounds
-from constrained.server.chat_request import ChatRequest, RequestError
-from constrained.server.conversation import Conversations, Writable, prompt
-
-log = logging.getLogger(__name__)
+from constrained.server.chat_request import RequestError, failed
+from constrained.server.conversation import MARKERS, parts, read_rules
+from constrained.server.preparation import Prepared, Shared, work
+from constrained.server.processes import Processes
+from constrained.server.texts import FollowedText, gone, wait_for
 
 
 @dataclass(frozen=True)
@@ -61,20 +62,33 @@ class Job:
 
     Attributes
     ----------
-    request : ChatRequest
+    body : bytes
+        The request, until it is prepared.
     tell : callable
-        Called in the writing thread with each piece of text, then with the Answer or the error.
+        Called with each piece of a streamed text, then with the Answer or the error; from other threads.
     over : threading.Event
         Set when the client is gone.
+    prepared : Prepared or None
+        Set before `tell` is called, unless that is with an error.
     """
 
-    request: ChatRequest
+    body: bytes
     tell: Callable[[str | Answer | ConstrainedError], object]
     over: threading.Event = field(default_factory=threading.Event)
     deadline: float = field(default_factory=lambda: time.monotonic() + bounds.SECONDS)
-    writable: Writable | None = None
+    prepared: Prepared | None = None
     text: str = ""
     sent: int = 0
+
+    @property
+    def streams(self) -> bool:
+        """Whether the text is told piece by piece."""
+        return self.prepared is not None and self.prepared.request.stream
+
+    @property
+    def usage(self) -> bool:
+        """Whether a stream ends with the numbers of tokens."""
+        return self.prepared is not None and self.prepared.request.stream_usage
 
     @property
     def late(self) -> bool:
@@ -82,20 +96,30 @@ class Job:
 
 
 class Batches:
-    """Answers requests with one model, in its own thread.
+    """Answers requests with one model, in a thread of its own; each is prepared in a process of its own.
 
     Parameters
     ----------
     loaded : LoadedModel
     policy : Source, optional
-        The knowledge (see `Conversations`).
+        The knowledge that calls and texts obey.
     call_format : str
+        A name of `constrained.server.conversation.MARKERS`.
+
+    Raises
+    ------
+    ConstrainedError
+        The policy can't be read.
     """
 
     def __init__(self, loaded: LoadedModel, policy: Source | None, call_format: str):
-        self.loaded, self.conversations = loaded, Conversations(policy, call_format)
-        self._jobs: Queue[Job] = Queue()
-        self._open = 0
+        self.loaded, self.marker = loaded, MARKERS[call_format]
+        shared = Shared(loaded, None if policy is None else read_rules(policy), call_format)
+        shared.warm()
+        self._processes = Processes(partial(work, shared))
+        self._preparing = ThreadPoolExecutor(bounds.PREPARED, "constrained-prepare")
+        self._ready: Queue[tuple[Job, Writing]] = Queue()
+        self._open: set[Job] = set()
         self._lock = threading.Lock()
         threading.Thread(target=self._work, name="constrained-serve", daemon=True).start()
 
@@ -108,39 +132,84 @@ class Batches:
             Too many are waiting.
         """
         with self._lock:
-            if self._open >= bounds.WAITING:
-                raise RequestError(f"{self._open} requests are waiting", "try again later", status=429)
-            self._open += 1
-        self._jobs.put(job)
+            if len(self._open) >= bounds.WAITING:
+                raise RequestError(f"{len(self._open)} requests are waiting", "try again later", status=429)
+            self._open.add(job)
+        self._preparing.submit(self._guarded, job, self._prepare)
+
+    def waiting_bytes(self) -> int:
+        """Bytes of the requests that aren't prepared yet."""
+        with self._lock:
+            return sum(len(job.body) for job in self._open)
+
+    def _prepare(self, job: Job) -> None:
+        """Let a process prepare a request, and hand it to the writing thread."""
+        connection = self._processes.start()
+        try:
+            connection.send_bytes(job.body)
+            job.body = b""
+            found = _answer_of(connection, job)
+            if isinstance(found, ConstrainedError):
+                raise found
+            job.prepared = found
+            self._ready.put((job, self._writing(job, found, connection)))
+        except BaseException:
+            connection.close()
+            raise
+
+    def _writing(self, job: Job, prepared: Prepared, connection: Connection) -> Writing:
+        request, vocabulary = prepared.request, self.loaded.vocabulary
+        stops = request.stop if request.schema is None else []
+        text: Text
+        if prepared.first is None:
+            connection.close()
+            text = FreeText(vocabulary, prepared.prompt, prepared.limit, [stop.encode() for stop in stops])
+        else:
+            call = self.marker if prepared.holds_calls else ""
+            text = FollowedText(vocabulary, prepared.prompt, connection, prepared.first, stops, call)
+        seed = request.seed if request.seed is not None else int.from_bytes(os.urandom(7), "big")
+        asked = Request(
+            prepared.prompt,
+            max_new_tokens=prepared.limit,
+            stop=stops or None,
+            generator=torch.Generator().manual_seed(seed % 2**63),
+            on_text=lambda piece: self._grown(job, piece),
+        )
+        top_p = None if request.top_p == 1 else max(request.top_p, LEAST)
+        return Writing(self.loaded, asked, request.temperature, top_p=top_p, text=text)
 
     def _work(self) -> None:
         while True:
-            self._write_from([self._jobs.get()])
+            self._write_from([self._ready.get()])
 
-    def _write_from(self, first: list[Job]) -> None:
+    def _write_from(self, first: list[tuple[Job, Writing]]) -> None:
         """Answer `first` and the requests that join them, until none is left."""
         writing: dict[Writing, Job] = {}
 
         def arrive(room: int) -> Iterator[Writing]:
-            while room > 0 and (first or not self._jobs.empty()):
-                job = first.pop() if first else self._jobs.get()
-                if (begun := self._guarded(job, self._begun)) is not None:
-                    writing[begun] = job
-                    room -= 1
-                    yield begun
+            while room > 0 and (first or not self._ready.empty()):
+                job, begun = first.pop() if first else self._ready.get()
+                if self._guarded(job, lambda _: True) is None:
+                    _close(begun)
+                    continue
+                writing[begun] = job
+                room -= 1
+                yield begun
 
         def ended(one: Writing) -> None:
             job = writing.pop(one)
+            _close(one)
             if (answer := self._guarded(job, lambda job: self._answer(job, one))) is not None:
                 self._end(job, answer)
 
         # An error in one text ends that one alone (`ended`); an error of the model ends all that are being written.
         try:
-            generate_joining(self.loaded, arrive, ended)
+            generate_joining(self.loaded, arrive, ended, wait=wait_for, call_seconds=bounds.CALL_SECONDS)
         except Exception as error:
-            log.exception("the model failed")
-            for job in writing.values():
-                self._end(job, _failed(error))
+            told = failed(error)
+            for one, job in writing.items():
+                _close(one)
+                self._end(job, told)
 
     def _guarded(self, job: Job, do: Callable[[Job], Any]) -> Any:
         """Return ``do(job)``; report an error to the client and return None."""
@@ -151,89 +220,62 @@ class Batches:
         except ConstrainedError as error:
             self._end(job, error)
         except Exception as error:  # the thread must go on: others wait
-            log.exception("a request could not be answered")
-            self._end(job, _failed(error))
+            self._end(job, failed(error))
         return None
 
     def _end(self, job: Job, told: Answer | ConstrainedError) -> None:
         with self._lock:
-            self._open -= 1
+            self._open.discard(job)
         job.tell(told)
 
-    def _begun(self, job: Job) -> Writing:
-        request = job.request
-        job.writable = self.conversations.writable(request)
-        knowledge = self.conversations.knowledge(request.tools) if request.tools else None
-        explain = self.conversations.policy is not None
-        seed = request.seed if request.seed is not None else int.from_bytes(os.urandom(7), "big")
-        asked = Request(
-            prompt(self.loaded, request, knowledge, explain),
-            job.writable.grammar,
-            request.max_tokens,
-            request.stop or None,
-            generator=torch.Generator().manual_seed(seed % 2**63),
-            on_text=lambda piece: self._grown(job, piece),
-        )
-        top_p = None if request.top_p == 1 else max(request.top_p, LEAST)
-        return Writing(self.loaded, asked, request.temperature, top_p=top_p)
-
     def _grown(self, job: Job, piece: str) -> bool:
-        job.text += piece
-        said, _ = self._parts(job, final=False)
+        assert job.prepared is not None
+        if job.streams:
+            job.text += piece
+            said = job.text
+            if job.prepared.holds_calls:
+                said, _ = parts(job.text, self.marker, job.prepared.request.schema is not None, final=False)
+            self._say(job, said)
+        return not job.late
+
+    def _say(self, job: Job, said: str) -> None:
+        """Tell what was said since."""
         if len(said) > job.sent:
             job.tell(said[job.sent :])
             job.sent = len(said)
-        return not job.late
-
-    def _parts(self, job: Job, final: bool) -> tuple[str, str]:
-        """Split the text so far into (what is said, calls); the possible beginning of a call is held back."""
-        assert job.writable is not None
-        text, marker, form = job.text, self.conversations.marker, job.writable.form
-        if form is None:
-            return text, ""
-        if job.request.schema is not None:  # both are JSON: only the whole text decides which
-            called = text.startswith(marker) and (marker != "{" or form.read(text))
-            return ("", "") if not final else ("", text) if called else (text, "")
-        # Calls that are bare JSON: the whole answer is a call if it begins as one.
-        if marker == "{":
-            return ("", text) if text.lstrip().startswith(marker) else (text if text.strip() else "", "")
-        # Text, then calls from the first marker on; the end of the text may be the beginning of a marker.
-        said, found, call = text.partition(marker)
-        if not found and not final:
-            held = next((n for n in range(len(marker) - 1, 0, -1) if text.endswith(marker[:n])), 0)
-            said = text[: len(text) - held]
-        return said, found + call
 
     def _answer(self, job: Job, writing: Writing) -> Answer:
-        assert job.writable is not None
         if writing.text.error is not None:
             raise writing.text.error
-        written = writing.generation()
-        job.text = written.text
-        said, text = self._parts(job, final=True)
-        if len(said) > job.sent:
-            job.tell(said[job.sent :])
-        grammar, form = job.writable.grammar, job.writable.form
-        calls = () if form is None else tuple(_calls(form, text, self.conversations.marker))
-        # the masks finish a text within its limit: without an end-of-text token, the limit ended it
-        ended = written.complete if grammar is None else job.request.schema is not None or written.end is not None
+        assert job.prepared is not None
+        request, text, written = job.prepared.request, writing.text, writing.generation()
+        said: str = written.text
+        calls: tuple[tuple[str, str], ...] = ()
+        # The process read the calls, unless a stop text ended what was said before them.
+        if isinstance(text, FollowedText) and text.last is not None:
+            said, calls = text.last.said, text.last.calls
+        if request.stream:
+            self._say(job, said)
+        # The masks finish a text within its limit: without an end-of-text token, the limit ended it.
+        ended = written.complete
+        if isinstance(text, FollowedText):
+            ended = request.schema is not None or written.end is not None or text.stop_at is not None
         finish = "tool_calls" if calls else "stop" if ended else "length"
         return Answer(said, calls, finish, written.prompt_tokens, written.completion_tokens)
 
 
-def _calls(form: CallForm, text: str, marker: str) -> Iterator[tuple[str, str]]:
-    """Yield the tool of each call in a text, and its arguments as they are written."""
-    for written in re.split(rf"\n(?={re.escape(marker)})", text) if text else ():
-        call = form.read(written)
-        assert call is not None, "the masks wrote it"
-        before, _, after = form.template.partition("ARGUMENTS")
-        head = before.replace("NAME", json.dumps(call[0], ensure_ascii=False)[1:-1])
-        inside = written.startswith(head) and written.endswith(after)
-        yield (
-            call[0],
-            written[len(head) : len(written) - len(after)] if inside else json.dumps(call[1], ensure_ascii=False),
-        )
+def _close(writing: Writing) -> None:
+    """End the process of a request."""
+    if isinstance(writing.text, FollowedText):
+        writing.text.connection.close()
 
 
-def _failed(error: Exception) -> RequestError:
-    return RequestError(f"the server failed: {type(error).__name__}", status=500)
+def _answer_of(connection: Connection, job: Job) -> Any:
+    """What a request's process has found out; it is given up if the client has gone."""
+    while not connection.poll(1.0):
+        if job.late:
+            raise RequestError(f"the answer took longer than {bounds.SECONDS:.0f} s", status=504)
+    try:
+        return connection.recv()
+    except (EOFError, OSError):
+        raise gone() from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +12,20 @@ from typing import Any
 from constrained.errors import ConstrainedError
 from constrained.server import bounds
 
+log = logging.getLogger("constrained.server")
+
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 REFUSED: dict[str, tuple[Any, ...]] = {
-    "n": (None, 1),
-    "logprobs": (None, False),
-    "top_logprobs": (None, 0),
-    "logit_bias": (None, {}),
-    "frequency_penalty": (None, 0),
-    "presence_penalty": (None, 0),
-    "functions": (None,),
-    "function_call": (None,),
-    "modalities": (None, ["text"]),
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "functions": (),
+    "function_call": (),
+    "modalities": (["text"],),
 }
 """Fields that aren't supported, with the values that have no effect."""
 
@@ -54,6 +58,13 @@ class RequestError(ConstrainedError):
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": None}}
 
 
+def failed(error: Exception) -> RequestError:
+    """The error for a client whose request met a mistake of ours, which is logged: where it is, not what it says."""
+    at = traceback.extract_tb(error.__traceback__)[-1:]
+    log.error("a request failed: %s%s", type(error).__name__, "".join(f" at {f.filename}:{f.lineno}" for f in at))
+    return RequestError(f"the server failed: {type(error).__name__}", status=500)
+
+
 @dataclass(frozen=True)
 class ChatRequest:
     """A request for a chat completion.
@@ -63,6 +74,7 @@ class ChatRequest:
     messages : list of dict
         Each content is one text.
     tools : list of dict
+        Also with the choice "none".
     choice : str
         "none", "auto" or "required".
     named : str
@@ -73,6 +85,8 @@ class ChatRequest:
     temperature, top_p : float
     seed : int or None
     stop : list of str
+        A text ends before the first of these; an answer that has one of them in a call ends with that call. JSON of
+        `response_format` isn't cut.
     parallel : bool
         Several calls may be written in one answer.
     stream, stream_usage : bool
@@ -92,6 +106,11 @@ class ChatRequest:
     stream: bool
     stream_usage: bool
 
+    @property
+    def offered(self) -> bool:
+        """Whether a tool may be called."""
+        return bool(self.tools) and self.choice != "none"
+
 
 def read_request(body: Any, model: str) -> ChatRequest:
     """Read a request's JSON.
@@ -110,34 +129,29 @@ def read_request(body: Any, model: str) -> ChatRequest:
     if not isinstance(body, dict):
         raise RequestError(f"a request is a JSON object, not {_kind(body)}")
     _check_text(body)
+    body = {field: value for field, value in body.items() if value is not None}  # null: as if it weren't there
     if body.get("model") != model:
         raise RequestError(f"there is no model {body.get('model')!r}", f"use {model!r}", status=404, param="model")
     for field, nothing in REFUSED.items():
-        if body.get(field) not in nothing:
+        if field in body and body[field] not in nothing:
             raise RequestError(f"{field} is not served", "leave it out", param=field)
-    # Fields that depend on each other: the choice on the tools, stop texts on both and on the schema.
-    tools = _list(body, "tools", bounds.TOOLS) if body.get("tools") is not None else []
+    tools = _list(body, "tools", bounds.TOOLS) if "tools" in body else []
     choice, named = _choice(body.get("tool_choice"), tools)
-    schema = _schema(body.get("response_format"))
-    limit = body.get("max_completion_tokens", body.get("max_tokens"))
-    stream = _typed(body, "stream", bool, False)
-    options = body.get("stream_options") or {}
-    stop = _stop(body.get("stop"))
-    if stop and (schema is not None or (tools and choice != "none")):
-        raise RequestError("stop is for free text", "leave it out with tools and response_format", param="stop")
+    limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
+    options = body.get("stream_options")
     return ChatRequest(
         _messages(body),
-        tools if choice != "none" else [],
+        tools,
         choice,
         named,
-        schema,
-        bounds.TOKENS if limit is None else _number(limit, "max_tokens", 1, bounds.TOKENS, whole=True),
+        _schema(body.get("response_format")),
+        _number(body.get(limit, bounds.TOKENS), limit, 1, bounds.TOKENS, whole=True),
         _number(body.get("temperature", 1.0), "temperature", 0, 10),
         _number(body.get("top_p", 1.0), "top_p", 0, 1),
         _typed(body, "seed", int, None),
-        stop,
+        _stop(body.get("stop")),
         _typed(body, "parallel_tool_calls", bool, True) and not named,
-        stream,
+        _typed(body, "stream", bool, False),
         isinstance(options, Mapping) and options.get("include_usage") is True,
     )
 
@@ -205,7 +219,7 @@ def _call(given: Any, where: str) -> dict[str, Any]:
         raise RequestError(f"{where}: the arguments of {function['name']} are not a JSON object", param=where)
     _check_text(arguments)
     return {
-        "id": str(given.get("id")),
+        "id": str(given.get("id") or ""),
         "type": "function",
         "function": {"name": function["name"], "arguments": arguments},
     }
@@ -268,10 +282,8 @@ def _number(given: Any, field: str, low: float, high: float, whole: bool = False
 
 
 def _typed(body: Mapping[str, Any], field: str, kind: type, default: Any) -> Any:
-    found = body.get(field)
-    if found is None:
-        return default
-    if type(found) is not kind:
+    found = body.get(field, default)
+    if field in body and type(found) is not kind:
         raise RequestError(f"{field} is {found!r:.80}", f"use a value of type {kind.__name__}", param=field)
     return found
 

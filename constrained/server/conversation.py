@@ -6,25 +6,22 @@ follows it, and admits the calls that may come next.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from constrained.automaton import Grammar
 from constrained.decoding.generation import LanguageModel
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.tool_calls import CallForm
-from constrained.knowledge.tool_policy import read_policy
-from constrained.knowledge.tool_policy.memory import Memory
+from constrained.knowledge.tool_calls import CallForm, call_around
+from constrained.knowledge.tool_policy import Memory, Policy, read_policy
 from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.server import bounds
 from constrained.server.chat_request import ChatRequest, RequestError
-
-Value = TypeVar("Value")
 
 MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
 """Form of calls -> the text that a call begins with; "{" counts only at the beginning of the answer."""
@@ -48,168 +45,161 @@ _SEVERAL = Grammar.from_lark(f'%declare CALL\nstart: CALL ("\\n" CALL)~0..{bound
 """One or more calls in Hermes's form, each on its own line."""
 
 
+def read_rules(source: Source) -> Policy:
+    """The policy of a server, checked as far as its file alone shows. Raises ConstrainedError: it can't be used."""
+    policy = read_policy(source)
+    ActionKnowledge.from_tools([], policy=policy, some=True)
+    return policy
+
+
 class Writable(NamedTuple):
     """What the model may write, and how its calls are read.
 
-    `grammar` is None for any text, `form` is None where no call is allowed.
+    `grammar` is None for any text, `form` is None where no call is allowed, `knowledge` is None without a policy.
     """
 
     grammar: Grammar | None
     form: CallForm | None
+    knowledge: ActionKnowledge | None
 
 
-class Conversations:
-    """Follows conversations with the knowledge, to find what may come next in each.
+def writable(request: ChatRequest, policy: Policy | None, call_format: str) -> Writable:
+    """What the model may write next.
 
     Parameters
     ----------
-    policy : Source, optional
-        The knowledge: a `.lark` file whose rules name the tools. Without it, a call obeys its tool's schema.
+    request : ChatRequest
+    policy : Policy or None
+        The knowledge. Without it, a call obeys its tool's schema, and any text is allowed.
     call_format : str
         A name of `MARKERS`.
+
+    Raises
+    ------
+    RequestError
+        The tools can't be read, or the policy doesn't fit them; a call in the conversation was not admitted; or
+        nothing that the request asks for is admitted now.
     """
-
-    def __init__(self, policy: Source | None, call_format: str):
-        self.policy, self.call_format, self.marker = policy, call_format, MARKERS[call_format]
-        self._knowledge = _Recent[ActionKnowledge](bounds.TOOL_LISTS)
-        self._points = _Recent[_Point](bounds.CONVERSATIONS)
-
-    def knowledge(self, tools: list[dict[str, Any]], follow: dict[str, list[str]] | None = None) -> ActionKnowledge:
-        """The knowledge of a request's tools and the policy, or, without a policy, `follow` (see `from_tools`).
-
-        Raises
-        ------
-        RequestError
-            The tools can't be read, or the policy doesn't fit them.
-        """
-
-        def read() -> ActionKnowledge:
-            try:
-                return ActionKnowledge.from_tools(
-                    tools,
-                    call_format=self.call_format,
-                    whitespace="dumps",
-                    follow=follow,
-                    name="the request's tools",
-                    policy=None if self.policy is None else read_policy(self.policy),
-                )
-            except ConstrainedError as error:
-                raise RequestError(error.message, error.hint, param="tools") from None
-
-        return self._knowledge.get(_digest([tools, follow]), read)
-
-    def writable(self, request: ChatRequest) -> Writable:
-        """What the model may write next.
-
-        Raises
-        ------
-        RequestError
-            A call in the conversation was not admitted, or nothing that the request asks for is admitted now.
-        """
-        said = None if request.schema is None else _schema_grammar(request.schema)
-        if not request.tools:
-            return Writable(said, None)
-        knowledge, may_say = self.knowledge(request.tools), True
-        if request.named and request.named not in (
-            knowledge.actions if knowledge.tools is None else knowledge.tools.calls
-        ):
-            raise RequestError(f"there is no tool {request.named!r} here", param="tool_choice")
-        # Without a policy a named tool is a tool list of its own; with one, the conversation decides what is admitted.
-        if knowledge.tools is None:
-            if request.named:
-                knowledge = self.knowledge([tool for tool in request.tools if _name(tool) == request.named])
-        else:
-            knowledge, may_say = self._bound(self._follow(knowledge, request), request.named)
-        try:
-            calls = knowledge.next_action()
-        except KnowledgeError:
-            calls = None
-        else:  # with a policy, a call's result decides what may follow
-            if request.parallel and knowledge.tools is None and self.call_format == "hermes":
-                single = self.knowledge(request.tools, {name: [] for name in knowledge.actions})
-                calls = _SEVERAL.bind(CALL=single.grammar.bind(_STEP=""))
-        if request.choice == "auto" and may_say:
-            return Writable(said if calls is None else self._either(calls, said), knowledge.calls)
-        if calls is None:
-            what = f"no call of {request.named}" if request.named else "neither text nor a call"
-            what = what if request.named or not may_say else "no call"
-            raise RequestError(f"{what} is admitted at this point of the conversation", param="tool_choice")
-        return Writable(calls, knowledge.calls)
-
-    def _either(self, calls: Grammar, said: Grammar | None) -> Grammar:
-        if said is not None:
-            return Grammar.from_lark("%declare CALL SAID\nstart: CALL | SAID\n").bind(CALL=calls, SAID=said)
-        return _BESIDE[self.marker].bind(CALL=calls)
-
-    def _bound(self, point: _Point, named: str) -> tuple[ActionKnowledge, bool]:
-        """The knowledge bound to the calls that are admitted now, and whether a text is admitted."""
-        tools = point.knowledge.tools
-        assert tools is not None
-        view, message = tools.view(point.memory), _speaks(point.knowledge)
-        may_say = not message or slot_of(message) in map(slot_of, point.knowledge.bind_view(view).may_follow)
-        if message:
-            view.pop(slot_of(message), None)  # it is written as plain text, not as a call
-        if named:
-            view = {slot_of(named): view.get(slot_of(named), [])}
-        return point.knowledge.bind_view(view), may_say
-
-    def _follow(self, knowledge: ActionKnowledge, request: ChatRequest) -> _Point:
-        """The point that a conversation has reached; points that were reached before are kept."""
-        assert knowledge.tools is not None
-        point = _Point(knowledge, knowledge.tools.policy.initial, {}, "")
-        key = _digest(request.tools)
-        for number, message in enumerate(request.messages):
-            key = _digest([key, message])
-            before = point
-            point = self._points.get(key, lambda: _after(before, message, f"messages[{number}]"))  # noqa: B023
-        return point
+    said = None if request.schema is None else _schema_grammar(request.schema)
+    if policy is not None:
+        return _under(policy, request, call_format, said)
+    if not request.offered:
+        return Writable(said, None, None)
+    tools, names = request.tools, [*map(_name, request.tools)]
+    if request.named:
+        if request.named not in names:
+            raise _no_tool(request.named)
+        tools, names = [tools[names.index(request.named)]], [request.named]
+    knowledge = _knowledge(tools, call_format, follow={name: [] for name in names if isinstance(name, str)})
+    calls = knowledge.grammar.bind(_STEP="")
+    if request.parallel and call_format == "hermes":
+        calls = _SEVERAL.bind(CALL=calls)
+    if request.choice == "auto":
+        calls = _either(calls, said, MARKERS[call_format])
+    return Writable(calls, knowledge.calls, None)
 
 
-class _Point(NamedTuple):
-    """A point of a conversation: the knowledge there, the memory, calls without a result by id, and the last text."""
+def _knowledge(tools: list[dict[str, Any]], call_format: str, **options: Any) -> ActionKnowledge:
+    try:
+        return ActionKnowledge.from_tools(
+            tools, call_format=call_format, whitespace="dumps", name="the request's tools", **options
+        )
+    except ConstrainedError as error:
+        raise RequestError(error.message, error.hint, param="tools") from None
 
-    knowledge: ActionKnowledge
-    memory: Memory
-    waiting: Mapping[str, tuple[str, dict[str, Any]]]
-    said: str
 
-
-def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
-    knowledge, memory, waiting, said = point
-    tools, role = knowledge.tools, message["role"]
+def _under(policy: Policy, request: ChatRequest, call_format: str, said: Grammar | None) -> Writable:
+    """What a policy admits after the conversation: one call, as its result decides what may follow, or a text."""
+    knowledge = _knowledge(request.tools, call_format, policy=policy, some=True)
+    tools = knowledge.tools
     assert tools is not None
+    if request.named and request.named not in tools.calls:
+        raise _no_tool(request.named)
+    knowledge, memory = _followed(knowledge, request.messages)
+    view, message = tools.view(memory), tools.policy.message
+    may_say = not message or slot_of(message) in map(slot_of, knowledge.bind_view(view).may_follow)
+    if message:
+        view.pop(slot_of(message), None)  # it is written as plain text, not as a call
+    if request.named:
+        view = {slot_of(request.named): view.get(slot_of(request.named), [])}
+    calls = None
+    if request.offered:
+        with suppress(KnowledgeError):  # none is admitted
+            calls = knowledge.bind_view(view).next_action()
+    if may_say and request.choice != "required":
+        if calls is None:
+            return Writable(said, None, knowledge)
+        return Writable(_either(calls, said, MARKERS[call_format]), knowledge.calls, knowledge)
+    if calls is not None:
+        return Writable(calls, knowledge.calls, knowledge)
+    if request.offered:
+        what = f"no call of {request.named}" if request.named else "no call" if may_say else "neither text nor a call"
+        raise RequestError(f"{what} is admitted at this point of the conversation", param="tool_choice")
+    hint = "give the tools, without tool_choice" if not request.tools else "leave tool_choice out"
+    what = "no text is admitted at this point of the conversation, only a call"
+    raise RequestError(what, hint, param="tool_choice" if request.tools else "tools")
+
+
+def _either(calls: Grammar, said: Grammar | None, marker: str) -> Grammar:
+    if said is not None:
+        return Grammar.from_lark("%declare CALL SAID\nstart: CALL | SAID\n").bind(CALL=calls, SAID=said)
+    return _BESIDE[marker].bind(CALL=calls)
+
+
+def _no_tool(name: str) -> RequestError:
+    return RequestError(f"there is no tool {name!r} here", param="tool_choice")
+
+
+def _followed(knowledge: ActionKnowledge, messages: list[dict[str, Any]]) -> tuple[ActionKnowledge, Memory]:
+    """The knowledge after a conversation, and what is known then."""
+    tools = knowledge.tools
+    assert tools is not None
+    memory, speaks, said = tools.policy.initial, tools.policy.message, ""
+    waiting: dict[str, tuple[str, dict[str, Any]]] = {}  # calls without a result, by id
     # The user answers the last text; a tool, a waiting call; the assistant calls tools, or says something, which is an
     # action itself if the policy has one for that.
-    speaks = _speaks(knowledge)
-    if role == "user" and speaks:
-        memory = tools.policy.told(memory, speaks, {"content": said}, message["content"])
-    elif role == "tool":
-        if message["tool_call_id"] not in waiting:
-            raise RequestError(f"{where} is the result of a call that isn't in the conversation", param=where)
-        memory = tools.policy.told(memory, *waiting[message["tool_call_id"]], message["content"])
-    elif role == "assistant":
-        calls = [
-            (call["id"], call["function"]["name"], call["function"]["arguments"])
-            for call in message.get("tool_calls", ())
-        ]
-        if not calls and speaks:
-            said = message["content"]
-            calls = [("", speaks, {"content": said})]
-        for identity, name, arguments in calls:
-            now = knowledge.bind_view(tools.view(memory))
-            judged = now.judge({"name": name, "arguments": arguments})
-            if not judged:
-                unmet = "; ".join(tools.unmet(memory, name, arguments)) or judged.reason
-                raise RequestError(f"{where}: {name} is not admitted there: {unmet}", param=where)
-            knowledge = now.after(judged.text)
-            waiting = {**waiting, identity: (name, arguments)}
-    return _Point(knowledge, memory, waiting, said)
+    for number, message in enumerate(messages):
+        where, role = f"messages[{number}]", message["role"]
+        if role == "user" and speaks:
+            memory = tools.policy.told(memory, speaks, {"content": said}, message["content"])
+        elif role == "tool":
+            if message["tool_call_id"] not in waiting:
+                raise RequestError(f"{where} is the result of a call that isn't in the conversation", param=where)
+            name, arguments = waiting[message["tool_call_id"]]
+            memory = tools.named(name).told(memory, name, arguments, message["content"])
+        elif role == "assistant":
+            called = message.get("tool_calls", ())
+            calls = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in called]
+            if not calls and speaks:
+                said = message["content"]
+                calls = [("", speaks, {"content": said})]
+            for identity, name, arguments in calls:
+                knowledge = _after(knowledge, memory, name, arguments, where)
+                waiting[identity] = name, arguments
+    return knowledge, memory
 
 
-def _speaks(knowledge: ActionKnowledge) -> str:
-    """The policy's action for a message to the user; "" if it has none."""
-    assert knowledge.tools is not None
-    return knowledge.tools.policy.message
+def _after(
+    knowledge: ActionKnowledge, memory: Memory, name: str, arguments: dict[str, Any], where: str
+) -> ActionKnowledge:
+    """The knowledge after a call of the conversation. Raises RequestError: it was not admitted."""
+    tools = knowledge.tools
+    assert tools is not None
+    slot, view = slot_of(name), tools.view(memory)
+    action: Any = {"name": name, "arguments": arguments}
+    if slot not in knowledge.slots:
+        raise RequestError(f"{where}: no rule of the policy is about the tool {name!r}", param=where)
+    unmet: list[str] = []
+    # Of a tool that the request doesn't offer, nothing is known but this call: then it is all that its slot may hold.
+    if name not in tools.calls:
+        unmet, action = tools.unmet(memory, name, arguments), json.dumps(action)
+        view[slot] = [] if unmet else [action]
+    judged = knowledge.bind_view(view).judge(action)
+    if not judged:
+        if name in tools.calls:
+            unmet = tools.unmet(memory, name, arguments)
+        raise RequestError(f"{where}: {name} is not admitted there: {'; '.join(unmet) or judged.reason}", param=where)
+    return knowledge.bind_view(view).after(judged.text)
 
 
 def _schema_grammar(schema: Any) -> Grammar:
@@ -220,26 +210,9 @@ def _schema_grammar(schema: Any) -> Grammar:
 
 
 def _name(tool: Any) -> Any:
-    return tool.get("function", tool).get("name")
-
-
-class _Recent(OrderedDict[str, Value]):
-    """A cache of the `most` values that were used last."""
-
-    def __init__(self, most: int):
-        super().__init__()
-        self._most = most
-
-    def get(self, key: str, make: Callable[[], Value]) -> Value:  # type: ignore[override]
-        value = self.pop(key) if key in self else make()
-        self[key] = value
-        if len(self) > self._most:
-            self.popitem(last=False)
-        return value
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+    """The name of a tool of a request; None if it isn't one."""
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    return function.get("name") if isinstance(function, dict) else None
 
 
 def usual_format(loaded: LanguageModel) -> str:
@@ -248,7 +221,7 @@ def usual_format(loaded: LanguageModel) -> str:
     return "hermes" if "<tool_call>" in template else "llama" if '"parameters"' in template else "json"
 
 
-def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowledge | None, explain: bool) -> str:
+def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowledge | None, call_format: str) -> str:
     """The model's prompt: the conversation in its chat template, or as plain lines if it has none.
 
     Parameters
@@ -256,9 +229,9 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
     loaded : LoadedModel
     request : ChatRequest
     knowledge : ActionKnowledge or None
-        The knowledge of the request's tools.
-    explain : bool
-        Put the knowledge's text into the system message even where the template describes tools.
+        What the policy says of the tools. Its text is put into the system message; without a policy, that of the tools
+        is, if the template doesn't describe tools.
+    call_format : str
 
     Raises
     ------
@@ -270,20 +243,62 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
         {**message, "role": "system" if message["role"] == "developer" else message["role"]}
         for message in request.messages
     ]
-    if knowledge is not None and (explain or "tools" not in str(template)):
+    if request.offered and (knowledge is not None or "tools" not in str(template)):
         before = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
-        text = "\n\n".join(filter(None, [before, knowledge.to_text()]))
-        messages.insert(0, {"role": "system", "content": text})
+        text = (knowledge or _knowledge(request.tools, call_format)).to_text()
+        messages.insert(0, {"role": "system", "content": "\n\n".join(filter(None, [before, text]))})
     if template is None:
         lines = [f"{message['role']}: {message['content']}{_calls_as_text(message)}" for message in messages]
         return "\n".join([*lines, "assistant: "])
+    tools = request.tools if request.offered else None
     try:
-        return loaded.tokenizer.apply_chat_template(
-            messages, tools=request.tools or None, tokenize=False, add_generation_prompt=True
-        )
+        return loaded.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # a template is a program of its own
         raise RequestError(f"the model's chat template refuses the conversation: {error}", param="messages") from None
 
 
 def _calls_as_text(message: Mapping[str, Any]) -> str:
     return "".join(json.dumps(call["function"], ensure_ascii=False) for call in message.get("tool_calls", ()))
+
+
+def parts(text: str, marker: str, schema: bool, final: bool) -> tuple[str, str]:
+    """Split an answer that may hold calls into (what is said, calls).
+
+    Parameters
+    ----------
+    text : str
+        The answer so far.
+    marker : str
+        What a call begins with, of `MARKERS`.
+    schema : bool
+        What is said is JSON.
+    final : bool
+        Whether that is all of it; until then, what may yet be the beginning of a call is in neither part.
+    """
+    if marker == "{":  # the whole answer is a call if it begins as one
+        called = text.lstrip().startswith(marker)
+        return ("", "") if (schema or not text.strip()) and not final else ("", text) if called else (text, "")
+    if schema and not final:
+        return "", ""
+    # Text, then calls from the first marker on; the end of the text may be the beginning of a marker.
+    said, found, call = text.partition(marker)
+    if not found and not final:
+        held = next((n for n in range(len(marker) - 1, 0, -1) if text.endswith(marker[:n])), 0)
+        said = text[: len(text) - held]
+    return said, found + call
+
+
+def read_answer(form: CallForm, marker: str, schema: bool, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What is said in a whole answer, and its calls: each one's tool, and its arguments as they are written."""
+    if schema and (not text.startswith(marker) or (marker == "{" and form.read(text) is None)):
+        return text, ()  # it is JSON, as are calls
+    said, called = parts(text, marker, schema, final=True)
+    calls = []
+    for written in re.split(rf"\n(?={re.escape(marker)})", called) if called else ():
+        call = form.read(written)
+        assert call is not None, "the masks wrote it"
+        before, after = call_around(form.template, call[0])
+        whole = written.startswith(before) and written.endswith(after)
+        inside = written[len(before) : len(written) - len(after)]
+        calls.append((call[0], inside if whole else json.dumps(call[1], ensure_ascii=False)))
+    return said, tuple(calls)

@@ -10,8 +10,10 @@ from transformers import BloomConfig, BloomForCausalLM
 
 from constrained import ConstrainedError, compile_grammar
 from constrained.decoding import Request, generate_batch
-from constrained.decoding.generation import Writing, generate_joining
-from constrained.decoding.ragged_forward import RaggedForward
+from constrained.decoding.forward import Forward
+from constrained.decoding.generation import Writing, generate_joining, start_text
+from constrained.decoding.loop import GuidedText
+from constrained.decoding.ragged_forward import FIRST_PIECE, RaggedForward
 from constrained.environments.household import load_games, make_game
 from constrained.errors import ModelError
 from constrained.models import load
@@ -59,7 +61,7 @@ def test_free_and_guided_rows_of_all_kinds(rows):
     check_alike(TINY, MIXED, seed=3, rows=rows, temperature=1.2, top_k=20, top_p=0.9)
 
 
-def joining(loaded, requests, rows=3, each=2):
+def joining(loaded, requests, rows=3, each=2, **options):
     """What is written of requests that join one after another, `each` rounds apart; and the order in which they end."""
     writings, found, rounds = [Writing(loaded, request) for request in requests], [], iter(range(10**6))
     waiting = list(writings)
@@ -70,7 +72,7 @@ def joining(loaded, requests, rows=3, each=2):
         return []
 
     while waiting:
-        generate_joining(loaded, arrive, found.append, rows)
+        generate_joining(loaded, arrive, found.append, rows, **options)
     return [one.generation() for one in writings], [writings.index(one) for one in found]
 
 
@@ -88,6 +90,69 @@ def test_texts_join_a_model_that_reads_one_at_a_time(monkeypatch):
     monkeypatch.setattr("constrained.models.loaded.supports_ragged", lambda model: False)
     found, order = joining(TINY, MIXED[:4], 9, 1)
     assert [one.text for one in found] == [alone(TINY, request).text for request in MIXED[:4]] and order == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_long_prompts_are_read_in_pieces_between_which_others_go_on(asynchronous, monkeypatch):
+    monkeypatch.setattr(Forward, "asynchronous", property(lambda self: asynchronous))
+    loaded = tiny(context=2000)
+    requests = [
+        Request("go to " * n, grammar, 40)
+        for n, grammar in [(1, None), (300, None), (2, COMPILED["step"]), (250, None)]
+    ]
+    expected = [alone(loaded, request).text for request in requests]
+    widths = []
+    call = RaggedForward._call
+
+    def noted(self, taken, width, *rest):
+        widths.append(width)
+        return call(self, taken, width, *rest)
+
+    monkeypatch.setattr(RaggedForward, "_call", noted)
+    for seconds, longest in ((0.0, FIRST_PIECE), (1e9, 2000)):
+        found, order = joining(loaded, requests, 9, 1, call_seconds=seconds)
+        assert [one.text for one in found] == expected and max(widths) <= longest
+        assert sorted(order[:2]) == [0, 2] or seconds  # those with short prompts end first
+        widths.clear()
+
+
+class Elsewhere(GuidedText):
+    """A text whose masks are there some rounds after they were asked for."""
+
+    rounds, chosen = 0, None
+
+    def accept(self, token):
+        self.chosen, self.pending, self.rounds = token, True, 3
+
+    def prepare(self):
+        if self.pending:
+            self.pending = False
+            super().accept(self.chosen)
+        if not self.done:
+            super().prepare()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_texts_whose_masks_are_made_elsewhere_are_left_out_until_these_are_there(asynchronous, monkeypatch):
+    monkeypatch.setattr(Forward, "asynchronous", property(lambda self: asynchronous))
+    alone_there = []
+
+    def wait(pending, others):
+        alone_there.append(not others)
+        for text in pending:
+            text.rounds -= 1
+        return [text for text in pending if text.rounds <= 0]
+
+    requests = [MIXED[0], MIXED[2], MIXED[4], MIXED[1]]
+    texts = [start_text(TINY, request) for request in requests]
+    made = [
+        Elsewhere(text.matcher, text.ids, TINY.tokenizer) if isinstance(text, GuidedText) else text for text in texts
+    ]
+    writings = [Writing(TINY, request, text=text) for request, text in zip(requests, made)]
+    given, ended = [list(writings)], []
+    generate_joining(TINY, lambda room: given.pop() if given else [], ended.append, wait=wait)
+    assert [one.generation().text for one in writings] == [alone(TINY, request).text for request in requests]
+    assert len(ended) == 4 and set(alone_there) == {True, False}
 
 
 def test_an_error_ends_one_text_alone(monkeypatch):

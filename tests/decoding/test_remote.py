@@ -16,6 +16,7 @@ from constrained import Grammar
 from constrained.decoding.remote import PROBE, RemoteModel, most_like
 from constrained.decoding.request import Request
 from constrained.errors import ModelError
+from constrained.models import load_roles
 from tests.decoding.openai_server import Server
 
 pytest.importorskip("openai", reason="needs the extra remote")
@@ -185,6 +186,16 @@ def test_a_failure_is_tried_again(serve):
         ("http://localhost:99999/v1",),
         ("http://me:secret@localhost/v1",),
         ("http://localhost/v1?api-key=secret",),
+        ("http://localhost/v1#secret",),
+        ("http://localhost/v1;secret",),
+        ("http://localhost/v1;key=secret/more",),
+        ("http://localhost/sk-secret-of-mine/v1",),
+        ("http://localhost/%73k-secret-of-mine/v1",),
+        ("http://localhost/v1", "sk-secret-of-mine"),
+        ("http://localhost/v1", "gsk_secret_of_mine"),
+        ("http://localhost/v1/secret-secret", "m", {"api_key": "secret-secret"}),
+        ("http://localhost/v1", "secret-secret", {"api_key": "secret-secret"}),
+        ("ftp://me:secret@localhost/v1",),
         ("http://x/v1", "m", {"enforce": "magic"}),
         ("http://x/v1", "m", {"attempts": 0}),
         ("http://x/v1", "m", {"retries": -1}),
@@ -197,6 +208,14 @@ def test_arguments_that_make_no_sense(arguments):
     with pytest.raises(ModelError) as error:
         RemoteModel(*given, **options)
     assert "secret" not in str(error.value)
+
+
+def test_a_key_in_the_fragment_of_a_models_address_reaches_nothing():
+    with pytest.raises(ModelError, match="the model's name holds a key") as error:
+        load_roles("http://localhost:8000/v1#sk-secret-of-mine")
+    assert "secret" not in str(error.value)
+    for name in ("Qwen/Qwen2.5-1.5B-Instruct", "gpt-4o-mini-2024-07-18", "hf-internal-testing/tiny", "pplx-70b-chat"):
+        assert load_roles(f"http://localhost:8000/v1#{name}")["policy"].name == f"{name} at http://localhost:8000/v1"
 
 
 @pytest.mark.parametrize("used", [b"5", b'{"prompt_tokens": "a"}', b"null"])

@@ -519,3 +519,34 @@ def test_a_regular_expression_that_takes_too_long_is_one_clear_error(monkeypatch
     text = "a" * 60 + "b"
     with pytest.raises(KnowledgeError, match=r"'\(a\|aa\)\+\$' takes more than 0.05 s on a text of 61 characters"):
         told(one_tool(f'//: needs search("(a|aa)+$", "{text}")', id={"type": "string"}), "{}")
+
+
+def test_some_of_a_policys_tools():
+    """The others are not called; of their calls in the path, the policy's own conditions are judged."""
+    tools = [
+        {"name": "getOrder", "parameters": {"properties": {"id": {"type": "string"}}, "required": ["id"]}},
+        {"name": "cancel", "parameters": {"properties": {"id": {"type": "string"}}, "required": ["id"]}},
+    ]
+    policy = """
+%declare _STEP GETORDER CANCEL
+//: tells seen[@.id] = $ by getorder
+start: getorder | cancel
+getorder: GETORDER _STEP [start]
+//: needs id in keys(seen) // it was never looked up
+cancel: CANCEL _STEP [start]
+"""
+    with pytest.raises(KnowledgeError, match="the policy names 'cancel', which is not a tool"):
+        ActionKnowledge.from_tools(tools[:1], policy=policy)
+    with pytest.raises(KnowledgeError, match="there are no tools"):
+        ActionKnowledge.from_tools([], policy=policy)
+    for offered in ([], tools[:1], tools[1:]):
+        box = (knowledge := ActionKnowledge.from_tools(offered, policy=policy, some=True)).tools
+        memory = box.policy.initial
+        assert box.unmet(memory, "getOrder", {"id": "A"}) == []
+        assert box.unmet(memory, "cancel", {"id": "A"}) == ["it was never looked up"]
+        memory = box.named("getOrder").told(memory, "getOrder", {"id": "A"}, '{"id": "A"}')
+        assert box.unmet(memory, "cancel", {"id": "A"}) == []
+        assert box.unmet(memory, "cancel", {"id": "B"}) == ["it was never looked up"]
+        bound = knowledge.bind_view(box.view(memory))
+        assert bool(bound.judge({"name": "cancel", "arguments": {"id": "A"}})) == (offered == tools[1:])
+        assert bool(bound.judge({"name": "getOrder", "arguments": {"id": "A"}})) == (offered == tools[:1])

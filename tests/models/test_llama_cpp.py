@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import islice
+
 import pytest
 
 from constrained import Grammar, generate_plan
 from constrained.decoding.generation import Writing, generate, generate_batch, generate_joining
+from constrained.decoding.ragged_forward import FIRST_PIECE
 from constrained.decoding.request import Request
 from constrained.errors import ConstrainedWarning, ModelError
 from constrained.models import LoadedModel, load
@@ -53,6 +57,21 @@ def test_rows_side_by_side_are_those_alone(model, same):
     writings = list(waiting)
     generate_joining(model, lambda room: [waiting.pop(0)] if waiting and room else [], ended.append, 3)
     assert [one.generation().text for one in writings] == expected and len(ended) == 7
+
+
+def test_long_prompts_are_read_in_pieces_between_which_others_go_on(model, same, monkeypatch):
+    requests = [Request("Hello there " * n, STEP, 40) for n in (1, 90, 2, 70)]
+    expected = [one.text for one in generate_batch(same, requests)]
+    read = []
+    decode = model.model._decode
+    monkeypatch.setattr(model.model, "_decode", lambda tokens, found: (read.append(len(tokens)), decode(tokens, found)))
+    for seconds, longest in ((0.0, FIRST_PIECE + len(requests)), (1e9, CHUNK)):
+        writings, ended = [Writing(model, one) for one in requests], []
+        waiting = iter(writings)
+        generate_joining(model, partial(islice, waiting), ended.append, call_seconds=seconds)
+        assert [one.generation().text for one in writings] == expected and len(ended) == 4
+        assert max(read) <= longest
+        read.clear()
 
 
 def test_what_a_prompt_shares_with_the_last_one_is_not_read_again(model):

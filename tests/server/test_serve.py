@@ -4,104 +4,19 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from constrained import Grammar
 from constrained.cli import main
-from constrained.decoding.loop import GuidedText
 from constrained.decoding.remote import RemoteModel
 from constrained.decoding.request import Request
 from constrained.errors import LimitError
-from constrained.grammar import read_source
-from constrained.models import load
+from constrained.server import bounds
+from constrained.server.texts import FollowedText
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
-
-openai = pytest.importorskip("openai", reason="needs the extra remote")
-pytest.importorskip("starlette", reason="needs the extra serve")
-uvicorn = pytest.importorskip("uvicorn", reason="needs the extra serve")
-http = pytest.importorskip("httpx2", reason="comes with openai 3")
-
-from constrained.server import bounds  # noqa: E402
-from constrained.server.app import make_app  # noqa: E402
-
-ORDER = {"type": "string"}
-TOOLS = [
-    {"type": "function", "function": {"name": name, "description": words, "parameters": schema}}
-    for name, words, schema in [
-        ("list_orders", "The customer's orders.", {"type": "object", "properties": {}}),
-        (
-            "get_order",
-            "An order.",
-            {"type": "object", "properties": {"id": ORDER}, "required": ["id"]},
-        ),
-        (
-            "cancel_order",
-            "Cancel a pending order.",
-            {
-                "type": "object",
-                "properties": {"id": ORDER, "reason": {"enum": ["no longer needed", "é\n"]}},
-                "required": ["id", "reason"],
-            },
-        ),
-    ]
-]
-SHOP = json.loads(
-    json.dumps(TOOLS).replace('{"id": {"type": "string"}}', '{"id": {"type": "string", "x-slot": "ORDER"}}')
-)
-POLICY = """
-%declare _STEP RESPOND LIST_ORDERS GET_ORDER CANCEL_ORDER
-
-//: message respond
-//: init said = ""
-//: tells said = $ by respond
-//: tells ORDER = $.orders[*] by list_orders
-//: tells order[@.id] = $ by get_order, cancel_order
-//: let yes() = search("(?i)yes", said)
-
-// Help a customer with their orders.
-start: list_orders
-// respond: say something.
-respond: RESPOND _STEP [more]
-// list_orders: begin with this.
-list_orders: LIST_ORDERS _STEP [more]
-// get_order: look.
-get_order: GET_ORDER _STEP [more]
-// cancel_order: only a pending order, and only after a yes.
-//: needs yes() // the customer hasn't said yes
-//: needs id in [o for o in keys(order) if order[o].status == "pending"] // it isn't pending
-cancel_order: CANCEL_ORDER _STEP [more]
-more: respond | get_order | cancel_order
-"""
-TEMPLATE = (
-    "{% if tools %}<tool_call> {{ tools | length }}{% endif %}{% for m in messages %}"
-    "<s>{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments.id }}{% endfor %}\n"
-    "{% endfor %}{% if add_generation_prompt %}<s>assistant: {% endif %}"
-)
-ASK = [{"role": "user", "content": "What about my order?"}]
-
-
-def start(policy: str | None = None, template: str | None = TEMPLATE, key: str | None = None):
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = template
-    loaded = load((tiny_llama(len(tokenizer), context=4096), tokenizer))
-    loaded.name = "tiny"
-    app = make_app(loaded, read_source(policy) if policy else None, key=key, hosts=["127.0.0.1"])
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    return server, thread, f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-
-
-def running(policy=None, template=TEMPLATE, key=None):
-    server, thread, url = start(policy, template, key)
-    yield openai.OpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=600)
-    server.should_exit = True
-    thread.join()
+from tests.server.served import ASK, POLICY, SHOP, TOOLS, ask, called, fits, http, openai, post, running, schema_format
 
 
 @pytest.fixture(scope="module")
@@ -118,30 +33,6 @@ def plain():
 @pytest.fixture(scope="module")
 def shop():
     yield from running(POLICY)
-
-
-def ask(client, messages=ASK, **options):
-    options = {"max_tokens": 120, "temperature": 1.0, "seed": 1, **options}
-    return client.chat.completions.create(model="tiny", messages=messages, **options)
-
-
-def schema_format(schema) -> dict:
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
-
-
-def fits(call) -> bool:
-    arguments = json.loads(call.function.arguments)
-    if call.function.name == "cancel_order":
-        return set(arguments) == {"id", "reason"} and arguments["reason"] in ("no longer needed", "é\n")
-    return set(arguments) == {"list_orders": set(), "get_order": {"id"}}[call.function.name]
-
-
-def called(name, arguments, result):
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": name, "type": "function", "function": function}]},
-        {"role": "tool", "tool_call_id": name, "content": result},
-    ]
 
 
 def test_the_model_is_listed(client):
@@ -253,8 +144,6 @@ def test_a_conversation_that_breaks_the_knowledge_is_told(shop):
         ask(shop, [*ASK, *called("get_order", {"id": "#11"}, "{}")], tools=SHOP)
     with pytest.raises(openai.BadRequestError, match=r"messages\[1\] is the result of a call that isn.t in"):
         ask(shop, [*ASK, {"role": "tool", "tool_call_id": "x", "content": "{}"}], tools=SHOP)
-    with pytest.raises(openai.BadRequestError, match="the policy names|belongs to no tool"):
-        ask(shop, tools=SHOP[:1])
 
 
 def test_requests_join_those_that_are_being_written(client):
@@ -291,13 +180,78 @@ def test_several_calls_in_an_answer(client, plain, shop):
     assert ask(client, talk, tools=TOOLS).choices[0].finish_reason
 
 
+def test_stop_texts_beside_tools(client, plain):
+    """They end what is said, never a call in its middle: that ends the answer where it is whole."""
+    several = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 400}
+    for seed in range(4):
+        whole = ask(client, seed=seed, **several).choices[0].message.tool_calls
+        for stop in ('"name"', "</tool_call>", "<tool_call>", "{"):
+            [choice] = ask(client, seed=seed, stop=["no such text", stop], **several).choices
+            assert choice.finish_reason == "tool_calls"
+            assert [call.function for call in choice.message.tool_calls] == [whole[0].function]
+    [call] = ask(plain, stop='"', **several).choices[0].message.tool_calls
+    assert fits(call)
+    cut = 0
+    for seed in range(6):
+        for one in (client, plain):
+            options = {"tools": TOOLS, "seed": seed, "max_tokens": 90}
+            message = ask(one, **options).choices[0].message
+            if message.content and len(message.content) > 3:
+                stop, cut = message.content[2], cut + 1
+                [choice] = ask(one, stop=stop, **options).choices
+                assert choice.message.content == message.content.partition(stop)[0]
+                assert choice.finish_reason == "stop" and not choice.message.tool_calls
+                chunks = [*ask(one, stop=stop, stream=True, **options)]
+                assert "".join(c.choices[0].delta.content or "" for c in chunks) == choice.message.content
+    assert cut
+
+
+def test_json_is_not_cut_by_stop_texts(client):
+    form = schema_format({"type": "object", "properties": {"n": {"enum": [1, 22]}}, "required": ["n"]})
+    for more in ({}, {"tools": TOOLS}):
+        message = ask(client, response_format=form, stop=['"', ":"], **more).choices[0].message
+        assert fits(message.tool_calls[0]) if message.tool_calls else json.loads(message.content)["n"] in (1, 22)
+
+
+def test_what_an_agent_of_smolagents_sends(client):
+    talk = [{"role": one["role"], "content": [{"type": "text", "text": one["content"]}]} for one in ASK]
+    stop = ["Observation:", "Calling tools:"]
+    [choice] = ask(client, talk, tools=TOOLS, tool_choice="required", stop=stop).choices
+    assert choice.finish_reason == "tool_calls" and fits(choice.message.tool_calls[0])
+
+
+FIELDS = """max_tokens max_completion_tokens temperature top_p seed stop stream stream_options tools tool_choice
+    parallel_tool_calls response_format n logprobs top_logprobs logit_bias frequency_penalty presence_penalty functions
+    function_call modalities user store metadata""".split()
+
+
+def test_null_is_as_if_the_field_were_not_there(client):
+    for field in FIELDS:
+        answer = post(client, {"max_completion_tokens": 3, field: None, "seed": 1})
+        assert answer.status_code == 200, answer.text
+    assert post(client, {"max_tokens": 3, **dict.fromkeys(set(FIELDS) - {"max_tokens"})}).status_code == 200
+    for limits in ({"max_tokens": 3, "max_completion_tokens": None}, {"max_tokens": None, "max_completion_tokens": 3}):
+        used = post(client, {"temperature": 1.0, **limits}).json()["usage"]
+        assert used["completion_tokens"] <= 3
+    assert post(client, {"max_tokens": 9, "max_completion_tokens": 3}).json()["usage"]["completion_tokens"] <= 3
+    tool = {"type": "function", "function": {"name": "look", "description": None, "parameters": None, "strict": None}}
+    called = {"id": "1", "type": "function", "function": {"name": "look", "arguments": None}}
+    talk = [
+        {"role": "user", "content": "?", "name": None, "tool_calls": None},
+        {"role": "assistant", "content": None, "tool_calls": [called], "refusal": None},
+        {"role": "tool", "tool_call_id": "1", "content": None},
+    ]
+    answer = post(client, {"messages": talk, "tools": [tool], "stream_options": {"include_usage": None}})
+    assert answer.status_code == 200, answer.text
+
+
 def test_an_error_while_an_answer_is_written_ends_it_alone(client, monkeypatch):
     def fails(text, token):
         raise LimitError("states", 1, "too many states")
 
     long = ask(client, max_tokens=3900, stream=True)
     next(iter(long))
-    monkeypatch.setattr(GuidedText, "accept", fails)
+    monkeypatch.setattr(FollowedText, "accept", fails)
     with pytest.raises(openai.BadRequestError, match="too many states"):
         ask(client, tools=TOOLS, tool_choice="required")
     assert next(iter(long)).choices[0].finish_reason is None
@@ -354,10 +308,7 @@ def test_a_bad_request_fails_alone(client):
     ],
 )  # fmt: skip
 def test_a_wrong_request_is_one_clear_error(client, body, status, told):
-    whole = {"model": "tiny", "messages": ASK, "max_tokens": 5}
-    data = body if isinstance(body, str) else json.dumps({**whole, **body})
-    url = f"{client.base_url}chat/completions"
-    found = http.post(url, content=data, headers={"Content-Type": "application/json"}, timeout=600)
+    found = post(client, body)
     error = found.json()["error"]
     assert found.status_code == status, error
     assert error["type"] == "invalid_request_error"
@@ -415,7 +366,7 @@ def test_the_command_says_where_it_listens_and_warns_on_the_network(tmp_path, mo
         say(f"http://{host}:{port}/v1")
         ready.append(app)
 
-    monkeypatch.setattr("constrained.server.app.serve", stop)
+    monkeypatch.setattr("constrained.server.connections.serve", stop)
     tokenizer = tiny_tokenizer()
     tiny_llama(len(tokenizer)).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -434,6 +385,9 @@ def test_a_wrong_start_is_one_clear_error(tmp_path, capsys):
     (tmp_path / "bad.lark").write_text('//: burns x\nstart: "a"\n')
     assert main(["serve", "--model", "embedded", "--knowledge", str(tmp_path / "bad.lark")]) == 1
     assert "unexpected `burns`" in capsys.readouterr().err
+    (tmp_path / "bad.lark").write_text(POLICY + POLICY.partition("start: list_orders")[2])
+    assert main(["serve", "--model", "embedded", "--knowledge", str(tmp_path / "bad.lark")]) == 1
+    assert "rule 'respond' is defined already" in capsys.readouterr().err
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -18,10 +18,10 @@ _Fault = tuple[str, str, str, tuple[int, int] | None]
 """Its code, what is wrong, what to do, and (line, column) where that is known."""
 
 
-def check_policy(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict]) -> None:
-    """Raise KnowledgeError for the first fault that makes a policy unusable with these tools."""
+def check_policy(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict], *, some: bool = False) -> None:
+    """Raise KnowledgeError for the first fault that makes a policy unusable with these tools, `some` of its tools."""
     for fault in faults(policy, slots, schemas):
-        if fault.code != WITHOUT_USE:
+        if fault.code not in ((WITHOUT_USE, UNKNOWN_TOOL) if some else (WITHOUT_USE,)):
             raise KnowledgeError(fault.message, fault.hint)
 
 
