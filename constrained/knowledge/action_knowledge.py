@@ -158,7 +158,8 @@ class ActionKnowledge:
         tools : list, dict, str or Path
             Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result) or Anthropic: as Python values, as
             JSON text, or as the path of a file. A list may also hold functions and pydantic models, which are read by
-            their type hints and docstrings.
+            their type hints and docstrings. Schemas may name types as programming languages do: ``dict``, ``float``,
+            ``ArrayList`` and others (`constrained.knowledge.type_names.NAMES`).
         call_format : str
             "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>`` lines, which is also
             Qwen's format; "llama": "parameters" for "arguments"; or your own text with NAME and ARGUMENTS in it.

@@ -2,7 +2,7 @@
 
 These forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat as in its
 Responses API), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's ``{"name",
-"input_schema"}``.
+"input_schema"}``. Their schemas may name types as programming languages do (see `constrained.knowledge.type_names`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from constrained.knowledge.tool_policy.calls import Calls
 from constrained.knowledge.tool_policy.expression import Expression
 from constrained.knowledge.tool_policy.narrowing import path_of
 from constrained.knowledge.tool_policy.policy import slot_of
+from constrained.knowledge.type_names import with_json_types
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree
 from constrained.limits import Limits
 
@@ -68,7 +69,7 @@ def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> lis
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
-    read = [_tool(tool, i) for i, tool in enumerate(given)]
+    read = [_tool(tool, i, limits) for i, tool in enumerate(given)]
     for name, number in Counter(tool.name for tool in read).items():
         if number > 1:
             raise KnowledgeError(f"there are {number} tools named {name!r}", "give each tool another name")
@@ -77,7 +78,7 @@ def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> lis
     return read
 
 
-def _tool(given: Any, index: int) -> Tool:
+def _tool(given: Any, index: int, limits: Limits) -> Tool:
     function = given.get("function", given) if isinstance(given, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str) or not function["name"]:
         hint = "a tool is {'name': ..., 'description': ..., 'parameters': {a JSON Schema}}, or that under 'function'"
@@ -88,6 +89,7 @@ def _tool(given: Any, index: int) -> Tool:
     schema: Any = next((function[key] for key in _SCHEMAS if function.get(key) is not None), {})
     if not isinstance(schema, Mapping):
         raise KnowledgeError(f"tool {name!r}: its parameters are not a JSON Schema", "give an object of type 'object'")
+    schema = with_json_types(schema, name, limits)
     kind = schema.get("type", "object")
     if kind != "object":
         raise KnowledgeError(f"tool {name!r}: its parameters are of type {kind!r}", "arguments are an object")
@@ -195,7 +197,7 @@ class Toolbox:
 def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Options) -> Toolbox:
     """The toolbox of the tools that a policy's rules name."""
     if policy.message and all(tool.name != policy.message for tool in tools):
-        tools.append(_tool({**RESPOND, "name": policy.message}, len(tools)))
+        tools.append(_tool({**RESPOND, "name": policy.message}, len(tools), options.limits))
     # A policy names tools by their slots.
     named: dict[str, Tool] = {}
     for tool in tools:
