@@ -13,7 +13,6 @@ from constrained.cli.options import add_bindings, add_level, add_model, add_prom
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.world.sentence import sentences
 from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:
@@ -97,7 +96,9 @@ def run(arguments) -> int:
 
         environment = HouseholdEnv(Game.from_file(arguments.game))
     elif has_problem:
-        arguments.task = _own_task(arguments.knowledge, knowledge)
+        from constrained.environments.world import own_task
+
+        arguments.task = own_task(knowledge)
     printer = None if arguments.json or arguments.format == "pddl" else _Printer(arguments.show_prompt)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
@@ -122,22 +123,6 @@ def _sort_words(arguments) -> None:
     if len(words) == 2 and all(word.endswith(".pddl") for word in words) and arguments.pddl is None:
         arguments.pddl, words = words, []
     arguments.task = " ".join(words) if words else None  # a sentence without quotes is one, too
-
-
-def _own_task(name: str, knowledge: ActionKnowledge) -> str:
-    """The goal of the problem in a `.lark` file, in words."""
-    from constrained.environments.world import WorldEnvironment
-
-    world = knowledge.own_world
-    if world is None:
-        raise ConstrainedError(
-            f"{name} has no problem of its own", "give a task, or add `//: object`, `init` and `goal` lines"
-        )
-    environment = WorldEnvironment(world)
-    if not environment.judged:
-        tasks = ", ".join(sentences(world)) or "its words, or add a `//: goal` line"
-        raise ConstrainedError(f"{name} has no goal of its own", f"give a task: {tasks}")
-    return environment.task
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:

@@ -124,6 +124,23 @@ class WorldEnvironment(FactsEnvironment):
         return self.known.facts_now()
 
 
+def own_task(knowledge: ActionKnowledge) -> str:
+    """The goal of the problem in a `.lark` file, in words.
+
+    Raises DataError: the file has no problem, or the problem has no goal.
+    """
+    world = knowledge.own_world
+    if world is None:
+        raise DataError(
+            f"{knowledge.name} has no problem of its own", "give a task, or add `//: object`, `init` and `goal` lines"
+        )
+    environment = WorldEnvironment(world)
+    if not environment.judged:
+        tasks = ", ".join(sentences(world)) or "its words, or add a `//: goal` line"
+        raise DataError(f"{world.source.name} has no goal of its own", f"give a task: {tasks}")
+    return environment.task
+
+
 def own_world(knowledge: ActionKnowledge, task: str) -> tuple[WorldEnvironment, str]:
     """The world of a `.lark` file, with the goal that a task asks for: a sentence, or the file's own goal in words.
 

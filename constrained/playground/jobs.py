@@ -8,7 +8,7 @@ from functools import cache
 from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
 from constrained.automaton.vocabulary import open_vocabulary
-from constrained.environments.world import WorldEnvironment
+from constrained.environments.world import own_task
 from constrained.errors import GrammarError
 from constrained.grammar import STEP
 from constrained.knowledge import ActionKnowledge
@@ -96,11 +96,10 @@ def run(request: dict, send: Send) -> None:
         send({"start": {"model": plan.model, "note": plan.note, "observation": plan.first_observation}})
 
     knowledge = ActionKnowledge.from_lark(source_of(request), source_map=True).bind(**request["values"])
-    environment = WorldEnvironment(knowledge.own_world) if knowledge.own_world else None
+    plays_own = knowledge.own_world is not None and not request["task"].strip()
     plan = generate_plan(
-        environment.task if environment else request["task"],
-        knowledge.bind(**knowledge.grammar.stand_ins()),
-        environment=environment,
+        own_task(knowledge) if plays_own else request["task"],
+        knowledge if knowledge.own_world is not None else knowledge.bind(**knowledge.grammar.stand_ins()),
         strategy=request["strategy"],
         model=request["model"],
         max_steps=request["steps"],

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +114,19 @@ def test_a_world_with_a_problem_is_played_and_its_facts_explain_what_cannot_be_d
     end = next(line["end"] for line in map(json.loads, answer.text.splitlines()) if "end" in line)
     assert end["success"] and end["model"] == "search" and end["path"][-1] == "drop letter"
     assert asking.explain(text, "go to ")["impossible"]["go to cellar"] == "it needs not locked cellar"
+
+
+def test_a_world_is_played_with_a_task_in_words(asking):
+    text = (Path(__file__).parents[2] / "examples" / "worlds" / "hotel.lark").read_text(encoding="utf-8")
+    for task, success in (("book r303 for bob", True), ("sing a song", None), ("", None)):
+        answer = asking.post(
+            "/api/run", text=text, document=None, values={}, task=task, strategy="act", masks=True, seed=1, steps=None
+        )
+        *_, last = (line for line in map(json.loads, answer.text.splitlines()) if line)
+        if success:
+            assert last["end"]["success"] and last["end"]["path"][-1] == "book room r303 for bob"
+        else:
+            assert "error" in last and "book {R} for {G}" in json.dumps(last)
 
 
 def test_a_run_of_another_grammar_is_open_loop_and_says_so(asking):

@@ -20,7 +20,7 @@ from constrained.knowledge.tool_policy.faults import faults
 from constrained.knowledge.tools import Tool, toolbox
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.sentence import sentences
-from constrained.knowledge.world.syntax import MARK, STATEMENTS
+from constrained.knowledge.world.syntax_errors import MARK, STATEMENTS
 from constrained.knowledge.world.world import filled
 from constrained.limits import DEFAULT
 from constrained.planning.model import ROOT, Action, Condition, Junction, Literal, Quantified, literals_in

@@ -256,7 +256,9 @@ class Conditions:
         """The error that a name is no object, parameter or variable here: it says how such a name is declared."""
         name, objects_only = plain(token), scope.free or not scope.what
         new_object = f"declare it: `//: object {token}: {kind}`"
-        if objects_only:
+        if name.lower() in ("_", "any", "anything", "something", "anyone", "someone"):
+            otherwise = "`*` stands for any object in a condition"
+        elif objects_only:
             otherwise = new_object
         elif scope.sentence:
             otherwise = f"write {{{name}}} in the sentence, or `some {name.lower()}: {kind} (...)`, or {new_object}"

@@ -16,7 +16,8 @@ from constrained.grammar.lark_syntax import Name, Quoted, Value, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.world.conditions import Conditions, Scope, bound_by, plain, read_patterns
-from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
+from constrained.knowledge.world.syntax import VALUES, ParseTree, parse_world, rules_below
+from constrained.knowledge.world.syntax_errors import MARK
 from constrained.knowledge.world.world import (
     Again,
     Maybe,

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from constrained.errors import GrammarError
 from constrained.grammar.lark_tokens import Comment, comments
 from constrained.grammar.source import Source
+from constrained.knowledge.world.syntax_errors import MARK, OF_TOOLS, explained
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,6 @@ KEPT, MAX_KEPT = 16, 100_000
 """How many files' statements are kept, and of how many characters at most."""
 MAX_DEPTH = 60
 """Nested brackets in a condition; the same limit as for PDDL."""
-
-MAX_NAME = 60
-"""Characters of a name that an error asks to quote."""
-
-MARK = "//:"
 
 _GRAMMAR = r"""
 start: _statement*
@@ -154,42 +149,7 @@ STRING: /"(?:[^"\\\n]|\\[^\n])+"/
 %ignore /\s+/
 """
 
-_EXPECTED = {
-    "NAME": "a name",
-    "STRING": 'a text in quotes ("...")',
-    "RPAR": "`)`",
-    "LPAR": "`(`",
-    "COLON": "`:`",
-    "COMMA": "`,`",
-    "IF": "`if`",
-    "BY": "`by`",
-    "MANY": "`one`",
-    "QUANTIFIER": "`some`",
-    "ANY": "`*`",
-    "SET": "`=`",
-    "EQUAL": "a comparison",
-    "SIGN": "`+`",
-    "OVER": "`/`",
-    "EMPTY": 'a text in quotes ("...")',
-    "NUMBER": "a number",
-    "PATH": "a JSON path ($.orders[*])",
-    "DOT": "`.`",
-    "LSQB": "`[`",
-    "RSQB": "`]`",
-    "LBRACE": "`{`",
-    "RBRACE": "`}`",
-    "SEMICOLON": "`;`",
-    "$END": "the end",
-}
-STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails",
-              "means", "shows", "again", "explores")  # fmt: skip
-"""The keywords that a world's lines begin with."""
-_OF_TOOLS = ("let", "message", "write")  # statements that only policies of tools have
-
-_OF_VALUES = {"SIGN", "OVER", "EQUAL", "DOT", "LSQB", "LBRACE", "NUMBER", "EMPTY", "FOR", "IN", "PATH",
-              *map(str.upper, _OF_TOOLS)}  # fmt: skip
-
-VALUES = frozenset({*_OF_TOOLS, "keeps", "assignment", "each_of", "contained", "sum", "product", "minus", "choice",
+VALUES = frozenset({*OF_TOOLS, "keeps", "assignment", "each_of", "contained", "sum", "product", "minus", "choice",
                     "listing", "member", "item", "mapping"})  # fmt: skip
 """Statements and parts of statements that only policies of tools have: they are about JSON values."""
 
@@ -241,7 +201,7 @@ def parse_world(source: Source) -> list[ParseTree]:
     try:
         return list((_parsed_again if len(visible) <= MAX_KEPT else _parsed)(visible))
     except UnexpectedInput as error:
-        raise _explained(source, error) from None
+        raise explained(source, error) from None
     except RecursionError:
         raise source.error(f"a `{MARK}` line nests too deeply", "state it flatter") from None
 
@@ -267,60 +227,3 @@ def _check_depth(source: Source, text: str) -> None:
         if depth > MAX_DEPTH:
             line, column = source.line_column(found.start())
             raise source.error(f"brackets nest deeper than {MAX_DEPTH}", "state it flatter", line, column)
-
-
-def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
-    """lark's error as a GrammarError with what is expected."""
-    at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    if isinstance(error, UnexpectedToken):
-        wanted = set(error.accepts or error.expected)
-        found = "the lines end" if at_end else f"unexpected `{error.token}`"
-    else:
-        assert isinstance(error, UnexpectedCharacters)
-        wanted, found = set(error.allowed or ()), f"unexpected `{error.char}`"
-    if re.search(rf"(?m)^\s*{MARK}\s*({'|'.join(_OF_TOOLS)})\b", source.text) is None:  # a world has no values
-        wanted -= _OF_VALUES if "EQUAL" not in wanted else {*_OF_VALUES, "ANY"}
-    # If every statement may begin here, a hint lists the statements alone, or says "a new line" for them.
-    keywords = {word.upper() for word in STATEMENTS}
-    words = sorted({_EXPECTED.get(name, f"`{name.lower()}`") for name in wanted - keywords if not name.startswith("_")})
-    if keywords <= wanted:
-        words = [f"`{word}`" for word in STATEMENTS] if wanted <= keywords | {"$END"} else [*words, "a new line"]
-    meant = ""
-    # The place: where the text stops fitting, or the end of the last line if it ends too early.
-    line = None if at_end else error.line
-    if line is None or line < 1:  # the end: point to the last `//:` line
-        last = list(_lines(source.text))[-1]
-        end = source.text.find("\n", last.offset)
-        line, column = source.line_column(len(source.text) if end < 0 else end)
-    else:
-        column = error.column
-        meant = _meant(source.text.splitlines()[line - 1], column - 1)
-    hint = f"{meant}here belongs {', '.join(words)}"
-    return source.error(f"{found} in a `{MARK}` line", hint, line, column)
-
-
-_OPERATORS = {"&": "`and`, or a comma", "|": "`or`", "!": "`not`"}
-"""Signs of other languages -> what is written here."""
-
-
-def _meant(text: str, at: int) -> str:
-    """A hint on what may be meant at a column of a line: an operator, a keyword, a list, or a name without quotes."""
-    if text[at : at + 1] in _OPERATORS:
-        return f"write {_OPERATORS[text[at]]}; "
-    if re.search(r"\bno\s+$", text[:at]):
-        return "write `not` for `no`; else "
-    begins = re.match(rf"\s*{MARK}\s*([\w-]+)", text)
-    keyword = begins[1] if begins else ""
-    if begins and keyword not in STATEMENTS and (like := get_close_matches(keyword, STATEMENTS, 1)):
-        return f"did you mean `{like[0]}`, at the beginning of the line? Else "
-    if keyword == "makes" and text.startswith("and", at):
-        return "join what an action makes by commas; "
-    # The words between separators are a name, if names alone may stand there: in `object` lines and within brackets.
-    first = max(text.rfind(sign, 0, at) for sign in "(,;:[{") + 1
-    end = min((place for sign in "),;:]}" if (place := text.find(sign, at)) >= 0), default=len(text))
-    in_brackets = text.count("(", 0, at) > text.count(")", 0, at)
-    if keyword == "object" or in_brackets:
-        name = re.sub(r"^object\s", "", text[first:end].strip()).strip()
-        if '"' not in name and not re.fullmatch(r"[A-Za-z_][\w-]*|", name) and len(name) <= MAX_NAME:
-            return f'if it is a name, write it in quotes: `"{name}"`; else '
-    return ""

@@ -9,7 +9,9 @@ const TASKS = {
 };
 const HINTS = {
   household: "A household task becomes a game, made from the seed, and is played.",
-  world: "The file's own problem is played. Without a model named at the start, a search chooses the actions.",
+  world:
+    "The file's own world is played: its own goal, or the task, if that is a sentence of its goal lines. Without a model " +
+    "named at the start, a search chooses the actions.",
   other: "There is no environment for this grammar: the plan is open-loop, nothing is executed.",
 };
 
@@ -38,7 +40,8 @@ export function offerTask(name) {
 /** Show how tasks of this grammar are run. */
 export function sayWhatRuns(played) {
   byId("run-hint").textContent = `${HINTS[played ?? "other"]} Model: ${start.model}.`;
-  byId("task").disabled = played === "world";
+  byId("task").required = played !== "world";
+  byId("task").placeholder = played === "world" ? "The file's own goal" : "What to do";
 }
 
 /** Run, or stop the run. */
