@@ -42,6 +42,7 @@ from constrained.environments.household.env import KNOWLEDGE
 from constrained.environments.suite import SUITES, Suite, choose_suite, open_suite
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
+from constrained.waiting import waiting
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from benchmarks.agents.ray_workers import RayWorkers
@@ -107,7 +108,8 @@ def run_command(options: argparse.Namespace) -> int:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
     prices = read_prices(options.price)
     open_models = _opener(options)
-    models = open_models()
+    with waiting("loading the models"):
+        models = open_models()
     if options.split is None and options.games is None:
         suite = choose_suite(options.environment, options.seed)
     else:

@@ -12,8 +12,6 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-from tqdm import tqdm
-
 from constrained.agents.demonstrations import read_examples
 from constrained.agents.episode import Episode
 from constrained.agents.levels import LEVELS, STATE
@@ -35,6 +33,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.models import load_roles
 from constrained.planning.model import NEVER
 from constrained.planning.reachable import require_reachable
+from constrained.waiting import waiting
 
 OPEN_LOOP_STEPS = 12
 """Default limit on the steps of a plan that is not executed."""
@@ -126,7 +125,7 @@ def generate_plan(
         a text. The embedded model reads none.
     device : str, optional
     progress : bool
-        Show a progress bar on standard error.
+        Say on standard error, if that is a terminal, what takes more than a second: loading, and steps.
     trace : str or Path, optional
         Write the run to this file as it goes, with each token and what the masks excluded, for ``constrained view``.
         The file of an earlier run or an empty file is replaced; any other file is refused. Reasons name rules and lines
@@ -159,7 +158,12 @@ def generate_plan(
         model = "search"
     if message := unfit(model, _is_household(knowledge, environment)):
         warnings.warn(message, ConstrainedWarning, stacklevel=2)
-    models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
+    roles = {"planner": planner, "grounder": grounder, "explorer": explorer}
+    with waiting("loading the model", progress) as say:
+        models = load_roles(model, roles, device=device)
+        say("preparing the vocabulary")
+        for one in models.values():
+            getattr(one, "vocabulary", None)  # made at its first use, which would be the first step
     # `prior`: an environment in which a plan that isn't executed binds its slots.
     prior = None
     if environment is None:
@@ -173,10 +177,10 @@ def generate_plan(
     )  # fmt: skip
     examples = None if isinstance(demonstrations, int | None) else read_examples(demonstrations, knowledge)
     plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note, level=level)
-    with tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar:
+    with waiting("step 1", progress) as say:
 
         def report(step: Step) -> None:
-            bar.update()
+            say(f"step {len(plan.steps) + 1}")
             if on_step:
                 on_step(step)
 
@@ -189,6 +193,7 @@ def generate_plan(
         with _run_file(trace, episode, models) as file:
             for number, _ in enumerate(schedule([rollout])):
                 if number == 0 and on_start:  # the first is yielded before anything is written
+                    say("step 1")
                     on_start(plan)
                 if file is not None:
                     for line in rollout.lines():

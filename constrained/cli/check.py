@@ -24,6 +24,7 @@ from constrained.knowledge.report import counted
 from constrained.knowledge.tools import Tool, read_tools
 from constrained.knowledge.world.known import Known
 from constrained.limits import DEFAULT
+from constrained.waiting import waiting
 
 _COLOURS = {ERROR: "1;31", WARNING: "1;33", NOTE: "1;36", "bold": "1", "faint": "2"}
 
@@ -100,14 +101,16 @@ def run(arguments) -> int:
 def _check_files(arguments, names: list[str]) -> int:
     try:
         values = bindings(arguments)
-        tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
+        with waiting("reading the tokenizer", not arguments.json):
+            tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
         tools = read_tools(Path(arguments.tools), DEFAULT) if arguments.tools else None
     except ConstrainedError as error:  # the command is wrong, not a file
         print(f"error: {error}", file=sys.stderr)
         return 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of `re`, about syntax that may change
-        checked = [_check_file(arguments, name, values, tokens, tools) for name in names]
+        with waiting("checking", not arguments.json):
+            checked = [_check_file(arguments, name, values, tokens, tools) for name in names]
     paint = Paint.for_stream()
     failed = [file for file in checked if file.count(ERROR) or arguments.strict and file.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(file) for file in checked]}

@@ -10,6 +10,7 @@ from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
 from constrained.grammar.source import SourceSpan
 from constrained.knowledge.explain import Expected, Explanation, explain_file, next_tokens
+from constrained.waiting import waiting
 
 _WITH_LINES = 6
 """If at most this many things are expected, each is shown with its line of the grammar."""
@@ -40,7 +41,8 @@ def add_parser(commands) -> None:
 
 
 def run(arguments) -> int:
-    vocabulary = open_vocabulary(arguments.tokenizer)
+    with waiting("reading the tokenizer", not arguments.json):
+        vocabulary = open_vocabulary(arguments.tokenizer)
     explanation, unbound = explain_file(
         arguments.grammar, arguments.path, arguments.text, start=arguments.start, values=bindings(arguments)
     )

@@ -13,6 +13,7 @@ from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.models.source import check_source
+from constrained.waiting import waiting
 
 TEMPLATE = "template"
 
@@ -237,17 +238,22 @@ def add_distill(commands) -> None:
 def run_distill(arguments) -> int:
     check_new(arguments.output, arguments.force)
     check_source(arguments.model or "embedded")
-    from constrained.agents.distill import distill  # imports torch
+    with waiting("loading the model", not arguments.json) as say:
+        from constrained.agents.distill import distill  # imports torch
 
-    distilled = distill(
-        arguments.task,
-        model=arguments.model,
-        actions=arguments.actions,
-        temperature=arguments.temperature,
-        seed=arguments.seed,
-        device=arguments.device,
-        on_line=None if arguments.json else lambda line: print(f"  {line}", file=sys.stderr, flush=True),
-    )
+        def told(line: str) -> None:
+            say("writing the next line")
+            print(f"  {line}", file=sys.stderr, flush=True)
+
+        distilled = distill(
+            arguments.task,
+            model=arguments.model,
+            actions=arguments.actions,
+            temperature=arguments.temperature,
+            seed=arguments.seed,
+            device=arguments.device,
+            on_line=None if arguments.json else told,
+        )
     usage = distilled.usage
     notes = [
         f"drafted by {distilled.model}: {usage['completion_tokens']} tokens, {usage['forced_tokens']} of them forced, "

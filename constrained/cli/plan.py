@@ -149,7 +149,7 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
         knowledge_in_prompt=not arguments.no_knowledge_prompt,
         level=arguments.level or STATE,
         trace=arguments.trace,
-        progress=printer is not None and sys.stderr.isatty(),
+        progress=not arguments.json,
         on_step=printer.step if printer else None,
         on_start=printer.start if printer else None,
     )

@@ -14,6 +14,7 @@ from constrained.knowledge.report import counted
 from constrained.models.source import check_source
 from constrained.playground.bounds import PORT
 from constrained.server.bounds import PORT as SERVE_PORT
+from constrained.waiting import waiting
 
 
 def add_view(commands) -> None:
@@ -151,7 +152,8 @@ def run_serve(arguments) -> int:
     if not local:
         who = "whoever has CONSTRAINED_API_KEY" if key else "anyone"
         print(f"warning: {who} on the network can use this server; its connections are not encrypted", file=sys.stderr)
-    loaded = load(arguments.model, device=arguments.device)
+    with waiting("loading the model"):
+        loaded = load(arguments.model, device=arguments.device)
     loaded.name = arguments.name or loaded.name
     hosts = ["127.0.0.1", "localhost", arguments.host] if local else None
     app = make_app(loaded, source, call_format=arguments.call_format, key=key, hosts=hosts)

@@ -22,6 +22,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.models.source import check_adapter, check_source, to_adapt
 from constrained.training.settings import Tuning
 from constrained.training.trajectory import RULES
+from constrained.waiting import waiting
 
 
 def add_parser(commands) -> None:
@@ -68,11 +69,12 @@ def run_sft(arguments: argparse.Namespace) -> int:
         check_adapter(arguments.adapter, f"adapter {arguments.adapter}")
     # What is missing is said before torch, transformers and peft are imported, which takes seconds.
     check_source(arguments.model or "embedded")
-    from constrained.models import load
-    from constrained.training.sft_data import read_source
-    from constrained.training.tuning import tune
+    with waiting("loading the model"):
+        from constrained.models import load
+        from constrained.training.sft_data import read_source
+        from constrained.training.tuning import tune
 
-    model = load(to_adapt(arguments.model), device=arguments.device or own_device())
+        model = load(to_adapt(arguments.model), device=arguments.device or own_device())
     sources = {name: read_source(name, model, arguments.limit) for name in arguments.data}
     texts = [text for source in sources.values() for text in source.texts]
     first = os.environ.get("RANK", "0") == "0"
@@ -246,7 +248,8 @@ def _learn(
     **more: Any,
 ) -> int:
     """Run the rounds; print the best one, write and draw the results."""
-    from constrained.training.self_learning import Schedule, best, self_learning
+    with waiting("importing torch, transformers and peft"):
+        from constrained.training.self_learning import Schedule, best, self_learning
 
     reports = self_learning(
         train,

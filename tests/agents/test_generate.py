@@ -1,11 +1,12 @@
 """generate_plan: whatever the model, every action is admitted, and a plan ends whole within its limits."""
 
 import json
+from contextlib import redirect_stderr
 
 import pytest
 
 from benchmarks.household_solver import solve
-from constrained import ActionKnowledge, ConstrainedError, Grammar, generate_plan
+from constrained import ActionKnowledge, ConstrainedError, Grammar, generate_plan, waiting
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan, Step
 from constrained.agents.scheduler import Rollout
@@ -18,6 +19,7 @@ from constrained.models.source import EMBEDDED
 from tests.agents.random_model import RANDOM, random_model
 from tests.agents.scripted import answer_with
 from tests.environments.household.small_house import small_house
+from tests.terminal import Terminal, is_over, until
 
 MUG = "put a mug in the cabinet"
 
@@ -225,7 +227,7 @@ def test_a_game_that_is_won_ends_with_success():
 # reporting
 
 
-def test_progress_and_callbacks(capsys):
+def test_callbacks(capsys):
     started, steps = [], []
     plan = random_plan(
         strategy="act", max_steps=3, progress=True,
@@ -234,9 +236,16 @@ def test_progress_and_callbacks(capsys):
     )  # fmt: skip
     assert started == [(MUG, plan.first_observation, 0)]
     assert steps == plan.steps
-    assert "steps" in capsys.readouterr().err
-    random_plan(strategy="act", max_steps=1)
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "", "progress is for terminals"
+
+
+def test_progress_on_a_terminal(monkeypatch):
+    monkeypatch.setattr(waiting, "AFTER", 0.0)
+    monkeypatch.setattr(waiting, "TICK", 0.001)
+    terminal = Terminal()
+    with redirect_stderr(terminal):
+        random_plan(strategy="act", max_steps=2, progress=True, on_step=lambda step: until(terminal, "step"))
+    assert "step 2 … " in terminal.getvalue() and is_over(terminal)
 
 
 def test_json_has_everything_and_comes_back():
