@@ -77,7 +77,8 @@ class _Twin:
 
     def __init__(self, task: Task, number: int):
         self.task, rng = task, random.Random(f"twin {number}")
-        own = {name.lower(): name for name in task.problem.objects}
+        fixed = _named_by_actions(task)
+        own = {name.lower(): name for name in task.problem.objects if name.lower() not in fixed}
         self.names = dict(zip(own, _fresh_names(own, task, rng)))
         # The goal is about other objects: those of each type are dealt anew.
         self.meant: dict[str, str] = {}
@@ -88,7 +89,7 @@ class _Twin:
         goal = renamed(task.goal, {name: self.names[other].lower() for name, other in self.meant.items()})
         problem = task.problem
         self.problem = Problem(
-            {self.names[name.lower()]: kind for name, kind in problem.objects.items()},
+            {self.names.get(name.lower(), name): kind for name, kind in problem.objects.items()},
             tuple((fact[0], *(self.names.get(term.lower(), term) for term in fact[1:])) for fact in problem.init),
             goal,
             f"{problem.name}-twin",
@@ -100,6 +101,14 @@ class _Twin:
         longest_first = sorted(spelled, key=len, reverse=True)
         pattern = r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w)"
         return re.sub(pattern, lambda found: spelled[found[0].lower()], text, flags=re.IGNORECASE) if spelled else text
+
+
+def _named_by_actions(task: Task) -> set[str]:
+    """Objects that the actions' conditions and effects name: they keep their names."""
+    actions = task.domain.actions
+    literals = [literal for action in actions for part in action.conditions for literal in literals_in(part)]
+    literals += [effect.literal for action in actions for effect in action.effects]
+    return {term for literal in literals for term in literal.terms if not term.startswith("?")}
 
 
 def _fresh_names(own: Mapping[str, str], task: Task, rng: random.Random) -> Iterator[str]:
@@ -127,19 +136,22 @@ def _played(environment: FactsEnvironment, sentence: str) -> Demonstration | Non
     environment.reset()
     plan: list[GroundAction] = []
     steps: list[Demonstrated] = []
-    while not environment.done:
+    for _ in range(MAX_ACTIONS + 1):
+        if environment.done:
+            return Demonstration(environment.task, tuple(steps)) if steps else None
         facts = environment.facts_now()
         if not plan or plan[0] not in facts.task.applicable(facts.hopeful):
             plan = _plan(facts)
-        if not plan or len(steps) == MAX_ACTIONS:
+        if not plan:
             return None
         text = facts.write(plan[0])
         thought = _purpose(facts, plan)
         answer, _, _ = environment.step(text)
-        steps.append(Demonstrated(text, answer, thought))
+        if environment.had_effect:
+            steps.append(Demonstrated(text, answer, thought))
         # What was only supposed may have turned out otherwise: then there is a new plan.
         plan = plan[1:] if environment.had_effect and not facts.optimistic else []
-    return Demonstration(environment.task, tuple(steps)) if steps else None
+    return None
 
 
 def _plan(facts: WorldState) -> list[GroundAction]:

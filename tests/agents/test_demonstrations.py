@@ -106,6 +106,26 @@ def test_pddl_problems_have_twins_too():
     assert first.task != second.task and " and " in first.task
 
 
+def test_objects_that_actions_name_keep_their_names_in_a_twin():
+    vault = """
+%declare _STEP DOOR
+//: type door, tool
+//: object d1, d2: door; key: tool
+//: fact held(tool), open(door)
+//: goal "open {D}": open(D)
+// Open doors.
+start: | take | unlock{DOOR}
+//: makes held(key)
+take: "take the key" _STEP start
+//: needs held(key)
+//: makes open(d)
+unlock{d}: "unlock " d _STEP start
+"""
+    (one,) = twin_demonstrations(WorldEnvironment(read_world(vault), "open d1"), 1)
+    door = one.task.removeprefix("open ")
+    assert [step.action for step in one.steps] == ["take the key", f"unlock {door}"] and door not in ("d1", "d2")
+
+
 def test_without_a_goal_or_a_plan_there_are_none():
     assert twin_demonstrations(WorldEnvironment(read_world(WITHOUT), "sing"), 2) == []
     done = PROBLEM.replace("(:goal (and (on a b) (on b c)))", "(:goal (clear a))")

@@ -26,8 +26,9 @@ It is trained from nothing by `tools/embedded_model/train.py`, which writes this
 ## Data
 
 {source}: {games:,} games; {held_out} more were held out for tuning. A rule-based expert
-(`tools/embedded_model/expert.py`) plays each game once undisturbed, {disturbed} times with random actions thrown in
-({noises} of its steps), {other} times with another task that the room allows, and {informed} more that begins with what
+(`constrained/environments/household/expert.py`) plays each game once undisturbed, {disturbed} times with random
+actions thrown in ({noises} of its steps), {other} times with another task that the room allows, and {informed} more
+that begins with what
 an exploration found; the label is always the expert's own choice. The expert sees what an agent sees, a memory of the
 texts so far. Beyond that it knows a prior counted over the same training games: how often an object of a type lies in a
 receptacle of a type. That makes {examples:,} decisions. No validation game is among them.

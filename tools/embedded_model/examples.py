@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
+from constrained.environments.household.expert import Prior, Seen, decide
 from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, TaskSpec
 from constrained.environments.memory import WorldMemory
 from constrained.knowledge.world.world import kind_of
-from tools.embedded_model.expert import Prior, Seen, decide
 
 STEP_LIMIT = 50  # ALFWorld's, and KnowAgent's
 BLUNDERS = 0.25  # share of the random actions that are mostly impossible

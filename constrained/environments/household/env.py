@@ -8,15 +8,16 @@ from functools import cache, partial
 from itertools import islice
 
 from constrained.environments.base import IN_ON
-from constrained.environments.household.expert import expert_demonstrations
+from constrained.environments.household.expert import Prior, decide
 from constrained.environments.household.game import SPLITS, Game, game_files
 from constrained.environments.household.generate import make_game, prior_game
-from constrained.environments.household.task_spec import UNKNOWN, parse_task, player_world
+from constrained.environments.household.task_spec import TASK_TYPES, UNKNOWN, parse_task, player_world
+from constrained.environments.household.transcripts import STEPS, transcribed
 from constrained.environments.memory import WorldMemory
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import DataError, GameError
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.demonstration import Demonstration
+from constrained.knowledge.demonstration import Demonstrated, Demonstration
 from constrained.knowledge.world.pattern import listed
 from constrained.knowledge.world.world import kind_of
 
@@ -25,6 +26,8 @@ KNOWLEDGE = "household"
 
 GENERATED_GAMES = 60
 """Games of the suite "household" if no limit is given."""
+EXAMPLE_GAMES = 12
+"""Generated games of each task type from which worked examples are taken."""
 HELD_OUT = 25
 """Every 25th training game of ALFWorld is kept from training, for choosing between models."""
 
@@ -78,13 +81,24 @@ class HouseholdTexts:
         return HouseholdEnv(prior_game(first_observation))
 
     def demonstrations(self, count: int) -> list[Demonstration]:
-        """Up to `count` games of the same kind that ALFWorld's expert won in training games, in other rooms.
+        """Up to `count` won games of the same kind about other things; none if the task is of no known kind.
 
-        None if the task is of no known kind, or the transcripts aren't in the data folder.
+        They are ALFWorld's training games in other rooms, won by its expert, or, where its transcripts aren't in the
+        data folder, generated games, won by `expert`.
 
         Raises DataError: the transcripts are damaged.
         """
-        return expert_demonstrations(self.task, self.name, count)
+        spec = parse_task(self.task)
+        if spec.task_type not in TASK_TYPES:
+            return []
+        found: list[Demonstration] = []
+        things = {spec.object_kind}
+        for example in transcribed(spec.task_type, self.name) or generated_examples(spec.task_type):
+            thing = parse_task(example.task).object_kind
+            if len(found) < count and thing not in things:
+                things.add(thing)
+                found.append(example)
+        return found
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
         """Where things are ("nothing" too), and what can be opened, as an observation says."""
@@ -165,6 +179,26 @@ class HouseholdEnv(HouseholdTexts):
     def admissible(self) -> list[str]:
         """Every command that would have an effect now, and no other."""
         return sorted(self.truth.actions)
+
+
+@cache
+def generated_examples(task_type: str) -> list[Demonstration]:
+    """The first generated games of a task type that the expert wins in a number of `STEPS`, the shortest first."""
+    games = (make_game(seed, task_type) for seed in range(EXAMPLE_GAMES))
+    won = [example for game in games if (example := _won(HouseholdEnv(game)))]
+    return sorted(won, key=lambda example: len(example.steps))
+
+
+def _won(env: HouseholdEnv) -> Demonstration | None:
+    """A game as the expert wins it, without a prior of where things are; None if its length is not in `STEPS`."""
+    first, steps = env.reset(), list[Demonstrated]()
+    memory = env.memory(first)
+    while not env.done and len(steps) < STEPS.stop:
+        move = decide(memory, Prior())
+        observation, _, _ = env.step(move.action)
+        memory.update(move.action, observation)
+        steps.append(Demonstrated(move.action, observation, move.thought))
+    return Demonstration(env.task, tuple(steps), first) if env.done and len(steps) in STEPS else None
 
 
 def alfworld(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:

@@ -12,15 +12,21 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from constrained.environments.base import Binding
 from constrained.environments.question.index import PassageIndex
 from constrained.environments.question.passages import Passage
 from constrained.environments.text_search import STOP_WORDS, cut_words
 from constrained.errors import GameError, ToolError
+from constrained.knowledge.demonstration import Demonstrated, Demonstration
 
 FOUND = 5
 """Passages that a search lists: the best with its text, the others by title."""
+EXAMPLES_TRIED = 50
+"""Other questions of which worked examples are made, at most."""
+JUDGED = frozenset(("yes", "no", "SUPPORTS", "REFUTES", "NOT ENOUGH INFO"))
+"""Answers that no page names."""
 SHOWN_CHARACTERS = 1_200
 """Most characters of a passage that an observation shows; Lookup searches all of it."""
 
@@ -54,6 +60,8 @@ class QuestionEnv:
         Keys of `MEASURES`; the first is the reward of an answer.
     word : str
         The word before the question in observations: "Question", or "Claim".
+    others : sequence of Question
+        Questions with their answers, of which worked examples are made.
 
     Attributes
     ----------
@@ -68,9 +76,14 @@ class QuestionEnv:
     """
 
     def __init__(
-        self, question: Question, index: PassageIndex, measures: Sequence[str] = ("f1", "em"), word: str = "Question"
+        self,
+        question: Question,
+        index: PassageIndex,
+        measures: Sequence[str] = ("f1", "em"),
+        word: str = "Question",
+        others: Sequence[Question] = (),
     ):
-        self.question, self.index, self.measures = question, index, tuple(measures)
+        self.question, self.index, self.measures, self.others = question, index, tuple(measures), others
         self.task = question.text
         self._word = word
         self.reset()
@@ -135,6 +148,23 @@ class QuestionEnv:
                 words = {word: None for word in words if word.lower() != self._keyword.lower()}
         return {"TITLE": titles or {}, "KEYWORD": list(words) or {}}
 
+    def demonstrations(self, count: int) -> list[Demonstration]:
+        """Up to `count` of the other questions as their sources answer them: each page is retrieved, then the answer.
+
+        They share no page with this question. A page that the index lacks, or that doesn't name the answer as far as
+        an observation shows it, makes no example; two in a row don't have the same answer.
+        """
+        found: list[Demonstration] = []
+        for other in self.others[:EXAMPLES_TRIED]:
+            if len(found) >= count:
+                break
+            if other.name == self.question.name or set(other.pages) & set(self.question.pages):
+                continue
+            example = answered(other, self.index, self.measures, self._word)  # type: ignore[arg-type]  # by identity
+            if example and not (found and found[-1].steps[-1].action == example.steps[-1].action):
+                found.append(example)
+        return found
+
     def outcome(self) -> dict[str, float]:
         """Success (an exact match) and the measures; all 0 until there is an answer."""
         return dict(self._outcome)
@@ -185,6 +215,20 @@ class QuestionEnv:
         wanted = keyword.casefold()
         sentences = self.passage.sentences if self.passage else ()
         return [sentence for sentence in sentences if wanted and wanted in sentence.casefold()]
+
+
+@lru_cache(maxsize=EXAMPLES_TRIED)
+def answered(question: Question, index: PassageIndex, measures: Sequence[str], word: str) -> Demonstration | None:
+    """A question as its source answers it; None if the index doesn't show what that takes. Kept: pages can be live."""
+    env, steps = QuestionEnv(question, index, measures, word), list[Demonstrated]()
+    for action in (*(f"Retrieve[{page}]" for page in question.pages), f"Finish[{question.answer}]"):
+        observation, _, _ = env.step(action)
+        if not env.had_effect:
+            return None
+        steps.append(Demonstrated(action, observation))
+    told = " ".join(step.observation for step in steps[:-1])
+    shown = question.answer in told or question.answer in JUDGED
+    return Demonstration(question.text, tuple(steps), env.reset()) if len(steps) > 1 and shown else None
 
 
 def _beginning(passage: Passage) -> str:

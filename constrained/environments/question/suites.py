@@ -115,11 +115,12 @@ def _suite(
         index = Wikipedia() if source == "live" else LocalIndex(passages())
     else:
         source = "own index"
-    questions = load()[:limit]
+    every = load()
+    questions = every[:limit]
     repeated = [name for name, count in Counter(question.name for question in questions).items() if count > 1]
     if repeated:
         raise DataError(f"{repeated[0]!r} names several questions", "results are kept by name: use each name once")
-    tasks = [Task(q.name, q.kind, partial(QuestionEnv, q, index, measures, word)) for q in questions]
+    tasks = [Task(q.name, q.kind, partial(QuestionEnv, q, index, measures, word, every)) for q in questions]
     return Suite(f"{name}/{source}", name, tasks, steps, ("success", *measures))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from functools import partial
+from functools import cache, partial
 from itertools import zip_longest
 
 from constrained.environments.base import Binding
@@ -14,9 +14,17 @@ from constrained.environments.scienceworld.scene import answers, choices_of, slo
 from constrained.environments.scienceworld.simulator import SPLITS, Simulator, borrow, give_back
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
+from constrained.knowledge.demonstration import Demonstrated, Demonstration
 
 MAX_STEPS = 50
 """WESE's limit (its section 4.1); the package's own is 100."""
+
+
+EXAMPLE_STEPS = 25
+"""Most actions of a worked example: about the half of `MAX_STEPS`, and what a prompt has room for."""
+
+EXAMPLES_TRIED = 3
+"""Training variations of a task of which worked examples are made, at most: a gold path takes up to 10 seconds."""
 
 
 class ScienceWorldEnv:
@@ -119,6 +127,14 @@ class ScienceWorldEnv:
         simulator = self._playing()
         return simulator.look(), simulator.inventory()
 
+    def demonstrations(self, count: int) -> list[Demonstration]:
+        """Up to `count` other variations of the task, from the training split, as the package's own agent solves them.
+
+        Variations that take more than `EXAMPLE_STEPS` actions aren't shown.
+        """
+        task, variation = self.name.split("/")
+        return [example for number, example in _solved(task) if number != int(variation)][:count]
+
     def outcome(self) -> dict[str, float]:
         """Success (the task is solved) and the score, 0 if the task failed."""
         return {"success": float(self.score == 1.0), "score": max(0.0, self.score)}
@@ -143,6 +159,35 @@ class ScienceWorldEnv:
         if self._simulator is None:
             raise GameError(f"the task {self.name} was closed", hint="call reset() to play it again")
         return self._simulator
+
+
+@cache
+def _solved(task: str) -> list[tuple[int, Demonstration]]:
+    """The first training variations of a task that are solved in a few actions, with their numbers."""
+    simulator = borrow()
+    try:
+        variations = simulator.variations(task, "train")[:EXAMPLES_TRIED]
+        golds = {number: simulator.gold(task, number) for number in variations}
+    finally:
+        give_back(simulator)
+    played = ((number, _played(task, number, gold)) for number, gold in golds.items() if len(gold) <= EXAMPLE_STEPS)
+    return [(number, example) for number, example in played if example]
+
+
+def _played(task: str, variation: int, gold: list[str]) -> Demonstration | None:
+    """A gold path in an environment of its own; None if it doesn't solve the variation there."""
+    env, steps = ScienceWorldEnv(task, variation), list[Demonstrated]()
+    try:
+        first = env.reset()
+        for action in gold:
+            if env.done:
+                break
+            observation, _, _ = env.step(action)
+            if env.had_effect:
+                steps.append(Demonstrated(action, observation))
+        return Demonstration(env.task, tuple(steps), first) if env.outcome()["success"] else None
+    finally:
+        env.close()
 
 
 def refused(observation: str) -> bool:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments.question.env import SHOWN_CHARACTERS, QuestionEnv
+from constrained import ActionKnowledge
+from constrained.agents.demonstrations import check_demonstration
+from constrained.environments.question.env import SHOWN_CHARACTERS, Question, QuestionEnv
 from constrained.environments.question.index import LocalIndex
 from constrained.environments.question.passages import Passage
 from constrained.errors import GameError, ToolError
@@ -169,3 +171,26 @@ def test_what_is_in_view_is_what_was_seen_and_can_still_be_found(env):
 def test_an_environment_is_made_where_it_is_played(index):
     make = pickle.loads(pickle.dumps(partial(QuestionEnv, QUESTION, index)))
     assert make().step("Search[Milhouse]")[0] == QuestionEnv(QUESTION, index).step("Search[Milhouse]")[0]
+
+
+def test_examples_are_other_questions_with_the_pages_that_answer_them(index):
+    planet = Question("q2", "easy", "Which planet is nearest to the Sun?", "Mercury", ("Mercury (planet)",))
+    others = (
+        QUESTION,
+        Question("q3", "easy", "Whose friend is Bart?", "Milhouse", ("Milhouse Van Houten",)),  # shares the page
+        Question("q4", "easy", "Who painted it?", "Frida Kahlo", ("Matt Groening",)),  # the page doesn't say it
+        Question("q5", "easy", "Where is it?", "Poland", ("Nowhere",)),  # no such page
+        planet,
+        Question("q6", "easy", "Is it liquid?", "yes", ("Mercury (element)", "Mercury")),
+        Question("q7", "easy", "Is it a god?", "yes", ("Mercury",)),  # the same answer again
+    )
+    env = QuestionEnv(QUESTION, index, others=others)
+    first, second = env.demonstrations(5)
+    assert [step.action for step in first.steps] == ["Retrieve[Mercury (planet)]", "Finish[Mercury]"]
+    assert first.task == planet.text and first.first_observation == f"Question: {planet.text}"
+    assert first.steps[0].observation == "Mercury (planet): Mercury is the planet nearest to the Sun."
+    assert [step.action for step in second.steps][-1] == "Finish[yes]" and len(second.steps) == 3
+    assert env.demonstrations(1) == [first] and env.demonstrations(0) == []
+    knowledge = ActionKnowledge.from_lark("hotpotqa")
+    for example in (first, second):
+        check_demonstration(example, knowledge)

@@ -4,8 +4,11 @@ import gc
 
 import pytest
 
+from constrained import ActionKnowledge
+from constrained.agents.demonstrations import check_demonstration
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld import simulator as simulators
+from constrained.environments.scienceworld.env import EXAMPLE_STEPS
 from constrained.errors import GameError
 from tests.environments.protocols import is_suite_environment
 
@@ -136,4 +139,20 @@ def test_simplifications():
         ScienceWorldEnv("boil", simplifications="easier")
     env = ScienceWorldEnv("boil", simplifications="openDoors")
     assert "that is open" in env.reset()
+    env.close()
+
+
+def test_examples_are_training_variations_as_the_package_solves_them(env):
+    examples = env.demonstrations(2)
+    knowledge = ActionKnowledge.from_lark("scienceworld")
+    assert len(examples) == 2 and len({example.task for example in examples} | {env.task}) == 3
+    for example in examples:
+        assert example.first_observation.startswith(example.task) and len(example.steps) <= EXAMPLE_STEPS
+        check_demonstration(example, knowledge)
+    assert env.demonstrations(1) == examples[:1]
+
+
+def test_tasks_that_take_many_actions_have_no_examples():
+    env = ScienceWorldEnv("boil")
+    assert env.demonstrations(2) == []
     env.close()

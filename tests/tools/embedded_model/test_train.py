@@ -8,12 +8,12 @@ import torch
 
 from constrained.agents.step_formats import step_prompt
 from constrained.environments.household import Game, HouseholdEnv, make_game
+from constrained.environments.household.expert import Prior
 from constrained.errors import DataError
 from constrained.training.batching import collate
 from constrained.training.encoding import IGNORED, Encoded
 from tools.embedded_model import train
 from tools.embedded_model.examples import Example, make_examples, play
-from tools.embedded_model.expert import Prior
 from tools.embedded_model.pretraining import Recipe, Run, answer_loss, batches, encode, make_model
 from tools.embedded_model.train import main, make_tokenizer, play_games, save_model, training_games
 

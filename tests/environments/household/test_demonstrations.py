@@ -1,4 +1,4 @@
-"""Worked examples of the household's tasks, from the transcripts of ALFWorld's expert."""
+"""Worked examples of the household's tasks: from the transcripts of ALFWorld's expert, or from generated games."""
 
 from functools import partial
 from itertools import islice
@@ -9,8 +9,9 @@ from constrained.agents.demonstrations import check_demonstration
 from constrained.agents.prompts import PromptParts, conversation
 from constrained.environments.base import WithDemonstrations
 from constrained.environments.household import HouseholdEnv, load_games, make_game
-from constrained.environments.household.expert import STEPS, TRANSCRIPTS, expert_demonstrations
-from constrained.environments.household.task_spec import TASK_TYPES, parse_task
+from constrained.environments.household.env import EXAMPLE_GAMES
+from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, parse_task
+from constrained.environments.household.transcripts import STEPS, TRANSCRIPTS, transcribed
 from constrained.knowledge import ActionKnowledge
 from tests.data import shared
 
@@ -34,7 +35,7 @@ def test_examples_are_other_tasks_of_the_same_kind_and_the_knowledge_admits_them
 def test_an_example_is_won_in_its_own_training_game_by_the_answers_it_shows():
     shared("alfworld/games_2.1.1_train.tar.xz")
     shared(TRANSCRIPTS)
-    example, *_ = expert_demonstrations("examine the mug with the desklamp.", "", 1)
+    example, *_ = transcribed(LIGHT, "")
     assert any(map(partial(is_won_by, example), map(HouseholdEnv, islice(load_games("train"), 40))))
 
 
@@ -45,11 +46,10 @@ def is_won_by(example, env):
 
 def test_an_example_is_never_from_the_room_that_is_played():
     shared(TRANSCRIPTS)
-    task, anywhere = "examine the mug with the desklamp.", "look_at_obj_in_light-Mug-None-DeskLamp/seed_1"
-    first, second, *_ = expert_demonstrations(task, anywhere, 2)
-    here = anywhere.replace("DeskLamp/", "DeskLamp-323/")
-    assert "alarmclock" in first.task and first not in expert_demonstrations(task, here, 9)
-    assert second in expert_demonstrations(task, here, 9)
+    anywhere = "look_at_obj_in_light-Mug-None-DeskLamp/seed_1"
+    first, second, *_ = transcribed(LIGHT, anywhere)
+    here = transcribed(LIGHT, anywhere.replace("DeskLamp/", "DeskLamp-323/"))
+    assert "alarmclock" in first.task and first not in here and second in here
 
 
 def test_a_prompt_holds_them_as_turns():
@@ -65,10 +65,18 @@ def test_a_prompt_holds_them_as_turns():
     assert env.task in turns[-1]["content"] and example.steps[-2].observation == turns[-3]["content"]
 
 
-def test_without_transcripts_or_for_a_task_of_no_known_kind_there_are_none(tmp_path, monkeypatch):
-    env = HouseholdEnv(make_game(0))
+def test_without_transcripts_the_examples_are_generated_games_that_the_expert_wins(tmp_path, monkeypatch):
     monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
-    assert env.demonstrations(2) == []
-    monkeypatch.delenv("CONSTRAINED_DATA")
+    knowledge = ActionKnowledge.from_lark("household")
+    for task_type in TASK_TYPES:
+        env = HouseholdEnv(make_game(7, task_type))
+        examples = env.demonstrations(2)
+        things = {parse_task(one.task).object_kind for one in (env, *examples)}
+        assert len(examples) == 2 and len(things) == 3
+        for example in examples:
+            check_demonstration(example, env.form(knowledge))
+            assert all(step.thought for step in example.steps)
+            games = (HouseholdEnv(make_game(seed, task_type)) for seed in range(EXAMPLE_GAMES))
+            assert any(is_won_by(example, game) for game in games)
     env.task = "tidy up"
     assert env.demonstrations(2) == []
