@@ -9,13 +9,13 @@ from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.analysis import Nullable, productive_rules, trim
-from constrained.grammar.json_schema import Options, layout, load_schema, read_schema
+from constrained.grammar.json_schema import Options, as_schema, layout, load_schema, read_schema
 from constrained.grammar.lark_reader import LarkRules, prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
 from constrained.grammar.lookaround import eliminate_lookaround
@@ -155,7 +155,7 @@ class ContextFreeGrammar:
     @classmethod
     def from_json_schema(
         cls,
-        schema: Mapping | bool | str | Path,
+        schema: Mapping | bool | str | Path | type | Any,
         *,
         whitespace: str = "flexible",
         any_order: bool = True,
@@ -169,8 +169,9 @@ class ContextFreeGrammar:
 
         Parameters
         ----------
-        schema : dict, bool, str or Path
-            A schema as Python values, as JSON text, or the path of a file with it.
+        schema : dict, bool, str, Path or type
+            A schema as Python values, as JSON text, or the path of a file with it; or a type that has one: a pydantic
+            model or `TypeAdapter`, a dataclass, a `TypedDict`, an enum, or a type hint such as ``list[int]``.
         whitespace : {"flexible", "single", "dumps", "compact"}
             Between the pieces: as people and models write it, line breaks and indents included;
             at most one space; exactly as `json.dumps` writes; none.
@@ -194,7 +195,7 @@ class ContextFreeGrammar:
             It costs more than `limits` allow (a GrammarError, too).
         """
         options = Options(limits, any_order, closed, lenient, strict, formats, distinct={})
-        rules = load_schema(read_schema(schema, limits), layout(whitespace), options)
+        rules = load_schema(read_schema(as_schema(schema), limits), layout(whitespace), options)
         grammar = cls(rules, Call("start"), limits=limits, name="JSON Schema")
         grammar.left_out, grammar.unknown = tuple(options.left_out), tuple(options.unknown)
         grammar.distinct = options.distinct or {}

@@ -31,7 +31,9 @@ from constrained.knowledge.tools import (
     Toolbox,
     call_form,
     joined_comments,
+    overview,
     read_tools,
+    rule_names,
     tool_comments,
     tool_rules,
     toolbox,
@@ -156,16 +158,17 @@ class ActionKnowledge:
         Parameters
         ----------
         tools : list, dict, str or Path
-            Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result) or Anthropic: as Python values, as
-            JSON text, or as the path of a file. A list may also hold functions and pydantic models, which are read by
-            their type hints and docstrings. Schemas may name types as programming languages do: ``dict``, ``float``,
-            ``ArrayList`` and others (`constrained.knowledge.type_names.NAMES`).
+            Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result, or the JSON-RPC message with it) or
+            Anthropic: as Python values, as JSON text, or as the path of a file. A list may also hold functions,
+            dataclasses and pydantic models, which are read by their type hints and docstrings. Schemas may name types
+            as programming languages do: ``dict``, ``float``, ``ArrayList`` and others
+            (`constrained.knowledge.type_names.NAMES`).
         call_format : str
             "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>`` lines, which is also
             Qwen's format; "llama": "parameters" for "arguments"; or your own text with NAME and ARGUMENTS in it.
         follow : mapping of str to list of str, optional
             Tool -> the tools that may follow it, "start" -> those that may come first. After a tool that isn't a key,
-            any tool may follow.
+            any tool may follow. A tool named "start" is the action, and here the key, "start_".
         end : list of str, optional
             Tools after which a plan may end; default: any.
         closed : bool
@@ -198,13 +201,16 @@ class ActionKnowledge:
             knowledge.calls = knowledge.tools.form
             check_policy(knowledge.tools.policy, knowledge.slots, knowledge.calls.schemas, some=some)
             comments = {**knowledge.comments, **knowledge.actions}
-            knowledge.comments = joined_comments(comments, tool_comments(listed, call_format))
+            knowledge.comments = joined_comments(comments, tool_comments(listed), overview(call_format))
             return knowledge
         # Without a policy, the calls are part of the grammar.
         grammar = tool_rules(listed, call_format, follow, end, whitespace, options)
         grammar.left_out = tuple(options.left_out)
         state = PathState(grammar, ActionGraph(grammar.rules, START))
-        knowledge = cls(name, state, tool_comments(listed, call_format))
+        described = tool_comments(listed)
+        rule_of = rule_names(list(described))
+        comments = {START: overview(call_format), **{rule_of[tool]: text for tool, text in described.items()}}
+        knowledge = cls(name, state, comments)
         knowledge.calls = call_form(listed, call_format, whitespace)
         return knowledge
 

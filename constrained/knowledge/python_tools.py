@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable
 from typing import Any
 
-from constrained.errors import KnowledgeError
-
-_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-_HINT = "use str, int, float, bool, None, Literal, an Enum, list, dict, TypedDict, | of these, or a pydantic model"
+from constrained.errors import GrammarError, KnowledgeError
+from constrained.grammar.json_schema.python_types import of_pydantic, schema_of
 
 _HEADING = re.compile(r"(Parameters|Args|Arguments|Attributes)\s*:?\s*$")
 
@@ -28,8 +24,8 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
     """
     name = getattr(given, "__name__", "")
     text = inspect.getdoc(given) or ""
-    if hasattr(given, "model_json_schema"):
-        schema = given.model_json_schema()
+    if hasattr(given, "model_json_schema") or hasattr(given, "__pydantic_core_schema__"):
+        schema = _read(of_pydantic, given, f"tool {name!r}")
         words = schema.pop("description", "")
         return {"name": name, "description": words, "inputSchema": schema}
     try:
@@ -44,7 +40,7 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
         where = f"tool {name!r}: argument {parameter.name!r}"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise KnowledgeError(f"{where} can't be passed by name", "leave out *, ** and / in its signature")
-        inner = _schema(hints.get(parameter.name, Any), where, schema["$defs"])
+        inner = _read(schema_of, hints.get(parameter.name, Any), where, schema["$defs"])
         if parameter.name in described and "description" not in inner:
             inner = {**inner, "description": described[parameter.name]}
         schema["properties"][parameter.name] = inner
@@ -53,37 +49,12 @@ def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
     return {"name": name, "description": summary, "inputSchema": {k: v for k, v in schema.items() if v or k != "$defs"}}
 
 
-def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a type; definitions that it refers to are added to `defs`."""
-    origin, given = typing.get_origin(kind), typing.get_args(kind)
-    # The order matters: `Annotated` hides the type in it, and enums and models are classes like `list`.
-    if origin is typing.Annotated:
-        notes = (note if isinstance(note, str) else getattr(note, "description", None) for note in given[1:])
-        schema = _schema(given[0], where, defs)
-        return {**schema, "description": text} if (text := next(filter(None, notes), None)) else schema
-    if kind is Any:
-        return {}
-    if kind in _PLAIN:
-        return {"type": _PLAIN[kind]}
-    if origin is typing.Literal:
-        return {"enum": list(given)}
-    if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [_schema(member, where, defs) for member in given]}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [member.value for member in kind]}
-    if hasattr(kind, "model_json_schema"):
-        schema = kind.model_json_schema()
-        defs.update(schema.pop("$defs", {}))
-        return schema
-    if typing.is_typeddict(kind):
-        hints = typing.get_type_hints(kind, include_extras=True)
-        properties = {name: _schema(hint, where, defs) for name, hint in hints.items()}
-        return {"type": "object", "properties": properties, "required": sorted(kind.__required_keys__)}
-    if (origin or kind) in (list, set, Sequence):
-        return {"type": "array", "items": _schema(given[0] if given else Any, where, defs)}
-    if (origin or kind) in (dict, Mapping):
-        return {"type": "object", "additionalProperties": _schema(given[1] if given else Any, where, defs) or True}
-    raise KnowledgeError(f"{where} is of type {getattr(kind, '__name__', kind)}, which has no JSON Schema", _HINT)
+def _read(read: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
+    """What `read` returns. Raises KnowledgeError: a type has no JSON Schema."""
+    try:
+        return read(*given)
+    except GrammarError as error:
+        raise KnowledgeError(error.message, error.hint) from None
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:

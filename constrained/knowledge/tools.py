@@ -1,8 +1,9 @@
 """Tool lists as action knowledge: each tool is an action, written as the call that a model makes.
 
 These forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat as in its
-Responses API), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's ``{"name",
-"input_schema"}``. Their schemas may name types as programming languages do (see `constrained.knowledge.type_names`).
+Responses API), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, also in the JSON-RPC message
+that carries it, and Anthropic's ``{"name", "input_schema"}``. Their schemas may name types as programming languages do
+(see `constrained.knowledge.type_names`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from constrained.automaton import Grammar
 from constrained.errors import GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import productive_rules, trim
-from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
+from constrained.grammar.json_schema import Layout, Options, layout, missing_property, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
-from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, referred
+from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, plain, referred
 from constrained.knowledge.tool_policy import Memory, Policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
@@ -62,14 +63,7 @@ def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> lis
     if callable(tools) or isinstance(tools, (list, tuple)):
         listed = tools if isinstance(tools, (list, tuple)) else [tools]
         tools = [python_tool(tool) if callable(tool) else tool for tool in listed]
-    given = read_schema(tools, limits, "a list of tools")
-    if isinstance(given, Mapping) and "tools" in given:
-        given = given["tools"]
-    elif isinstance(given, Mapping):
-        given = [given]
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
-        raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
-    read = [_tool(tool, i, limits) for i, tool in enumerate(given)]
+    read = [_tool(tool, i, limits) for i, tool in enumerate(_listed(read_schema(tools, limits, "a list of tools")))]
     for name, number in Counter(tool.name for tool in read).items():
         if number > 1:
             raise KnowledgeError(f"there are {number} tools named {name!r}", "give each tool another name")
@@ -78,14 +72,35 @@ def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> lis
     return read
 
 
+def _listed(given: Any) -> list[Any]:
+    """The tools of a list, of one tool, of a ``tools/list`` result, or of the JSON-RPC messages that carry results."""
+    given = plain(given)
+    if isinstance(given, Mapping) and "name" not in given:
+        if isinstance(given.get("error"), Mapping):
+            what = f"the tool list is an error: {str(given['error'].get('message', given['error']))[:200]}"
+            raise KnowledgeError(what, "ask its server again, and give what it answers")
+        inner = given.get("result", given.get("tools"))
+        if inner is not None:
+            return _listed(inner)
+    if isinstance(given, Mapping):
+        return [given]
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
+    found: list[Any] = []
+    for one in map(plain, given):  # a long list comes in pages, one message each
+        paged = isinstance(one, Mapping) and "name" not in one and not one.keys().isdisjoint(("result", "tools"))
+        found += _listed(one) if paged else [one]
+    return found
+
+
 def _tool(given: Any, index: int, limits: Limits) -> Tool:
     function = given.get("function", given) if isinstance(given, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str) or not function["name"]:
         hint = "a tool is {'name': ..., 'description': ..., 'parameters': {a JSON Schema}}, or that under 'function'"
         raise KnowledgeError(f"tool {index} has no name", hint)
     name = function["name"]
-    if name == START or "#" in name or any(0xD800 <= ord(c) <= 0xDFFF for c in name):
-        raise KnowledgeError(f"tool {index} can't be named {name!r}", "use letters, digits and _")
+    if any(0xD800 <= ord(c) <= 0xDFFF for c in name):
+        raise KnowledgeError(f"tool {index} can't be named {name!r}", "a lone surrogate is not text")
     schema: Any = next((function[key] for key in _SCHEMAS if function.get(key) is not None), {})
     if not isinstance(schema, Mapping):
         raise KnowledgeError(f"tool {name!r}: its parameters are not a JSON Schema", "give an object of type 'object'")
@@ -99,6 +114,22 @@ def _tool(given: Any, index: int, limits: Limits) -> Tool:
     return Tool(name, " ".join(str(function.get("description") or "").split()), schema)
 
 
+def rule_names(names: Sequence[str]) -> dict[str, str]:
+    """Tool -> the rule that writes its calls, which is named like it, with another name where that means another rule.
+
+    "start" is the rule of whole paths, `_STEP` ends a call, and the rules of schemas have a # in their names.
+    """
+    taken = {START, STEP, *names}
+    rules = {}
+    for name in names:
+        rule = name.replace("#", "_")
+        while rule in taken and (rule != name or rule in (START, STEP)):
+            rule += "_"
+        rules[name] = rule
+        taken.add(rule)
+    return rules
+
+
 def tool_rules(
     tools: list[Tool],
     call_format: str,
@@ -109,7 +140,8 @@ def tool_rules(
 ) -> Grammar:
     """The grammar of paths whose actions are calls (see `ActionKnowledge.from_tools`)."""
     names = [tool.name for tool in tools]
-    successors = _order(names, follow or {})
+    rule_of = rule_names(names)
+    successors = _order(rule_of, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
     style, template = layout(whitespace), _template(call_format)
     rules: dict[str, Rule] = {}
@@ -118,20 +150,25 @@ def tool_rules(
         if _has_slot(tool.parameters):
             hint = "give policy=: a .lark file with `//: tells ORDER = $.path by tool`"
             raise KnowledgeError(f"tool {tool.name!r} has an x-slot, but nothing says what results tell", hint)
-        call = _call(tool, template, call_format in CALL_FORMATS, rules, style, options)
-        after = tuple(successors.get(tool.name, names))
+        rule = rule_of[tool.name]
+        call = _call(tool, rule, template, call_format in CALL_FORMATS, rules, style, options)
+        after = tuple(successors.get(rule, names))
         if after not in then:
             then[after] = Call(f"#{len(then)}")
-            rules[then[after].rule] = Rule(then[after].rule, nodes.alt(map(Call, after)))
+            rules[then[after].rule] = Rule(then[after].rule, nodes.alt(Call(rule_of[name]) for name in after))
         may_end = [nodes.EMPTY] if tool.name in ends else []
-        rules[tool.name] = Rule(tool.name, nodes.seq([call, Slot(STEP), nodes.alt([then[after], *may_end])]))
-    rules[START] = Rule(START, nodes.alt([Call(name) for name in successors.get(START, names)]))
+        rules[rule] = Rule(rule, nodes.seq([call, Slot(STEP), nodes.alt([then[after], *may_end])]))
+    rules[START] = Rule(START, nodes.alt([Call(rule_of[name]) for name in successors.get(START, names)]))
     # A schema that no value fits, or an order without an end, leaves a tool without calls.
     productive = productive_rules(rules)
-    for name in names:
-        if name not in productive:
+    for tool in tools:
+        if rule_of[tool.name] not in productive:
+            lacking = f"tool {tool.name!r}: no call of it can be finished"
+            missing = missing_property(tool.parameters, replace(options, left_out={}, unknown={}))
+            if missing is not None:
+                raise KnowledgeError(f"{lacking}: {missing.message}", missing.hint)
             hint = "look for keywords that rule each other out, and let some tool after it end the plan"
-            raise KnowledgeError(f"tool {name!r}: no call of it can be finished", hint)
+            raise KnowledgeError(lacking, hint)
     return Grammar(trim(rules, productive), Call(START), {STEP}, limits=options.limits)
 
 
@@ -283,9 +320,11 @@ def _template(call_format: str) -> str:
     return template
 
 
-def _call(tool: Tool, template: str, named: bool, rules: dict[str, Rule], style: Layout, options: Options) -> Node:
+def _call(
+    tool: Tool, rule: str, template: str, named: bool, rules: dict[str, Rule], style: Layout, options: Options
+) -> Node:
     try:
-        arguments = write_schema(tool.parameters, rules, tool.name, style, options)
+        arguments = write_schema(tool.parameters, rules, f"{rule}#", style, options)
     except LimitError:
         raise
     except GrammarError as error:
@@ -303,12 +342,13 @@ def _text(text: str, name: str, named: bool, style: Layout) -> list[Node]:
     return [spaced.get(piece) or call_literal(piece, name) for piece in re.split(r'((?<="), |(?<="): )', text)]
 
 
-def _order(names: Sequence[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """`follow` as lists. Raises KnowledgeError: it names a tool that doesn't exist."""
+def _order(rule_of: Mapping[str, str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Rule -> the tools that may follow it, by `follow`. Raises KnowledgeError: it names a tool that doesn't exist."""
     if not isinstance(follow, Mapping):
         raise KnowledgeError(f"follow: {follow!r} is not a mapping", "give tool -> the tools that may follow it")
-    _known([*names, START], follow, "follow")
-    return {name: _known(names, after, f"follow[{name!r}]") for name, after in follow.items()}
+    rules = {**rule_of, START: START, **{rule: rule for rule in rule_of.values()}}
+    _known(list(rules), follow, "follow")
+    return {rules[name]: _known(list(rule_of), after, f"follow[{name!r}]") for name, after in follow.items()}
 
 
 def _known(names: Sequence[str], given: Iterable[str], what: str) -> list[str]:
@@ -323,10 +363,15 @@ def _known(names: Sequence[str], given: Iterable[str], what: str) -> list[str]:
     return listed
 
 
-def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
-    """The overview, which shows the format of a call, and the definition of each tool."""
+def overview(call_format: str) -> str:
+    """What a prompt says of all tools: how a call is written."""
     call = CALL_FORMATS.get(call_format, call_format).replace("ARGUMENTS", "{...}").replace("\n", "\\n")
-    comments = {START: f"Use the tools one after the other. A call is written {call}"}
+    return f"Use the tools one after the other. A call is written {call}"
+
+
+def tool_comments(tools: list[Tool]) -> dict[str, str]:
+    """Tool -> its definition: its arguments, and what it does."""
+    comments = {}
     for tool in tools:
         head = f"{tool.name}({_members(tool.parameters, _DEPTH)})"
         described = [f"{head}: {tool.description}" if tool.description else head, *_described(tool.parameters)]
@@ -334,11 +379,11 @@ def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
     return comments
 
 
-def joined_comments(comments: Mapping[str, str], described: Mapping[str, str]) -> dict[str, str]:
+def joined_comments(comments: Mapping[str, str], described: Mapping[str, str], general: str) -> dict[str, str]:
     """A file's comments joined with the tool list's: a tool's description before its comment, the overview after."""
-    words = {slot_of(name): text for name, text in described.items() if name != START}
+    words = {slot_of(name): text for name, text in described.items()}
     joined = {name: " ".join(filter(None, [words.get(slot_of(name)), text])) for name, text in comments.items()}
-    return {**joined, START: " ".join(filter(None, [comments.get(START), described[START]]))}
+    return {**joined, START: " ".join(filter(None, [comments.get(START), general]))}
 
 
 _VALUES = 6

@@ -20,6 +20,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.tool_calls import CallForm, call_around
 from constrained.knowledge.tool_policy import Memory, Policy, read_policy
 from constrained.knowledge.tool_policy.policy import slot_of
+from constrained.knowledge.tools import rule_names
 from constrained.server import bounds
 from constrained.server.chat_request import ChatRequest, RequestError
 
@@ -90,7 +91,8 @@ def writable(request: ChatRequest, policy: Policy | None, call_format: str) -> W
         if request.named not in names:
             raise _no_tool(request.named)
         tools, names = [tools[names.index(request.named)]], [request.named]
-    knowledge = _knowledge(tools, call_format, follow={name: [] for name in names if isinstance(name, str)})
+    rules = rule_names([name for name in names if isinstance(name, str)]).values()
+    knowledge = _knowledge(tools, call_format, follow=dict.fromkeys(rules, ()))
     calls = knowledge.grammar.bind(_STEP="")
     if request.parallel and call_format == "hermes":
         calls = _SEVERAL.bind(CALL=calls)

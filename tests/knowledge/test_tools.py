@@ -45,6 +45,16 @@ WRONG = {
 }
 
 
+LACKING = [
+    {"name": "a", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x", "y"]}}
+]
+
+
+def inside(tools):
+    """Tools with their arguments one level deeper."""
+    return [{**t, "parameters": {"properties": {"x": t["parameters"]}, "required": ["x"]}} for t in tools]
+
+
 def call(name, arguments, **options):
     return json.dumps({"name": name, "arguments": arguments}, **options)
 
@@ -60,6 +70,41 @@ def test_every_form_of_a_tool_list_is_read(form, tmp_path):
     path.write_text(json.dumps(tools))
     for given in (tools, json.dumps(tools), path, str(path)):
         assert list(ActionKnowledge.from_tools(given).actions) == list(named(tools))
+
+
+@pytest.mark.parametrize("pages", [lambda message: message, lambda message: [message, PAGE]], ids=["one", "two pages"])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_the_message_that_carries_a_tool_list_is_read(pages, as_text):
+    given = pages({"jsonrpc": "2.0", "id": 7, "result": {**MCP, "nextCursor": "x"}})
+    names = [*named(MCP), *(["clock"] if isinstance(given, list) else [])]
+    assert list(ActionKnowledge.from_tools(json.dumps(given) if as_text else given).actions) == names
+
+
+PAGE = {"jsonrpc": "2.0", "id": 8, "result": {"tools": [{"name": "clock", "inputSchema": {"type": "object"}}]}}
+RESERVED = [
+    "start", "start_", "_STEP", "#0", "a", "a#edge", "aedge", "a#comma", "a##", "a##/properties/x value", "NAME",
+    "ARGUMENTS", "end", "None", "#", '"', "a\nb", "</tool_call>", "日本", "a.b-c/d",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json", "llama", "hermes", "<function=NAME>ARGUMENTS</function>"])
+def test_tools_may_have_the_names_that_rules_have(form):
+    nested = {"type": "object", "properties": {"x": {"type": "object", "properties": {"y": {"type": "integer"}}}}}
+    knowledge = ActionKnowledge.from_tools([{"name": n, "parameters": nested} for n in RESERVED], call_format=form)
+    assert len(knowledge.actions) == len(RESERVED) == len(set(knowledge.actions))
+    judged = [knowledge.judge({"name": n, "arguments": {"x": {"y": 1}}}) for n in RESERVED]
+    assert all(judged) and [j.action for j in judged] == list(knowledge.actions)
+    assert not any(knowledge.judge({"name": n, "arguments": {"x": {"y": "1"}}}) for n in RESERVED)
+    assert "start(x: {y?: integer})" not in knowledge.comments["start"] and "start(x?:" in knowledge.comments["start__"]
+
+
+def test_the_order_tells_a_tool_named_start_from_the_beginning():
+    tools = [{"name": name} for name in ("start", "stop")]
+    ordered = ActionKnowledge.from_tools(tools, follow={"start": ["start"], "start_": ["stop"], "stop": []}, end="stop")
+    first, last = ({"name": name, "arguments": {}} for name in ("start", "stop"))
+    assert ordered.check([first, last]).ok and ordered.check([first, last]).finished
+    assert ordered.check([last]).verdicts == ["misordered"] and ordered.check([first, first]).verdicts[1] != "ok"
+    assert ordered.only(["start_"], "").judge(first)
 
 
 def test_right_calls_are_ok_and_wrong_ones_invalid(knowledge):
@@ -169,7 +214,11 @@ def test_a_plan_is_made_of_tools():
         ([{"type": "function"}], {}, "tool 0 has no name"),
         ([OPENAI[0], 7], {}, "tool 1 has no name"),
         ([OPENAI[0], OPENAI[0]], {}, "there are 2 tools named 'get_weather'"),
-        ([{"name": "start"}], {}, "can't be named 'start'"),
+        ([{"name": "\ud800"}], {}, "can't be named"),
+        ({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}, {}, "Method not found"),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"tools": 5}}, {}, "'5' is not a list of tools"),
+        (LACKING, {}, "'a': no call of it can be finished: JSON Schema at #/required: 'y' is required, but properties"),
+        (inside(LACKING), {}, "JSON Schema at #/properties/x/required: 'y' is required, but properties lacks it"),
         ([{"name": "a", "parameters": {"type": "array"}}], {}, "tool 'a': its parameters are of type 'array'"),
         (
             [{"name": "a", "parameters": {"properties": {"b": {"type": "x"}}}}],

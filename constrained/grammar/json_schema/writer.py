@@ -6,6 +6,7 @@ import gc
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from json import JSONEncoder
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from constrained.grammar.json_schema.arrays import array
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import Options, is_type
+from constrained.grammar.json_schema.missing import missing_property
 from constrained.grammar.json_schema.numbers import Multiples, integer, number, whole
 from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.patterns import few_texts
@@ -404,6 +406,9 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
         writer.note_repeats()
         writer.settled = True
         if rules["start"].body is NEVER or "start" in dead:
+            missing = missing_property(schema, replace(options, left_out={}, unknown={}))
+            if missing is not None:
+                raise missing
             hint = "look for keywords that rule each other out, and for $ref that never come to an end"
             raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
         return rules  # texts begin with text of their own: no left recursion to turn round
