@@ -219,16 +219,20 @@ class Toolbox:
         """The policy, in which a tool that isn't in the list is called as its calls name it."""
         return self.policy if name in self.calls else self.policy.renamed({slot_of(name): name})
 
+    def calls_of(self, name: str, arguments: Mapping[str, Any]) -> Calls:
+        """The calls of a tool; of a tool that isn't in the list, those that the policy alone decides."""
+        calls = self.calls.get(name)
+        if calls is None:
+            schema = {"properties": {key: {"const": value} for key, value in arguments.items()}}
+            calls = Calls(name, schema, replace(self.named(name), order={}), self._template, self._options)
+        return calls
+
     def unmet(self, memory: Memory, name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Why a call is not admitted: the conditions that don't hold.
 
         Of a tool that isn't in the list, only the conditions in the policy are known, not those in its schema.
         """
-        calls = self.calls.get(name)
-        if calls is None:
-            schema = {"properties": {key: {"const": value} for key, value in arguments.items()}}
-            calls = Calls(name, schema, replace(self.named(name), order={}), self._template, self._options)
-        return calls.unmet(memory, arguments)
+        return self.calls_of(name, arguments).unmet(memory, arguments)
 
 
 def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Options) -> Toolbox:

@@ -131,9 +131,7 @@ class Calls:
             self.check_keywords((), schema)
         for argument in self.mentioned:
             self._check_few(argument)
-        self.looks_at = frozenset().union(
-            *(_names_used(e, self.functions) for e in expressions if e not in self.static)
-        )
+        self.looks_at = frozenset().union(*(names_used(e, self.functions) for e in expressions if e not in self.static))
         self.agenda = self._agenda()
 
     def _add(self, expression: Expression, used: list[str]) -> None:
@@ -200,11 +198,14 @@ class Calls:
             items += [("member", (name,), self.schema["properties"][name], name in self.required), ("check", name)]
         return onto([*items, ("text", f"}}{self.after}")], None)
 
+    def failed(self, memory: Memory, arguments: Mapping[str, Any]) -> list[Expression]:
+        """The conditions of a call that don't hold, in the order of the policy."""
+        names, scope = {**memory, **arguments}, memory.scope(self.functions)
+        return [condition.expression for condition in self.conditions if not condition.holds(names, scope)]
+
     def unmet(self, memory: Memory, arguments: Mapping[str, Any]) -> list[str]:
         """The conditions of a call that don't hold: by the comment behind them, else as they are written."""
-        names, scope = {**memory, **arguments}, memory.scope(self.functions)
-        failed = (condition.expression for condition in self.conditions if not condition.holds(names, scope))
-        return [expression.words or expression.text for expression in failed]
+        return [expression.words or expression.text for expression in self.failed(memory, arguments)]
 
     def asked(self, path: Path) -> str:
         """Whether conditions need a value at a path, or inside it: "always", "if given", or "never"."""
@@ -234,7 +235,7 @@ class Calls:
         return self._relevant[path[0]]
 
 
-def _names_used(expression: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
+def names_used(expression: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
     """The names in an expression, and in the functions that it calls."""
     called = reached(expression.calls & functions.keys(), lambda name: functions[name].body.calls & functions.keys())
     return expression.names.union(*(functions[name].looks_at for name in called))

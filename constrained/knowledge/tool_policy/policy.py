@@ -145,8 +145,24 @@ class Policy:
         for telling in self.tells:
             if tool in telling.tools:
                 after = self._tell(after, telling, names, data, scope)
+        return self._changed(after, tool, names, scope, result).sharing(memory)
+
+    def promised(self, memory: Memory, tool: str, arguments: Mapping[str, Any]) -> Memory:
+        """The memory after a call whose result isn't known yet: what it changes, where that doesn't look at the result.
+
+        Parameters
+        ----------
+        memory : Memory
+        tool : str
+        arguments : mapping
+        """
+        names = {**memory, **arguments, "arguments": dict(arguments)}
+        return self._changed(memory, tool, names, memory.scope(self.functions), None).sharing(memory)
+
+    def _changed(self, after: Memory, tool: str, names: Mapping[str, Any], scope: Scope, result: str | None) -> Memory:
+        """The memory after what a call changes; `result`: None while it isn't known."""
         for change in self.makes.get(tool, ()):
-            if change.said and not any(pattern.found_in(result) for pattern in change.said):
+            if change.said and (result is None or not any(pattern.found_in(result) for pattern in change.said)):
                 continue
             try:
                 for item in [None] if change.each is None else change.each.value(names, scope):
@@ -157,7 +173,7 @@ class Policy:
                         after = after.with_place(place, change.made(inner, scope))
             except (Unknown, KeyError, IndexError, TypeError):
                 continue  # it changes what was never seen
-        return after.sharing(memory)
+        return after
 
     def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any, scope: Scope) -> Memory:
         found = []

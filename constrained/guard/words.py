@@ -1,0 +1,63 @@
+"""The user's words, kept apart from facts: what a policy knows only because somebody said it.
+
+A result of a tool tells a fact. A text of the user's tells only that they said so; whether it is a clear yes is a guess
+by its words, which a program may replace by a function of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from constrained.errors import KnowledgeError
+from constrained.knowledge.tool_policy import Policy
+from constrained.knowledge.tool_policy.expression import Definition, Expression
+from constrained.knowledge.tool_policy.faults import root
+from constrained.knowledge.world.syntax import ParseTree
+
+SaysYes = Callable[[str, str], bool]
+"""``f(said, heard)``: whether `heard` agrees to what the assistant said."""
+
+YES = "yes "
+"""The name in a memory that holds what such a function answered; no policy can name it."""
+
+_YES = re.compile(r"\byes\b", re.IGNORECASE)
+
+
+def names_of_words(policy: Policy) -> frozenset[str]:
+    """The names in a memory that only the tool that speaks to the user tells, and the facts that it makes true."""
+    told, known = set(), set()
+    for telling in policy.tells:
+        for tool in telling.tools:
+            (told if tool == policy.message else known).add(telling.name)
+    for tool, changes in policy.makes.items():
+        for change in changes:
+            name = root(change.target)
+            if tool == policy.message:
+                told |= {name} if change.true is not False else set()
+            elif change.true is not False:  # that a call uses up a consent tells no fact
+                known.add(name)
+    return frozenset(told - known)
+
+
+def with_says_yes(policy: Policy) -> Policy:
+    """The policy in which a name of the memory says whether the user agreed, in place of a search for words.
+
+    Raises KnowledgeError: the policy doesn't look for a yes.
+    """
+    answer = Expression(ParseTree("name", [YES]), "says_yes(said, heard)")
+    functions, makes, replaced = {**policy.functions}, {**policy.makes}, False
+    if "yes" in functions and not functions["yes"].params:
+        functions["yes"], replaced = Definition((), answer), True
+    changes = []
+    for change in policy.makes.get(policy.message, ()):
+        if any(_YES.search(pattern.text) for pattern in change.said):
+            change, replaced = replace(change, said=(), condition=answer), True
+        changes.append(change)
+    if not replaced:
+        hint = 'give it `let yes() = ...`, or `tells agreed by "yes"` above the rule that speaks to the user'
+        raise KnowledgeError(f"{policy.source.name} doesn't ask whether the user says yes", hint)
+    makes[policy.message] = changes
+    initial = policy.initial.with_values(**{YES: False})
+    return replace(policy, functions=functions, makes=makes, initial=initial)
