@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, ClassVar
 
 
 class ConstrainedError(Exception):
@@ -18,6 +18,9 @@ class ConstrainedError(Exception):
     hint : str, optional
         What to do about it; appended to the message.
     """
+
+    exit_code: ClassVar[int] = 1
+    """The exit code of a command that it ends."""
 
     def __init__(self, message: str, hint: str | None = None):
         self.message = message
@@ -152,6 +155,12 @@ class PddlError(SourceError, GameError):
     """PDDL that can't be read, or that uses a feature that isn't supported."""
 
     kind = "pddl"
+
+
+class UnreachableError(PddlError):
+    """A goal that can't be reached: that is proven, nothing gave up."""
+
+    exit_code = 3
 
 
 class ModelError(ConstrainedError):

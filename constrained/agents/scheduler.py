@@ -98,7 +98,8 @@ class Rollout:
 
     def fail(self, error: Exception) -> None:
         """End the rollout because of an error."""
-        log.warning("%.60s ended: %s", self.episode.plan.task, error)
+        if self.name:  # one of many; a single rollout's error is raised
+            log.warning("%.60s ended: %s", self.episode.plan.task, error)
         self.failure = error
         self.close()
 

@@ -70,7 +70,10 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, or 1 after one message on standard error (130: interrupted)."""
+    """Run a command and return its exit code.
+
+    0, or 1 after one message on standard error; 3: it is proven that a goal can't be reached; 130: interrupted.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors=ESCAPE)
     words = sys.argv[1:] if argv is None else argv
@@ -87,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         return arguments.run(arguments) or 0
     except ConstrainedError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
     except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

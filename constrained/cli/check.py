@@ -20,6 +20,7 @@ from constrained.files import check_separate, to_json, write_whole
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
+from constrained.knowledge.lint.pddl import check_pddl, is_pddl
 from constrained.knowledge.report import counted
 from constrained.knowledge.tools import Tool, read_tools
 from constrained.knowledge.world.known import Known
@@ -46,13 +47,16 @@ def add_parser(commands) -> None:
         "exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. With "
         "actions: judge each one (ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: "
         "judge every action of KnowAgent's published ALFWorld or HotpotQA runs. planbench: judge the plans that "
-        "language models wrote for PlanBench's instances (after it, models to judge only theirs).",
+        "language models wrote for PlanBench's instances (after it, models to judge only theirs). DOMAIN.pddl "
+        "PROBLEM.pddl ...: the mistakes in them; with actions after them, whether these are possible.",
         epilog="examples: constrained check mine.lark --strict; "
         "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'; "
         "constrained check planbench gpt-4o_chat --limit 50",
     )
     add = parser.add_argument
-    add("knowledge", metavar="FILE", help="shipped name or path of a .lark file, or a JSON Schema (.json)")
+    add(
+        "knowledge", metavar="FILE", help="shipped name or path of a .lark file, a JSON Schema (.json), or PDDL (.pddl)"
+    )
     add("action", nargs="*", help="more .lark files, or the actions of a path, in order")
     add("--strict", action="store_true", help="treat warnings as errors")
     words = "leave out findings of this kind, e.g. endless-text; repeatable"
@@ -82,6 +86,8 @@ def run(arguments) -> int:
     check_separate(arguments.output, *names, arguments.file, *arguments.runs)
     if all(name.endswith(".json") for name in names):
         return _check_schemas(arguments, names)
+    if any(map(is_pddl, names)):
+        return _check_pddl(arguments, names)
     only_files = len(names) == 1 or all(name.endswith(".lark") or name in shipped_names() for name in names)
     if only_files and not arguments.runs and arguments.file is None:
         return _check_files(arguments, names)
@@ -92,10 +98,7 @@ def run(arguments) -> int:
         knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
     if arguments.runs:
         return _check_runs(arguments, knowledge)
-    written = read_text(arguments.file, "a text file, one action a line") if arguments.file else ""
-    report = knowledge.check([*arguments.action, *filter(None, map(str.strip, written.splitlines()))])
-    _give(arguments, report.to_dict(), str(report))
-    return 0 if report.ok else 1
+    return _check_path(arguments, knowledge, arguments.action)
 
 
 def _check_files(arguments, names: list[str]) -> int:
@@ -111,11 +114,49 @@ def _check_files(arguments, names: list[str]) -> int:
         warnings.simplefilter("ignore", FutureWarning)  # of `re`, about syntax that may change
         with waiting("checking", not arguments.json):
             checked = [_check_file(arguments, name, values, tokens, tools) for name in names]
+    return _give_findings(arguments, checked)
+
+
+def _give_findings(arguments, checked: list[Checked]) -> int:
+    """Print the findings of files; returns the exit code."""
     paint = Paint.for_stream()
     failed = [file for file in checked if file.count(ERROR) or arguments.strict and file.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(file) for file in checked]}
     _give(arguments, data, "\n\n".join(findings_text(file, paint) for file in checked))
     return 1 if failed else 0
+
+
+def _check_pddl(arguments, names: list[str]) -> int:
+    """Check PDDL files; with a domain, its problem and actions after them, judge the path."""
+    files = [name for name in names if is_pddl(name)]
+    actions = [name for name in names if not is_pddl(name)]
+    if arguments.runs or any(name.endswith(".lark") for name in actions) or (actions and len(files) != 2):
+        hint = "give PDDL files alone, or DOMAIN.pddl PROBLEM.pddl ACTION ... to judge a path"
+        print(f"error: PDDL files are checked by themselves\n  hint: {hint}", file=sys.stderr)
+        return 2
+    if len(files) == 2 and (actions or arguments.file is not None):
+        from constrained.environments.pddl import read_pddl
+        from constrained.knowledge.pddl import import_pddl
+
+        domain, problem = map(read_pddl, map(Path, files))
+        knowledge = import_pddl(domain[0], source=domain[1]).knowledge().for_problem(*problem)
+        return _check_path(arguments, knowledge, actions)
+    try:
+        with waiting("checking", not arguments.json):
+            checked = check_pddl(files)
+    except ConstrainedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for file in checked:
+        file.findings = [finding for finding in file.findings if finding.code not in arguments.ignore]
+    return _give_findings(arguments, checked)
+
+
+def _check_path(arguments, knowledge: ActionKnowledge, actions: list[str]) -> int:
+    written = read_text(arguments.file, "a text file, one action a line") if arguments.file else ""
+    report = knowledge.check([*actions, *filter(None, map(str.strip, written.splitlines()))])
+    _give(arguments, report.to_dict(), str(report))
+    return 0 if report.ok else 1
 
 
 def _check_schemas(arguments, names: list[str]) -> int:
@@ -260,7 +301,7 @@ def _summary(checked: Checked) -> list[str]:
 
     lines = [f"{checked.name}: {checked.counts}"]
     if checked.grammar is None:
-        return lines
+        return lines + checked.told
     if checked.knowledge is None:
         lines.append("a grammar of texts, without actions (nothing is named _STEP)")
         return lines + listed(sorted(checked.grammar.slots), "slot")

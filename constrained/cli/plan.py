@@ -112,7 +112,7 @@ def run(arguments) -> int:
         printer.end(plan)
     else:
         print(plan.to_json())
-    return 0
+    return int(arguments.pddl is not None and not plan.success)
 
 
 def _sort_words(arguments) -> None:

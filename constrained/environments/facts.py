@@ -42,7 +42,8 @@ class FactsEnvironment(ABC):
 
     def __init__(self, start: WorldState, no_goal: str):
         goal = start.task.goal
-        self.task = no_goal if goal is None else condition_words(goal, start.task)
+        words = no_goal if goal is None else condition_words(goal, start.task)
+        self.task = words or "do nothing: the goal always holds"  # (and), the empty goal, has no words
         self.judged = goal is not None
         self._start = self.facts = start
         self.scene = ""

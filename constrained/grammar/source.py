@@ -173,6 +173,9 @@ def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> 
     try:
         if not path.is_file() and (SHIPPED / f"{text_or_path}.lark").is_file():
             path = SHIPPED / f"{text_or_path}.lark"
+        if path.suffix.lower() == ".pddl":
+            hint = "`constrained import pddl` turns a domain into a .lark file; `constrained plan` takes DOMAIN PROBLEM"
+            raise GrammarError(f"{path} is PDDL, not a .lark file", hint)
         return read_file(path, limits)
     except (OSError, ValueError) as error:
         shipped = ", ".join(shipped_names())

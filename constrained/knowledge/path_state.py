@@ -223,7 +223,7 @@ class PossibleActions:
         if not possible:
             raise KnowledgeError(
                 f"no action is possible after {self.state.path[-1] if self.state.path else 'the start'!r}",
-                hint="no action's conditions hold here; `constrained check --path` says what an action needs",
+                hint="no action's conditions hold here; `constrained check FILE ACTION ...` says what an action needs",
             )
         return Grammar.from_choices(possible)
 

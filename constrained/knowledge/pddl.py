@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
-from constrained.errors import PddlError
+from constrained.errors import PddlError, SourceError
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.planning.model import (
     ALWAYS,
+    NEVER,
     ROOT,
     Action,
     Condition,
@@ -38,15 +39,39 @@ _TAKEN = ("not", "some", "every", "one", "at-most-one")
 
 @dataclass
 class Imported:
-    """A planning domain as action knowledge."""
+    """A planning domain as action knowledge.
+
+    Attributes
+    ----------
+    domain : Domain
+    text : str
+        The `.lark` file.
+    origins : list of str
+        Line of the text -> what of the domain it is about, a key of `Domain.places`; "": nothing alone.
+    """
 
     domain: Domain
-    text: str  # the `.lark` file
+    text: str
+    origins: list[str] = field(default_factory=list)
 
     def knowledge(self) -> ActionKnowledge:
-        """The file, loaded."""
-        knowledge = ActionKnowledge.from_lark(self.text)
+        """The file, loaded.
+
+        Raises
+        ------
+        PddlError
+            It is refused; with the place in the domain.
+        """
+        try:
+            knowledge = ActionKnowledge.from_lark(self.text)
+        except SourceError as error:
+            origin = self.origins[error.line - 1] if error.line and error.line <= len(self.origins) else ""
+            place = self.domain.places.get(origin, {"source": self.domain.name})
+            words = f"{origin}: {error.problem}" if origin else error.problem
+            raise PddlError(words, error.hint, **place) from None
         knowledge.name = self.domain.name
+        assert knowledge.world is not None
+        knowledge.world.domain.title = self.domain.title
         return knowledge
 
 
@@ -68,7 +93,12 @@ def import_pddl(text: str, *, texts: Mapping[str, str] = NOTHING, source: str = 
         The domain doesn't parse, contains something that isn't supported, or a name that a `.lark` file can't have.
     """
     domain = read_domain(text, source)
-    return Imported(domain, _Writer(domain, commands(domain, texts)).write(source))
+    lines = list(_Writer(domain, commands(domain, texts)).write(source))
+    return Imported(domain, "\n".join([*(line for line, _ in lines), ""]), [origin for _, origin in lines])
+
+
+_Line = tuple[str, str]
+"""A line of a file, and what of the domain it is about: a key of `Domain.places`, or ""."""
 
 
 class _Writer:
@@ -81,26 +111,32 @@ class _Writer:
         for action in domain.actions:
             self.rules[action.name] = _unused(_snake(domain.spell(action.name)), {"start", *self.rules.values()})
 
-    def write(self, origin: str) -> str:
+    def write(self, source: str) -> Iterator[_Line]:
         # The parts of the file in order: heading, slots, types with facts and objects, start rule, actions.
         used = dict.fromkeys(p.type for action in self.domain.actions for p in action.parameters)
         slots = {self.slots[kind]: kind for kind in used}
         width = max(map(len, [*slots, "_STEP"]))
         calls = [self._call(a.name, [self.slots[p.type] for p in a.parameters]) for a in self.domain.actions]
-        lines = [
-            f"// The actions of the planning domain {self.domain.name}, imported from {origin}.",
+        heading = [
+            f"// The actions of the planning domain {self.domain.name}, imported from {source}.",
             "// Lines that begin with //: say what actions need and make; a problem's facts decide which are possible.",
             "",
             f"%declare {'_STEP':<{width}} // ends one action: there the environment answers",
             *(f"%declare {slot:<{width}} // every {self.domain.spell(kind)}" for slot, kind in slots.items()),
             "",
-            *self._declarations(),
+        ]
+        reach = [
             "",
             f"// Reach the goal with the actions of {self.domain.name}, one after another; each has to be possible "
             "where it comes.",
-            "\n".join(["start:", *(f"    | {call}" for call in calls)]),
+            "start:",
+            *(f"    | {call}" for call in calls),
         ]
-        return "\n".join([*lines, *(line for action in self.domain.actions for line in self._action(action)), ""])
+        yield from ((line, "") for line in heading)
+        yield from self._declarations()
+        yield from ((line, "") for line in reach)
+        for action in self.domain.actions:
+            yield from ((line, f"action {action.name}") for line in self._action(action))
 
     # declarations
 
@@ -113,25 +149,28 @@ class _Writer:
                 raise PddlError(
                     f"no slot can be named after the type {self.domain.spell(kind)}",
                     "give it a name of letters from a to z, digits and hyphens, that no other type has",
+                    **self.domain.places.get(f"type {kind}", {}),
                 )
             slots[kind] = slot
         return slots
 
-    def _declarations(self) -> Iterator[str]:
+    def _declarations(self) -> Iterator[_Line]:
         domain = self.domain
         by_parent: dict[str, list[str]] = {}
         for kind, parent in domain.types.items():
-            by_parent.setdefault(parent, []).append(self._name(kind))
+            by_parent.setdefault(parent, []).append(kind)
         for parent, kinds in by_parent.items():
-            yield f"//: type {', '.join(kinds)}" + ("" if parent == ROOT else f": {self._name(parent)}")
+            listed = ", ".join(self._name(kind, "type") for kind in kinds)
+            yield f"//: type {listed}" + ("" if parent == ROOT else f": {self._name(parent)}"), f"type {kinds[0]}"
         for predicate, kinds in self._argument_types().items():
             arguments = f"({', '.join(map(self._name, kinds))})" if kinds else ""
-            yield f"//: fact {self._name(predicate)}{arguments}"
+            yield f"//: fact {self._name(predicate, 'predicate')}{arguments}", f"predicate {predicate}"
         constants: dict[str, list[str]] = {}
-        for name in (*domain.constants, *domain.undeclared):
-            constants.setdefault(domain.constants.get(name, ROOT), []).append(self._object(name))
+        for name in dict.fromkeys([*domain.constants, *domain.undeclared]):
+            constants.setdefault(domain.constants.get(name, ROOT), []).append(name)
         for kind, names in constants.items():
-            yield f"//: object {', '.join(names)}" + ("" if kind == ROOT else f": {self._name(kind)}")
+            listed = ", ".join(map(self._object, names))
+            yield f"//: object {listed}" + ("" if kind == ROOT else f": {self._name(kind)}"), f"object {names[0]}"
 
     def _argument_types(self) -> dict[str, list[str]]:
         """Predicate -> the types of its arguments, widened where conditions and effects use other types."""
@@ -173,7 +212,7 @@ class _Writer:
         words = f"{effect_words(action, domain) or 'changes nothing'}" + (f"; needs {said}" if said else "")
         lines = ["", f"// {rule}: {words}."]
         if rule != domain.spell(action.name):
-            lines.append(f"//: action {self._name(action.name)}")
+            lines.append(f"//: action {self._name(action.name, 'action')}")
         lines += [f"//: needs {needs}"] if needs else []
         lines += [f"//: makes {makes}"] if makes else []
         text = " ".join(names[p] if p.startswith("?") else _quoted(p) for p in self.written[action.name])
@@ -204,14 +243,16 @@ class _Writer:
                 return (" = " if positive else " != ").join(self._term(term, names) for term in terms)
             case Literal(predicate, terms, positive):
                 arguments = f"({', '.join(self._term(term, names) for term in terms)})" if terms else ""
-                return f"{'' if positive else 'not '}{self._name(predicate)}{arguments}"
+                return f"{'' if positive else 'not '}{self._name(predicate, 'predicate')}{arguments}"
             case Junction(operator, parts) if parts:
                 join = ", " if operator == "and" else " or "
                 return f"({join.join(self._condition(part, names) for part in parts)})"
-            case Quantified(quantifier, variables, part) if part != ALWAYS:
+            case Quantified(quantifier, variables, part):
                 inner = ", ".join(self._condition(p, names) for p in conjuncts(part))
                 return f"{quantifier} {self._listed(variables, names)} ({inner})"
-        raise PddlError("an empty (and) or (or) within a condition can't be written", "leave it out")
+        assert condition == NEVER  # the others have parts, see `simplified`
+        nothing = _unused("nothing", names.values())
+        return f"some {nothing}: {ROOT} ({nothing} != {nothing})"
 
     def _listed(self, variables: Iterable[Parameter], names: Mapping[str, str]) -> str:
         return ", ".join(f"{names[v.name]}: {self._name(v.type)}" for v in variables)
@@ -230,10 +271,14 @@ class _Writer:
         spelled = self.domain.spell(name)
         return spelled if _NAME.fullmatch(spelled) and name not in _TAKEN else _quoted(spelled)
 
-    def _name(self, name: str) -> str:
+    def _name(self, name: str, kind: str = "type") -> str:
+        """The name of something declared as a `kind`."""
         spelled = self.domain.spell(name)
         if not _NAME.fullmatch(spelled) or name in _TAKEN:
-            raise PddlError(f"{spelled} can't be a name in a `//:` line", "rename it: letters, digits, _ and -")
+            place = self.domain.places.get(f"{kind} {name}", {})
+            raise PddlError(
+                f"{spelled} can't be a name in a `//:` line", "rename it: letters, digits, _ and -", **place
+            )
         return spelled
 
 

@@ -112,6 +112,11 @@ class Domain:
         Name in lower case -> its first spelling in the file.
     undeclared : dict of str to None
         Objects that conditions and effects name, and that each problem must declare.
+    title : str
+        The name that problems have to give in ``(:domain NAME)``; "": any.
+    places : dict of str to mapping
+        "type NAME", "constant NAME", "predicate NAME", "action NAME" -> where it is declared, as the keywords that
+        `PddlError` takes.
     """
 
     name: str
@@ -121,6 +126,8 @@ class Domain:
     actions: list[Action] = field(default_factory=list)
     spelling: dict[str, str] = field(default_factory=dict)
     undeclared: dict[str, None] = field(default_factory=dict)
+    title: str = ""
+    places: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def wider(self, kind: str) -> list[str]:
         """A type and its supertypes, up to the root."""
@@ -205,6 +212,29 @@ def negated(condition: Condition) -> Condition:
             return Junction("or" if operator == "and" else "and", tuple(map(negated, parts)))
         case Quantified(quantifier, variables, part):
             return Quantified("every" if quantifier == "some" else "some", variables, negated(part))
+
+
+def simplified(condition: Condition) -> Condition:
+    """An equivalent condition in which only `ALWAYS` and `NEVER`, alone, have no parts.
+
+    A quantifier over them speaks of whether there is any object: ``(exists (?x - t) (and))`` becomes
+    ``(exists (?x - t) (= ?x ?x))``.
+    """
+    match condition:
+        case Junction(operator, parts):
+            neutral, absorbing = (ALWAYS, NEVER) if operator == "and" else (NEVER, ALWAYS)
+            kept = [part for part in map(simplified, parts) if part != neutral]
+            if absorbing in kept:
+                return absorbing
+            return kept[0] if len(kept) == 1 else Junction(operator, tuple(kept))
+        case Quantified(quantifier, variables, inner):
+            part = simplified(inner)
+            if not variables or part == (ALWAYS if quantifier == "every" else NEVER):
+                return part
+            if part in (ALWAYS, NEVER):
+                part = Literal("=", (variables[0].name,) * 2, part == ALWAYS)
+            return Quantified(quantifier, variables, part)
+    return condition
 
 
 def free_variables(condition: Condition) -> set[str]:

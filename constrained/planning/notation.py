@@ -32,8 +32,14 @@ class Word(str):
         return word
 
 
+class Listed(tuple):
+    """An expression with the offset of its parenthesis in the text, `at`."""
+
+    at: int
+
+
 def read_expression(source: Source, what: str) -> Formula:
-    """Read the first expression in parentheses.
+    """Read a text that is one expression in parentheses.
 
     Parameters
     ----------
@@ -44,13 +50,16 @@ def read_expression(source: Source, what: str) -> Formula:
     Raises
     ------
     PddlError
-        The text nests too deeply, is empty, ends too early or closes too much.
+        The text nests too deeply, is empty, ends too early, closes too much, or goes on after the expression.
     """
+    whole: Listed | None = None
     open_lists: list[tuple[list, int]] = []  # what each open parenthesis holds so far, and its offset
     for match in _TOKEN.finditer(source.text):
         token = match.group()
         if token[0] == ";":
             continue
+        if whole is not None:
+            raise _after(source, match, what, whole)
         if token == "(":
             open_lists.append(([], match.start()))
             if len(open_lists) > MAX_DEPTH:
@@ -58,15 +67,20 @@ def read_expression(source: Source, what: str) -> Formula:
         elif token == ")":
             if not open_lists:
                 raise _error(source, match.start(), f"{what} has a closing parenthesis too many")
-            closed = tuple(open_lists.pop()[0])
-            if not open_lists:
-                return closed
-            open_lists[-1][0].append(closed)
+            items, start = open_lists.pop()
+            closed = Listed(items)
+            closed.at = start
+            if open_lists:
+                open_lists[-1][0].append(closed)
+            else:
+                whole = closed
         elif open_lists:
             open_lists[-1][0].append(Word(token, match.start()))
         else:
             message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
             raise _error(source, match.start(), message)
+    if whole is not None:
+        return whole
     if not open_lists:
         raise PddlError(f"{what} is empty", hint="it reads (define ...)", source=source.name)
     # The text ends inside a list: the innermost is where something is missing.
@@ -74,6 +88,18 @@ def read_expression(source: Source, what: str) -> Formula:
     name = f"({items[0]} ..." if items and isinstance(items[0], str) else "("
     message = f"{what} ends inside {name} opened on line {source.line_column(start)[0]}"
     raise _error(source, start, message, "a closing parenthesis is missing, or the file is cut short")
+
+
+def _after(source: Source, match: re.Match[str], what: str, whole: Listed) -> PddlError:
+    """The error that a text goes on after its expression."""
+    begun = f"that begins on line {source.line_column(whole.at)[0]}"
+    if match.group() == ")":
+        hint = "leave it out; or one before it closes a list too early"
+        return _error(source, match.start(), f"{what} {begun} has a closing parenthesis too many", hint)
+    hint = "a file has one (define ...): give others as files of their own"
+    if match.group() != "(":
+        hint = "leave it out, or begin a comment with ';'"
+    return _error(source, match.start(), f"something follows {what} {begun}", hint)
 
 
 def _error(source: Source, offset: int, message: str, hint: str | None = None) -> PddlError:

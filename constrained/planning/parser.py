@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from constrained.errors import PddlError
 from constrained.grammar.source import Source
 from constrained.planning import model
 from constrained.planning.model import Condition, Domain, Formula
-from constrained.planning.notation import Part, read_expression, words_in
+from constrained.planning.notation import Listed, Part, Word, read_expression, words_in
 
 MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
@@ -31,6 +31,8 @@ _REQUIREMENTS = (
     ":strips :typing :negative-preconditions :disjunctive-preconditions :equality :existential-preconditions "
     ":universal-preconditions :quantified-preconditions :conditional-effects :adl :action-costs"
 ).split()
+_WORDS = ("and", "or", "not", "imply", "exists", "forall", "when", "preference", "=", *_NUMERIC_EFFECTS)
+"""Words that can't be names of predicates."""
 _NUMERIC_CONDITIONS = ("<", ">", "<=", ">=")
 _SECTIONS = (":requirements", ":types", ":constants", ":predicates", ":functions", ":action")
 _REFUSED = {
@@ -77,7 +79,9 @@ class DomainReader:
             _TOO_LARGE,
             "a problem file is no domain: give the one that has the actions",
         )
+        self.domain.title = self.domain.name
         sections = [(self.section_of(part, _SECTIONS), part) for part in define[2:]]
+        self.check_once(sections)
         readers = (self.requirements, self.types, self.constants, self.predicates, self.action)
         for read in readers:  # in this order, as each section uses the declarations of those before
             for name, part in sections:
@@ -100,12 +104,16 @@ class DomainReader:
         head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
         if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != kind:
             raise self.error(define, f"this doesn't begin with (define ({kind} NAME) ...", other)
+        if not isinstance(head[1], str):
+            raise self.error(head[1], f"the PDDL {kind}'s name is one word", f"write (define ({kind} NAME) ...")
         return define, str(head[1])
 
     def place(self, part: Part) -> dict[str, Any]:
-        """The place of the first word of `part`, as the keywords that PddlError takes."""
-        word = next(words_in(part), None)
-        return {"source": self.source.name} if word is None else self.source.span(word.at).for_error()
+        """The place of `part`, of its first word if it has any, as the keywords that PddlError takes."""
+        first = next(words_in(part), part)
+        if not isinstance(first, (Word, Listed)):
+            return {"source": self.source.name}
+        return self.source.span(first.at).for_error()
 
     def error(self, part: Part, message: str, hint: str | None = None) -> PddlError:
         return PddlError(message, hint, **self.place(part))
@@ -128,6 +136,18 @@ class DomainReader:
             raise self.error(part, f"unknown section {part[0]}", f"known are {', '.join(known)}")
         return name
 
+    def check_once(self, sections: Sequence[tuple[str, Part]]) -> None:
+        """Check that no section but (:action ...) comes twice."""
+        first: dict[str, Part] = {}
+        for name, part in sections:
+            if name in first and name != ":action":
+                raise self.error(part, f"a second ({name} ...)", f"the first is {self.before(first[name])}: join them")
+            first[name] = part
+
+    def before(self, part: Part) -> str:
+        """Where something was written before, for a message."""
+        return f"on line {self.place(part)['line']}"
+
     def requirements(self, part: Formula) -> None:
         for word in part[1:]:
             if not isinstance(word, str) or word.lower() not in _REQUIREMENTS:
@@ -142,7 +162,11 @@ class DomainReader:
 
     def typed(self, part: Formula, either: bool = False) -> list[model.Parameter]:
         """The names of a typed list with their types; with `either`, the type (either ...) is read as object."""
-        out: list[model.Parameter] = []
+        return [parameter for _, parameter in self.typed_words(part, either)]
+
+    def typed_words(self, part: Formula, either: bool = False) -> list[tuple[Word, model.Parameter]]:
+        """As `typed`, each with its word."""
+        out: list[tuple[str, str]] = []
         waiting: list[str] = []
         rest = iter(part)
         for word in rest:
@@ -157,20 +181,48 @@ class DomainReader:
                 if not either:
                     hint = "declare a type that the others belong to, and name that"
                     raise self.error(kind, "(either ...) is not supported here", hint)
+                for one in kind[1:]:
+                    self.known_type(model.Parameter("", str(one).lower()), kind)
                 kind = model.ROOT
             if not isinstance(kind, str):
                 raise self.error(word, "no type follows this '-'")
-            out += [model.Parameter(self.name(name), self.name(kind)) for name in waiting]
+            out += [(name, self.name(kind)) for name in waiting]
             waiting = []
-        return out + [model.Parameter(self.name(name), model.ROOT) for name in waiting]
+        out += [(name, model.ROOT) for name in waiting]
+        return [(cast(Word, name), model.Parameter(self.name(name), kind)) for name, kind in out]
+
+    def declared(self, kind: str, part: Formula) -> Iterator[tuple[Word, model.Parameter]]:
+        """The words of a typed list, each with its name and type; the place of each is noted as that of a `kind`."""
+        for word, parameter in self.typed_words(part[1:]):
+            if word.startswith("?"):
+                raise self.error(word, f"{word} is a variable's name, and no {kind}'s", "leave out the '?'")
+            yield word, parameter
+            self.domain.places.setdefault(f"{kind} {parameter.name}", self.place(word))
 
     def types(self, part: Formula) -> None:
-        for declared in self.typed(part[1:]):
-            if declared.name != model.ROOT:
-                self.domain.types[declared.name] = declared.type
-        for parent in list(self.domain.types.values()):
-            self.domain.types.setdefault(parent, model.ROOT)
-        self.domain.types.pop(model.ROOT, None)
+        types = self.domain.types
+        for word, declared in self.declared("type", part):
+            if declared.name == model.ROOT:
+                if declared.type != model.ROOT:
+                    raise self.error(word, f"{word} is the root of all types, so it belongs to no other")
+                continue
+            before = types.get(declared.name, declared.type)
+            if model.ROOT not in (before, declared.type) and before != declared.type:
+                spelled = " and ".join(map(self.domain.spell, (before, declared.type)))
+                hint = "declare a type that belongs to one, which belongs to the other"
+                raise self.error(word, f"the type {word} is declared twice, as a kind of {spelled}", hint)
+            types[declared.name] = before if declared.type == model.ROOT else declared.type
+        for parent in list(types.values()):
+            types.setdefault(parent, model.ROOT)
+        types.pop(model.ROOT, None)
+        for name in types:
+            line = [name]
+            while (parent := types.get(line[-1], model.ROOT)) not in (model.ROOT, *line):
+                line.append(parent)
+            if parent == name:
+                chain = " is a ".join(map(self.domain.spell, [*line, name]))
+                hint = "a type has one supertype, up to object: leave out one of these"
+                raise PddlError(f"types that belong to themselves: {chain}", hint, **self.domain.places[f"type {name}"])
 
     def known_type(self, parameter: model.Parameter, part: Formula) -> model.Parameter:
         """Check that the type of a parameter in `part` is declared."""
@@ -181,21 +233,47 @@ class DomainReader:
         return parameter
 
     def constants(self, part: Formula) -> None:
-        for constant in self.typed(part[1:]):
-            self.domain.constants[constant.name] = self.known_type(constant, part).type
+        self.things(part, {})
+
+    def things(self, part: Formula, own: dict[str, str]) -> None:
+        """Declare constants or objects, and note them in `own`, too; one may be named twice with the same type."""
+        constants = self.domain.constants
+        for word, declared in self.declared("object", part):
+            kind = self.known_type(declared, part).type
+            before = own.get(declared.name)
+            if before is None:  # a problem may give a constant a narrower type
+                before = constants.get(declared.name, kind)
+                before = kind if self.domain.is_subtype(kind, before) else before
+            if kind != before:
+                spelled = " and as ".join(map(self.domain.spell, (before, kind)))
+                raise self.error(word, f"the object {word} is declared twice, as {spelled}", "leave one of them out")
+            constants[declared.name] = own[declared.name] = kind
 
     def predicates(self, part: Formula) -> None:
         for predicate in part[1:]:
-            _, (name, *arguments) = self.headed(predicate, "a predicate such as (at ?x) belongs here")
-            self.domain.predicates[self.name(str(name))] = tuple(self.typed(tuple(arguments), either=True))
+            name, (word, *arguments) = self.headed(predicate, "a predicate such as (at ?x) belongs here")
+            assert isinstance(word, Word)
+            parameters = tuple(self.typed(tuple(arguments), either=True))
+            if name in _WORDS or name[0] in "?:" or name == "-":
+                if name == "=" and len(parameters) == 2:
+                    continue  # equality, which needs no declaration
+                raise self.error(word, f"{word} can't be the name of a predicate", "choose another")
+            for parameter in parameters:
+                self.known_type(parameter, predicate if isinstance(predicate, tuple) else ())
+            before = self.domain.predicates.get(self.name(word))
+            if before is not None and [p.type for p in before] != [p.type for p in parameters]:
+                hint = "leave one of them out, or choose another name"
+                raise self.error(word, f"the predicate {word} is declared twice, with other arguments", hint)
+            self.domain.predicates[name] = parameters
+            self.domain.places.setdefault(f"predicate {name}", self.place(word))
 
     def variables(self, listed: Formula) -> tuple[model.Parameter, ...]:
         """A typed list of variables, checked."""
-        parameters = self.typed(listed)
-        wrong = next((p.name for p in parameters if not p.name.startswith("?")), None)
-        if wrong:
-            word = next((word for word in words_in(listed) if word.lower() == wrong), None)
-            raise self.error(word or listed, f"a variable begins with '?', unlike {wrong}")
+        typed = self.typed_words(listed)
+        wrong = next((word for word, _ in typed if not word.startswith("?")), None)
+        if wrong is not None:
+            raise self.error(wrong, f"a variable begins with '?', unlike {wrong}")
+        parameters = [parameter for _, parameter in typed]
         names = [p.name for p in parameters]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
@@ -208,8 +286,13 @@ class DomainReader:
         if len(part) < 2 or not isinstance(part[1], str):
             raise self.error(part, "an action needs a name")
         name = part[1]
-        if name.startswith("?"):
-            raise self.error(name, f"{name} is a variable's name, not an action's")
+        if name.startswith(("?", ":")):
+            what = "a variable's name" if name[0] == "?" else "a keyword"
+            raise self.error(name, f"{name} is {what}, not an action's")
+        if before := self.domain.places.get(f"action {name.lower()}"):
+            hint = f"the first is on line {before['line']}: give one of them another name"
+            raise self.error(name, f"there are two actions {name}", hint)
+        self.domain.places[f"action {name.lower()}"] = self.place(name)
         # After its name, an action has pairs of a keyword and an expression.
         fields: dict[str, Formula] = {}
         for key, value in zip(part[2::2], part[3::2]):
@@ -218,6 +301,8 @@ class DomainReader:
                 raise self.error(key, f"unknown part of action {name}", f"known are {known}")
             if not isinstance(value, tuple):
                 raise self.error(value, f"an expression in parentheses belongs after {key}")
+            if key.lower() in fields:
+                raise self.error(key, f"a second {key} of action {name}", "join them, or leave one out")
             fields[key.lower()] = value
         if len(part) % 2:
             raise self.error(part[-1], f"nothing follows this in action {name}")
@@ -225,9 +310,13 @@ class DomainReader:
         listed = fields.get(":parameters", ())
         parameters = self.variables(listed)
         scope = [p.name for p in parameters]
-        precondition = self.condition(fields.get(":precondition", ()), scope)
-        effects = tuple(self.effects(fields.get(":effect", ()), scope))
-        self.domain.actions.append(model.Action(self.name(name), parameters, precondition, effects))
+        precondition = model.simplified(self.condition(fields.get(":precondition", ()), scope))
+        effects = [
+            replace(effect, condition=model.simplified(effect.condition))
+            for effect in self.effects(fields.get(":effect", ()), scope)
+        ]
+        effects = [effect for effect in effects if effect.condition != model.NEVER]
+        self.domain.actions.append(model.Action(self.name(name), parameters, precondition, tuple(effects)))
 
     def condition(self, part: Part, scope: Sequence[str]) -> Condition:
         """A condition; `scope` are the variables declared around it. The empty condition () always holds."""
@@ -322,6 +411,7 @@ class DomainReader:
     def undeclared(self, word: str) -> None:
         """Note an object that the domain names but doesn't declare; alfred.pddl leaves that to its problems."""
         self.domain.undeclared.setdefault(word.lower())
+        self.domain.places.setdefault(f"object {word.lower()}", self.place(word))
 
     def cost(self, part: Formula) -> None:
         """Check that a numeric effect only states an action's cost."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from constrained.planning import model
 from constrained.planning.facts import Fact
 from constrained.planning.model import Domain, Formula, Problem
 from constrained.planning.parser import DomainReader
@@ -51,18 +52,16 @@ class _ProblemReader(DomainReader):
     def read_problem(self) -> Problem:
         other = "a domain file is no problem: give the one that has objects, (:init ...) and (:goal ...)"
         define, title = self.define("problem", MAX_CHARACTERS, "give one problem, not several joined", other)
-        sections: dict[str, Formula] = {}
-        for part in define[2:]:
-            name = self.section_of(part, _SECTIONS)
-            if name in sections:
-                raise self.error(part, f"a second ({name} ...)")
-            sections[name] = part if isinstance(part, tuple) else ()
+        named = [(self.section_of(part, _SECTIONS), part) for part in define[2:]]
+        self.check_once(named)
+        sections: dict[str, Formula] = {name: part for name, part in named if isinstance(part, tuple)}
+        self.check_domain(sections.get(":domain"))
         for name in (":init", ":goal"):
             if name not in sections:
                 raise self.error(define, f"the PDDL problem has no ({name} ...)", "the file may be cut short")
         # Objects first: facts and goal name them.
         self.requirements(sections.get(":requirements", ()))
-        self.objects(sections.get(":objects", ()))
+        self.things(sections.get(":objects", ()), self.own)
         missing = [name for name in self.domain.undeclared if name not in self.domain.constants]
         if missing:
             what = f"the domain names the object {self.domain.spell(missing[0])}, which nothing declares"
@@ -72,17 +71,18 @@ class _ProblemReader(DomainReader):
         if len(goal) != 2:
             raise self.error(goal, "(:goal ...) has exactly one condition", "join several with (and ...)")
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
-        return Problem(objects, facts, self.condition(goal[1], ()), title, self.place(goal))
+        return Problem(objects, facts, model.simplified(self.condition(goal[1], ())), title, self.place(goal))
 
-    def objects(self, part: Formula) -> None:
-        for declared in self.typed(part[1:]):
-            kind = self.known_type(declared, part).type
-            if declared.name in self.own or not self.domain.is_subtype(
-                kind, self.domain.constants.get(declared.name, kind)
-            ):
-                word = next((w for w in part if isinstance(w, str) and w.lower() == declared.name), part)
-                raise self.error(word, f"the object {declared.name} is declared twice", "leave one of them out")
-            self.domain.constants[declared.name] = self.own[declared.name] = kind
+    def check_domain(self, part: Formula | None) -> None:
+        """Check that the problem names its domain, where it names one."""
+        if part is None:
+            return
+        if len(part) != 2 or not isinstance(part[1], str):
+            raise self.error(part, "(:domain NAME) has one name")
+        title = self.domain.title
+        if title and part[1].lower() != title.lower():
+            hint = f"write (:domain {title}), or give the domain of this problem"
+            raise self.error(part[1], f"this is a problem of the domain {part[1]}, not of {title}", hint)
 
     def facts(self, part: Formula) -> Iterator[Fact]:
         false = []

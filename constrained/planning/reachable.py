@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import islice, product
 from math import prod
 
-from constrained.errors import PddlError
+from constrained.errors import PddlError, UnreachableError
+from constrained.planning import model
 from constrained.planning.model import (
     Action,
     Condition,
@@ -75,9 +76,9 @@ def _choices(task: Task, condition: Condition) -> int:
 
 
 def require_reachable(task: Task, searched: int = 0) -> None:
-    """Raise PddlError, with the goal's place and the reason, if `unreachable` says that the goal can't be reached."""
+    """Raise UnreachableError, with the goal's place and the reason, if `unreachable` says that it can't be reached."""
     if reason := unreachable(task, searched):
-        raise PddlError(f"the goal can't be reached: {reason}", mended(reason), **task.problem.goal_place)
+        raise UnreachableError(f"the goal can't be reached: {reason}", mended(reason), **task.problem.goal_place)
 
 
 def mended(reason: str) -> str:
@@ -109,6 +110,8 @@ class _Because:
                 chain, already = dict(islice(chain.items(), list(chain).index(part))), " that doesn't need it first"
                 break
             chain[part], part = self.task.spell(supporter[0].name), supporter[1]
+        if part == model.NEVER:
+            return "an empty (or) never holds"
         is_false = isinstance(part, Literal) and not part.positive
         words = condition_words(negated(part) if is_false else part, self.task)
         first = f"nothing makes {words} {'false' if is_false else 'true'}{already}"

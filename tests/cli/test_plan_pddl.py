@@ -73,3 +73,28 @@ def test_knowledge_of_ones_own_gives_the_words(folder, capsys):
 def test_what_is_wrong_is_said(folder, capsys, arguments, message):
     assert main(["plan", *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("goal", ["(and)", "()"])
+@pytest.mark.parametrize("more", [[], ["--ahead"], ["--model", "random"]])
+def test_the_plan_for_the_empty_goal_is_empty(folder, capsys, goal, more):
+    (folder / "rest.pddl").write_text(FERRY_PROBLEM.replace("(at van south)", goal))
+    assert main(["plan", "boat.pddl", "rest.pddl", "--format", "pddl", *more]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["plan", "boat.pddl", "rest.pddl", *more]) == 0
+    assert "Solved in 0 steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("goal", ["(or)", "(and (aboard van) (aboard bus))"])
+@pytest.mark.parametrize("form", ["text", "pddl"])
+def test_a_goal_that_is_proven_out_of_reach_has_its_own_exit_code(folder, capsys, goal, form):
+    (folder / "never.pddl").write_text(FERRY_PROBLEM.replace("(at van south)", goal))
+    assert main(["plan", "boat.pddl", "never.pddl", "--format", form]) == 3
+    out, err = capsys.readouterr()
+    assert "error: never.pddl:" in err and "the goal can't be reached" in err
+    assert ">" not in out and "(" not in out, "no move is written"
+
+
+def test_a_plan_that_misses_its_goal_fails_in_words_too(folder, capsys):
+    assert main(["plan", "boat.pddl", "cross.pddl", "--max-steps", "1", "--model", "random"]) == 1
+    assert "Not solved" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
-from constrained.errors import ConstrainedError, DataError, KnowledgeError, ModelError
+from constrained.errors import ConstrainedError, DataError, KnowledgeError, UnreachableError
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world.known import Known
 from constrained.models.chooser.chooser import GraphChooser
@@ -208,7 +208,7 @@ def test_a_goal_that_no_order_leads_to_is_said_at_once(model):
 
 def test_a_search_that_finds_nothing_says_so_and_wanders_no_further():
     environment = WorldEnvironment(read_world(ONE_KEY))
-    with pytest.raises(ModelError, match="the goal can't be reached from here"):
+    with pytest.raises(UnreachableError, match="the goal can't be reached: in whatever order"):
         generate_plan(environment.task, ActionKnowledge.from_lark(ONE_KEY), environment=environment, strategy="act")
 
 

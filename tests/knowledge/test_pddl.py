@@ -2,7 +2,10 @@
 
 import lark
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from benchmarks.planbench.simulator import Simulator
 from constrained import ActionKnowledge
 from constrained.errors import KnowledgeError, PddlError
 from constrained.knowledge.pddl import import_pddl
@@ -151,3 +154,78 @@ def test_alfred_in_its_own_words():
     report = knowledge.check(["take mug1 from desk1", "go to drawer1", "open drawer1", "put mug1 in/on drawer1"])
     assert report.ok and report.finished
     assert knowledge.judge("open drawer1").reason.endswith("it needs receptacleAtLocation drawer1 l1")
+
+
+TERMS = ("k", "?x", "?v", "?or")
+LITERALS = [
+    "(f)",
+    *(f"(p {term})" for term in TERMS),
+    *(f"(q {a} {b})" for a in TERMS for b in TERMS),
+    *(f"(= {a} {b})" for a in TERMS for b in TERMS),
+]
+
+
+def _bigger(inner):
+    several = st.lists(inner, max_size=3).map(" ".join)
+    return st.one_of(
+        st.builds("(and {})".format, several),
+        st.builds("(or {})".format, several),
+        st.builds("(not {})".format, inner),
+        st.builds("(imply {} {})".format, inner, inner),
+        st.builds("(exists (?v - {}) {})".format, st.sampled_from(["t", "empty", "object"]), inner),
+        st.builds("(forall (?or - {}) {})".format, st.sampled_from(["t", "empty", "object"]), inner),
+    )
+
+
+CONDITIONS = st.recursive(st.sampled_from(LITERALS), _bigger, max_leaves=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(needs=CONDITIONS, when=CONDITIONS, goal=CONDITIONS, held=st.sets(st.sampled_from(range(12))))
+def test_any_condition_is_imported_and_means_the_same(needs, when, goal, held):
+    facts = ["(f)", *(f"(p {a})" for a in "kab"), *(f"(q {a} {b})" for a in "kab" for b in "kab")]
+    init = " ".join(fact for number, fact in enumerate(facts) if number in held)
+    domain = f"""(define (domain d) (:types t empty) (:constants k - t) (:predicates (f) (p ?x) (q ?x ?y))
+      (:action act :parameters (?x ?v ?or) :precondition {needs} :effect (when {when} (p ?x)))
+      (:action end :parameters () :precondition (exists (?x ?v ?or) {goal}) :effect (not (f))))"""
+    problem = f"(define (problem x) (:domain d) (:objects a - t b) (:init {init}) (:goal (exists (?x ?v ?or) {goal})))"
+    facts = import_pddl(domain).knowledge().for_problem(problem).facts
+    simulated = Simulator(domain, problem)
+    after = {str(one)[1:-1]: set(facts.task.apply(facts.state, one)) for one in facts.task.applicable(facts.state)}
+    expected = simulated.applicable(simulated.start)
+    assert after == {text: set(simulated.after(one, simulated.start)) for text, one in expected.items()}
+    assert facts.task.reached_goal(facts.state) == simulated.holds(simulated.goal, {}, simulated.start)
+
+
+def test_an_empty_condition_within_another_is_written_so_that_it_can_be_read():
+    domain = """(define (domain d) (:predicates (p))
+      (:action a :parameters () :precondition (or (p) (exists (?v) (and (and)))) :effect (p))
+      (:action b :parameters () :precondition (and (p) (or)) :effect (not (p))))"""
+    text = import_pddl(domain).text
+    assert "//: needs (p or some v: object (v = v))" in text
+    assert "//: needs some nothing: object (nothing != nothing)" in text
+
+
+@pytest.mark.parametrize(
+    "old, new, place",
+    [
+        ("(:predicates (p))", "(:predicates (p) (x.y))", "d.pddl:1:49: x.y can't be a name"),
+        (":action go", ":action g.o", "d.pddl:2:11: g.o can't be a name"),
+        ("(:types t)", "(:types t u.v)", "d.pddl:1:30: no slot can be named after the type u.v"),
+        ("(:types t)", "(:types t a-b a_b)", "d.pddl:1:34: no slot can be named after the type a_b"),
+    ],
+)
+def test_what_a_lark_file_cannot_say_is_refused_at_its_place_in_the_domain(old, new, place):
+    domain = "(define (domain d) (:types t) (:predicates (p))\n (:action go :parameters (?x - t) :effect (p)))"
+    assert old in domain
+    with pytest.raises(PddlError) as caught:
+        import_pddl(domain.replace(old, new), source="d.pddl").knowledge()
+    assert str(caught.value).startswith(place)
+
+
+def test_an_error_in_the_generated_file_is_told_at_the_place_of_what_it_was_made_from():
+    domain = "(define (domain d) (:predicates (p))\n (:action go :parameters () :effect (p)))"
+    imported = import_pddl(domain, source="d.pddl")
+    imported.text = imported.text.replace("//: makes p", "//: makes q")
+    with pytest.raises(PddlError, match=r"^d.pddl:2:11: action go: no fact `q`"):
+        imported.knowledge()

@@ -84,6 +84,27 @@ END = "\n (:action a :parameters (?x - t) :precondition (p ?x) :effect (f)))"
         ("define", 1, 1, "instead of a parenthesis"),
         (")", 1, 1, "has a closing parenthesis too many"),
         ("(" * 100, 1, 61, "nests deeper than 60"),
+        (BEGIN.replace("types t", "types t - s s - t") + END, 2, 10, "belong to themselves: t is a s is a t"),
+        (BEGIN.replace("types t", "types t - t") + END, 2, 10, "belong to themselves: t is a t"),
+        (BEGIN.replace("types t", "types t a - b b - c c - b") + END, 2, 18, "themselves: b is a c is a b"),
+        (BEGIN.replace("types t", "types t object - t") + END, 2, 12, "object is the root of all types"),
+        (BEGIN.replace("types t", "types t a b c - a c - b") + END, 2, 22, "c is declared twice, as a kind of a and b"),
+        (BEGIN.replace("types t", "types ?t") + END, 2, 10, r"\?t is a variable's name, and no type's"),
+        (BEGIN.replace("(f)", "(f ?x - s) (f)") + END, 3, 34, "no type 's'"),
+        (BEGIN.replace("(f)", "(f) (f ?x)") + END, 3, 31, "the predicate f is declared twice, with other arguments"),
+        (BEGIN.replace("(f)", "(f) (and ?x)") + END, 3, 31, "and can't be the name of a predicate"),
+        (BEGIN.replace("(f)", "(f) ()") + END, 3, 30, "a predicate such as"),
+        (BEGIN + " (:constants a - t a - object)" + END, 4, 20, "the object a is declared twice, as t and as object"),
+        (BEGIN + " (:constants a - s)" + END, 4, 18, "no type 's'"),
+        (BEGIN + " (:types s)" + END, 4, 3, r"a second \(:types ...\)"),
+        (BEGIN + END[:-1] + END, 6, 11, "there are two actions a"),
+        (BEGIN + END[:-1] + END.replace("action a", "action A"), 6, 11, "there are two actions A"),
+        (BEGIN + END.replace(":effect", ":precondition (f) :effect"), 5, 55, "a second :precondition of action a"),
+        (BEGIN + END + ")", 5, 68, "the PDDL domain that begins on line 1 has a closing parenthesis too many"),
+        (BEGIN + END + " ; fine\n x", 6, 2, "something follows the PDDL domain that begins on line 1"),
+        (BEGIN + END + BEGIN + END, 5, 68, "something follows the PDDL domain"),
+        (BEGIN.replace("types t", "types t))") + END, 2, 13, "has a closing parenthesis too many"),
+        (BEGIN.replace("domain d", "domain (d)") + END, 1, 18, "name is one word"),
     ],
 )
 def test_a_refusal_says_what_and_where(text, line, column, message):
@@ -96,10 +117,24 @@ def test_a_refusal_says_what_and_where(text, line, column, message):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        BEGIN.replace("types t", "types t t") + END,
+        BEGIN.replace("types t", "types t s - object t - s") + END,
+        BEGIN.replace("(f)", "(f) (f) (= ?x ?y)") + END,
+        BEGIN + " (:constants a - t A - t)" + END,
+        BEGIN + END + "\n; a comment with ) and (\n",
+    ],
+)
+def test_what_is_said_twice_alike_is_accepted(text):
+    assert import_pddl(text).knowledge().world.domain.predicates.keys() == {"p", "f"}
+
+
+@pytest.mark.parametrize(
     "text, message",
     [
         (BEGIN + " " * 400_000 + END, "has 400,1.. characters, more than 300,000"),
-        (BEGIN + "(:action a)" * 600 + ")", "has 600 actions, more than 500"),
+        (BEGIN + "".join(f"(:action a{i})" for i in range(600)) + ")", "has 600 actions, more than 500"),
         (
             BEGIN.replace("(f)", " ".join(f"(p{i})" for i in range(600))) + END.replace("(f)", "(p1)"),
             "has 601 predicates",

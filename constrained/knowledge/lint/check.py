@@ -44,6 +44,8 @@ class Checked:
         None if it can't be loaded, or has no actions.
     outline : Outline or None
         None if it can't be read.
+    told : list of str
+        Of a PDDL file: what is in it.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Checked:
     grammar: Grammar | None = None
     knowledge: ActionKnowledge | None = None
     outline: Outline | None = None
+    told: list[str] = field(default_factory=list)
 
     def count(self, severity: str) -> int:
         """The number of findings of a severity."""

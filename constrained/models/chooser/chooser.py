@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from constrained.decoding.choosers import Choice
-from constrained.errors import ModelError
+from constrained.errors import ConstrainedError, ModelError, UnreachableError
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world_state import WorldState
 from constrained.models.chooser.graphs import Encoder, Vocabulary
@@ -20,6 +20,7 @@ from constrained.models.chooser.scorer import Scorer
 from constrained.models.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
 from constrained.planning.model import ALWAYS, conjuncts
+from constrained.planning.reachable import NO_ORDER, mended
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import MAX_STATES, find_plan
 
@@ -121,8 +122,8 @@ class _Plan:
     """Results of the searches in a task: the action for each state, and the states from which no plan was found."""
 
     actions: dict[State, GroundAction] = field(default_factory=dict)
-    hopeless: dict[State, str] = field(default_factory=dict)
-    """State -> why no plan was found."""
+    hopeless: dict[State, ConstrainedError] = field(default_factory=dict)
+    """State -> why there is no plan: a ModelError if none was found, UnreachableError if there is none."""
 
 
 class SearchChooser:
@@ -152,6 +153,8 @@ class SearchChooser:
         ------
         ModelError
             No facts are known, or no plan is found.
+        UnreachableError
+            There is no plan.
         """
         facts = _facts(choice, self.name)
         if choice.stop is not None:
@@ -161,7 +164,7 @@ class SearchChooser:
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
         # A first search tells whether there is a plan at all, even if nothing can be chosen yet.
         if task.goal is not None and (len(choice.actions) > 1 or not held.actions):
-            reasons = []
+            reasons: list[ConstrainedError | None] = []
             for supposed in _supposed(facts):
                 state = ordered.state(supposed, choice.knowledge)
                 # Plan only where no earlier plan says what to do.
@@ -169,9 +172,9 @@ class SearchChooser:
                     self._look_ahead(held, task, state)
                 if (action := held.actions.get(state)) in meant:
                     return meant[action]
-                reasons.append(held.hopeless.get(state, ""))
-            if all(reasons):
-                raise ModelError(reasons[0], "make the problem smaller, or give a model that doesn't search")
+                reasons.append(held.hopeless.get(state))
+            if all(reasons):  # that a search gave up comes first: then a plan may exist
+                raise min(filter(None, reasons), key=lambda reason: reason.exit_code)
         return choice.random.choice(choice.actions)
 
     def _look_ahead(self, held: _Plan, task: Task, state: State) -> None:
@@ -180,8 +183,7 @@ class SearchChooser:
         if way is None:
             actions, found = find_plan(task, state)
             if not found:
-                none = f"the search gave up: no plan was found among the first {MAX_STATES:,} states"
-                held.hopeless[state] = "the goal can't be reached from here" if found is False else none
+                held.hopeless[state] = _no_plan(task, state, found)
                 return
             way = task.states(state, actions)
         held.actions |= way
@@ -200,6 +202,18 @@ class SearchChooser:
             way[state] = actions[int(self._chooser.scores(task, state, actions).argmax())]
             state = after[way[state]]
         return way
+
+
+def _no_plan(task: Task, state: State, found: bool | None) -> ConstrainedError:
+    """The error that a search found no plan; `found` False: as there is none."""
+    if found is None:
+        return ModelError(
+            f"the search gave up: no plan was found among the first {MAX_STATES:,} states",
+            "make the problem smaller, or give a model that doesn't search",
+        )
+    here = "" if state == task.initial else " from here"
+    place = task.problem.goal_place if not here else {}
+    return UnreachableError(f"the goal can't be reached{here}: {NO_ORDER}", mended(NO_ORDER), **place)
 
 
 def _supposed(facts: WorldState) -> Iterator[State]:
