@@ -11,6 +11,7 @@ COLUMNS = {
     "steps of won": ("steps when won", "{:.1f}"),
     "invalid %": ("invalid", "{:.2f} %"),
     "misordered %": ("misordered", "{:.2f} %"),
+    "wrong paths %": ("wrong paths", "{:.2f} %"),
     "pruned mass %": ("pruned mass", "{:.2f} %"),
     "prompt tokens": ("tokens read", "{:,.0f}"),
     "tokens": ("tokens written", "{:,.0f}"),

@@ -88,6 +88,7 @@ class Recipe:
             epochs=self.base_epochs if base else self.epochs,
             rate=self.base_rate if base else self.rate,
             batch=self.batch,
+            accumulation=1,
             max_length=self.context,
             decay=0.1 if base else 0.0,
             seed=self.seed,

@@ -282,13 +282,27 @@ class Episode:
         tokens = free_tokens if tokens is None else min(tokens, free_tokens)
         return (yield Request(prompt, None, tokens, stop, begun, role=role))
 
-    def new_step(self, thought: str, action: str, *answers: Generation, subgoal: str = "", prompt: str = "") -> Step:
-        """Make the next step, which `answers` wrote, with the verdict on its action."""
+    def new_step(
+        self,
+        thought: str,
+        action: str,
+        *answers: Generation,
+        subgoal: str = "",
+        prompt: str = "",
+        path: str | None = None,
+    ) -> Step:
+        """Make the next step, which `answers` wrote, with the verdict on its action.
+
+        `path`: the ActionPath, if a model wrote it itself.
+        """
         judgement = self.space.judge.judge(action)
         n = len(self.steps) + 1
         step = Step(
             n, thought, action, judgement.verdict, judgement.reason, subgoal=subgoal, phase=self.phase, prompt=prompt
         )
+        if self.settings.step_format == "knowagent":
+            true = action_path(self.path)
+            step.path, step.true_path = (true, "") if path is None else (path, true)
         for answer in answers:
             step.add_cost(answer)
         return step
@@ -316,8 +330,6 @@ class Episode:
 
     def add(self, step: Step) -> None:
         """Add a step to the plan."""
-        if self.settings.step_format == "knowagent":
-            step.path = action_path(self.path)
         self.plan.steps.append(step)
         log.info("%.60s, step %d: %.200s (%s)", self.plan.task, step.n, step.action, step.verdict)
         if self.on_step:

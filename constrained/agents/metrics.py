@@ -22,6 +22,7 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
     by_kind: dict[str, list[float]] = {}
     for r in sorted(records, key=lambda r: r["kind"]):
         by_kind.setdefault(r["kind"], []).append(r["outcome"].get(measures[0], 0.0))
+    paths = sum(r.get("paths", 0) for r in records)
     usage = [usage for r in records for usage in r["usage"].values()]
     return {
         "tasks": len(records),
@@ -32,6 +33,7 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
         "actions": sum(r["actions"] for r in records),
         "invalid %": 100 * sum(r["invalid"] for r in records) / actions,
         "misordered %": 100 * sum(r["misordered"] for r in records) / actions,
+        **({"wrong paths %": 100 * sum(r.get("wrong paths", 0) for r in records) / paths} if paths else {}),
         "pruned mass %": 100 * sum(r["pruned mass"] for r in records) / count,
         "prompt tokens": sum(u["prompt_tokens"] for u in usage) / count,
         "tokens": sum(u["completion_tokens"] for u in usage) / count,

@@ -39,6 +39,8 @@ class Step:
     seconds : float
     path : str
         The ActionPath as written, if the step format has one.
+    true_path : str
+        The path as it was, where the model wrote `path` itself (masks off); else empty.
     subgoal : str
         The planner's subgoal that this step serves, with its number; all subgoals if they were written at once.
     phase : str
@@ -62,6 +64,7 @@ class Step:
     forward_passes: int = 0
     seconds: float = 0.0
     path: str = ""
+    true_path: str = ""
     subgoal: str = ""
     phase: str = ""
     replaced: str = ""
@@ -147,6 +150,11 @@ class Plan:
     def misordered(self) -> int:
         """Number of actions that the rules don't admit at their position on the path."""
         return sum(s.verdict == "misordered" for s in self.steps)
+
+    @property
+    def wrong_paths(self) -> int:
+        """Number of steps whose ActionPath, written by the model itself, isn't what was done."""
+        return sum(s.path != s.true_path for s in self.steps if s.true_path)
 
     @property
     def usage(self) -> dict[str, float]:

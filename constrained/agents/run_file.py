@@ -242,7 +242,7 @@ def digest(text: str) -> str:
 
 def summary(plan: Plan) -> dict[str, Any]:
     """The "end" of a task, from its plan: all that `metrics.summarise` needs."""
-    last = plan.last_phase
+    last, written = plan.last_phase, sum(bool(s.true_path) for s in plan.steps)
     return {
         "success": bool(plan.success),
         "outcome": plan.outcome,
@@ -252,6 +252,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "invalid": plan.invalid,
         "misordered": plan.misordered,
         "no effect": sum(s.had_effect is False for s in plan.steps),
+        **({"paths": written, "wrong paths": plan.wrong_paths} if written else {}),
         "pruned mass": sum(plan.pruned_mass) / max(len(plan.steps), 1),
         "usage": plan.usage_by_role,
     }

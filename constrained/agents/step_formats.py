@@ -54,7 +54,7 @@ def action_path(path: Sequence[str]) -> str:
     return "->".join(["Start", *path])
 
 
-def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
+def step_head(name: str, n: int, path: Sequence[str] | None = ()) -> str:
     """The fixed beginning of step `n`, after which the model writes.
 
     Parameters
@@ -63,15 +63,16 @@ def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
         One of `FORMATS` or `UNNUMBERED`, or `BARE`.
     n : int
         Number of the step, from 1.
-    path : sequence of str
-        The effective actions so far; only ``knowagent`` shows them.
+    path : sequence of str or None
+        The effective actions so far; only ``knowagent`` shows them. None: the model writes the path, too.
 
     Raises
     ------
     ConstrainedError
         There is no such format.
     """
-    return _HEADS[_known(name)].format(n=n, path=action_path(path))
+    head = _HEADS[_known(name)]
+    return head.format(n=n, path=action_path(path)) if path is not None else head.partition("{path}")[0].format(n=n)
 
 
 def step_prompt(memory_text: str, name: str, n: int, path: Sequence[str] = ()) -> str:
@@ -120,13 +121,22 @@ def read_step(name: str, n: int, text: str) -> StepText:
     """The thought and the action of a step that was written without masks; an empty action if there is none.
 
     The action is the rest of the first line that begins with "Action"; the thought is the text before that line. Spaces
-    around both are dropped. `text` may lack the step's head.
+    around both are dropped. `text` may lack the step's head, or have a path before the thought.
     """
     if name in ("act", BARE):
         return StepText("", text.removeprefix(f"Action {n}: ").split("\n", 1)[0].strip())
     before, *after = re.split(r"(?:^|\n)Action(?: \d+)?: ?", text, maxsplit=1)
     thought = re.sub(r"(?s)^.*?Thought(?: \d+)?: ?", "", before).strip()
     return StepText(thought, after[0].split("\n", 1)[0].strip() if after else "")
+
+
+def read_path(text: str) -> str:
+    """The path in a step of ``knowagent`` that a model wrote from its beginning: the first line, in one spelling.
+
+    Empty if the first line is a thought or an action.
+    """
+    line = re.sub(r"^ActionPath(?: \d+)?: ?", "", text.strip()).split("\n", 1)[0]
+    return "" if re.match(r"(Thought|Action)(?: \d+)?:", line) else re.sub(r"\s*->\s*", "->", line).strip()
 
 
 def _known(name: str) -> str:

@@ -8,7 +8,7 @@ from constrained.agents.episode import Episode
 from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ChoiceRequest, Requests
 from constrained.agents.plan import Step
 from constrained.agents.prompts import Example, PromptParts, build_messages, build_prompt, reads_chat
-from constrained.agents.step_formats import BARE, FIREACT, parse_step, read_step, step_grammar, step_head
+from constrained.agents.step_formats import BARE, FIREACT, action_path, parse_step, read_path, read_step, step_grammar, step_head
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.automaton.automaton import MAX_TEXTS
 from constrained.decoding.choosers import Choice
@@ -57,7 +57,7 @@ def write_step(
     prompt = next_prompt(episode, role) + head
     answer = yield from episode.ask(
         prompt, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
-        free_tokens=FREE_REASONING if form == "cot" else FREE_TOKENS,
+        free_tokens=_free_tokens(episode, role),
     )  # fmt: skip
     if answer is None:
         return None
@@ -65,7 +65,25 @@ def write_step(
         thought, action_text = parse_step(grammar.grammar, head + answer.text)
     else:
         thought, action_text = read_step(form, len(episode.steps) + 1, answer.text)
-    return episode.new_step(thought, action_text, answer, prompt=prompt)
+    path = read_path(answer.text) if writes_path(episode, role) else None
+    return episode.new_step(thought, action_text, answer, prompt=prompt, path=path)
+
+
+def writes_path(episode: Episode, role: str = POLICY) -> bool:
+    """Whether a role's model writes KnowAgent's ActionPath itself (equation 5); otherwise it is given.
+
+    Masks would force the path, and the embedded model, which was trained to continue after it, never learnt to write it.
+    """
+    if episode.settings.constrained or episode.settings.step_format != "knowagent":
+        return False
+    return episode.writer.remote(role) is not None or not episode.writer.model(role).is_embedded
+
+
+def _free_tokens(episode: Episode, role: str) -> int:
+    """Most tokens of a step without masks."""
+    if _form(episode, role) == "cot":
+        return FREE_REASONING
+    return FREE_TOKENS + (len(action_path(episode.path)) if writes_path(episode, role) else 0)
 
 
 def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[Step]:
@@ -82,7 +100,8 @@ def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[St
     if form == "act" and masks:
         return episode.new_step("", answer.text, answer, prompt=prompt)
     thought, text = parse_step(whole, answer.text) if masks else read_step(form, n, answer.text)
-    return episode.new_step(thought, text, answer, prompt=prompt)
+    path = read_path(answer.text) if writes_path(episode, role) else None
+    return episode.new_step(thought, text, answer, prompt=prompt, path=path)
 
 
 def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
@@ -135,7 +154,8 @@ def next_head(episode: Episode, role: str = POLICY) -> str:
     Most tokenizers join a space to the word after it, so the last space is left to the model; the embedded model
     was trained to continue after the space.
     """
-    head = step_head(_form(episode, role), len(episode.steps) + 1, episode.path)
+    path = None if writes_path(episode, role) else episode.path
+    head = step_head(_form(episode, role), len(episode.steps) + 1, path)
     return head if episode.writer.model(role).is_embedded else head.rstrip(" ")
 
 

@@ -25,6 +25,7 @@ MODULES = {
     "agents": "agents.command",
     "binding": "binding",
     "engine": "engine.command",
+    "errors": "errors",
     "example-worlds": "example_worlds",
     "executor": "executor",
     "generation": "engine.generation",

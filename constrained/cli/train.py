@@ -50,8 +50,9 @@ def _add_sft(kinds) -> None:
     )
     add = parser.add_argument
     words = """a .jsonl or .json file (.gz too) of rows with 'messages' (chat) or with 'instruction', 'input' and
-        'output' (Alpaca); or lumos-maths (GSM8K and SVAMP, converted by rule) or lumos-qa (StrategyQA), followed by
-        -planner or -grounder for one module and by -iterative or -onetime for one formulation; repeatable"""
+        'output' (Alpaca); or lumos-maths (GSM8K, converted by rule), lumos-qa (StrategyQA) or lumos-svamp (SVAMP,
+        which Lumos's authors only test on), followed by -planner or -grounder for one module and by -iterative or
+        -onetime for one formulation; repeatable"""
     add("--data", required=True, action="append", metavar="DATA", help=words)
     add_model(parser)
     add("--adapter", metavar="FOLDER", help="continue from this adapter of the model")

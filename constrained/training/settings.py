@@ -19,6 +19,8 @@ EVERY_LINEAR = ("all-linear",)
 class Tuning:
     """How to fine-tune; the defaults are KnowAgent's (appendix A, and its released scripts).
 
+    An update reads 16 texts, as in those scripts (2 on each of 8 devices), but as 4 batches of 4 on one device.
+
     Attributes
     ----------
     rank, alpha, dropout
@@ -68,7 +70,7 @@ class Tuning:
     decay: float = 0.0
     epochs: float = 5.0
     batch: int = 4
-    accumulation: int = 1
+    accumulation: int = 4
     max_length: int = 4096
     precision: str = "auto"
     packing: bool = False
@@ -97,8 +99,8 @@ class Tuning:
 PRESETS = {
     "knowagent": Tuning(),
     "lumos": Tuning(whole=True, epochs=2.0, rate=2e-5, schedule="linear", batch=4, accumulation=32, max_length=1024),
-    "small": Tuning(rank=16, alpha=32, targets=EVERY_LINEAR, rate=3e-4, epochs=2.0, batch=16),
-    "chooser": Tuning(rate=1.5e-3, decay=1e-4, epochs=6.0, batch=32),
+    "small": Tuning(rank=16, alpha=32, targets=EVERY_LINEAR, rate=3e-4, epochs=2.0, batch=16, accumulation=1),
+    "chooser": Tuning(rate=1.5e-3, decay=1e-4, epochs=6.0, batch=32, accumulation=1),
 }
 """The papers' settings (Lumos's appendix C: all weights, 128 texts a step), and ours. "small" is for a model of a few
 million weights, on which an adapter of the papers' size would have little effect; "chooser" for a graph network that

@@ -30,8 +30,9 @@ from constrained.models import LoadedModel
 from constrained.training.annotations.convert import converted, training_conversations
 from constrained.training.encoding import TrainingText, prompt_and_answer
 
-SPACES = {"maths": ("gsm8k", "svamp"), "qa": ("strategyqa",)}
-"""Lumos's action space -> the data sets whose solutions convert to it by rule."""
+SPACES = {"maths": ("gsm8k",), "qa": ("strategyqa",), "svamp": ("svamp",)}
+"""Name -> the data sets whose solutions convert by rule to an action space of Lumos. SVAMP, which the paper only tests
+on, isn't part of "maths"."""
 
 WITH_HELD_OUT = ("gsm8k", "svamp")
 """Data sets with a part that is held out, to be played."""
@@ -61,7 +62,7 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     Parameters
     ----------
     data : str
-        A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (default: both, for
+        A name: ``lumos-maths``, ``lumos-qa`` or ``lumos-svamp``, then ``-planner`` or ``-grounder`` for one module (default: both, for
         one model in both roles, Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (default: both).
         Or a file for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
     loaded : LoadedModel

@@ -84,11 +84,17 @@ def a_problem(strategy) -> Rollout:
 def test_lumos_data_leaves_out_what_is_played(tiny):
     shared("gsm8k/train.jsonl.gz")
     source = read_source("lumos-maths-planner-onetime", tiny, limit=60)
-    assert source.rows == 120 and source.left_out["held out, to be played"] > 0
+    assert source.rows == 60 and source.left_out["held out, to be played"] > 0
     assert len(source.texts) == source.rows - sum(source.left_out.values())
     both = read_source("lumos-maths", tiny, limit=60)
     parts = [read_source(f"lumos-maths-{part}", tiny, limit=60) for part in ("planner", "grounder")]
     assert len(both.texts) == sum(len(part.texts) for part in parts)
+
+
+def test_lumos_data_for_maths_has_nothing_of_svamp_which_the_paper_only_tests_on(tiny):
+    shared("svamp/SVAMP_first700.json"), shared("gsm8k/train.jsonl.gz")
+    tested = {text.spans[0].text for text in read_source("lumos-svamp", tiny, limit=60).texts}
+    assert tested and tested.isdisjoint(text.spans[0].text for text in read_source("lumos-maths", tiny, limit=60).texts)
 
 
 # Alpaca

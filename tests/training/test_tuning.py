@@ -240,7 +240,7 @@ def test_packed_texts_have_the_loss_and_gradients_of_unpacked_ones(texts):
 
 def test_packing_fills_rows_and_learns_alike(tiny, texts, tmp_path):
     """With all texts in one step, packed and unpacked are the same training."""
-    plain = Tuning(epochs=6, batch=20, dropout=0.0, rate=1e-2, max_length=256)
+    plain = Tuning(epochs=6, batch=20, accumulation=1, dropout=0.0, rate=1e-2, max_length=256)
     packed = replace(plain, packing=True)
     one, other = (tune(tiny, texts, tuning, tmp_path / str(tuning.packing)) for tuning in (plain, packed))
     assert one.steps == other.steps == 6 and one.tokens == other.tokens
@@ -305,6 +305,8 @@ def test_settings_out_of_range(wrong):
 
 
 def test_the_papers_settings():
+    assert PRESETS["knowagent"].batch * PRESETS["knowagent"].accumulation == 16  # the released script: 2 on 8 devices
+    assert all(PRESETS[name].accumulation == 1 for name in ("small", "chooser"))
     assert PRESETS["knowagent"] == Tuning() and Tuning().targets == ("q_proj", "v_proj")
     lumos = PRESETS["lumos"]
     assert lumos.whole and lumos.batch * lumos.accumulation == 128 and lumos.schedule == "linear"

@@ -1,5 +1,9 @@
-"""FireAct: the task in Alpaca's form, steps as its data writes them; with the embedded model, ReAct."""
+"""FireAct: the task in Alpaca's form, steps as its data writes them. KnowAgent: the path, given or written."""
 
+import pytest
+
+from constrained.agents.metrics import summarise
+from constrained.agents.run_file import summary
 from constrained.agents.scheduler import schedule
 from constrained.models import load
 from tests.agents.baselines import house, may_say, question, resumed_anywhere, says
@@ -50,3 +54,60 @@ def test_with_the_embedded_model_it_is_react():
             pass
         paths.append([(s.thought, s.action) for s in rollout.episode.plan.steps])
     assert paths[0] == paths[1] and len(paths[0]) == 5
+
+
+# KnowAgent's ActionPath
+
+
+SEARCHED = "Start->Search[Milhouse]"
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "wrong"),
+    [
+        (SEARCHED, SEARCHED, 0),
+        ("Start -> Search[Milhouse] ", SEARCHED, 0),
+        ("Start", "Start", 1),
+        ("Start->Search[Nixon]", "Start->Search[Nixon]", 1),
+        ("", "", 1),
+    ],
+)
+def test_without_masks_the_model_writes_the_path_and_its_errors_are_counted(written, read, wrong):
+    rollout = question("knowagent", constrained=False)
+    rollout.start()
+    assert rollout.request.prompt.endswith("ActionPath 1:")
+    says(rollout, "ActionPath 1: Start\nThought 1: I look him up.\nAction 1: Search[Milhouse]")
+    assert rollout.request.prompt.endswith("ActionPath 2:")
+    plan = says(rollout, f"ActionPath 2: {written}\nThought 2: I have it.\nAction 2: Finish[Richard Nixon]")
+    first, second = plan.steps
+    assert (first.path, first.true_path, first.thought) == ("Start", "Start", "I look him up.")
+    assert (second.path, second.true_path, second.action) == (read, SEARCHED, "Finish[Richard Nixon]")
+    assert plan.success and plan.wrong_paths == wrong
+    end = {**summary(plan), "kind": "question"}
+    assert (end["paths"], end["wrong paths"]) == (2, wrong)
+    assert summarise([end])["wrong paths %"] == 50 * wrong
+
+
+def test_with_masks_the_path_is_given_and_none_is_counted():
+    rollout = question("knowagent")
+    rollout.start()
+    assert rollout.request.prompt.endswith("ActionPath 1: Start\nThought 1:")
+    plan = says(
+        rollout,
+        "ActionPath 1: Start\nThought 1: hm\nAction 1: Search[Milhouse]",
+        f"ActionPath 2: {SEARCHED}\nThought 2: hm\nAction 2: Finish[Richard Nixon]",
+    )
+    assert [step.path for step in plan.steps] == ["Start", SEARCHED] and not any(s.true_path for s in plan.steps)
+    assert "paths" not in summary(plan)
+
+
+def test_the_embedded_model_which_never_learnt_to_write_a_path_is_given_it_without_masks_too():
+    rollout = house("knowagent", load(), constrained=False)
+    rollout.start()
+    assert rollout.request.prompt.endswith("ActionPath 1: Start\nThought 1: ")
+
+
+def test_the_path_goes_on_wherever_it_was_broken_off():
+    texts = ("Start\nThought 1: a\nAction 1: Search[Milhouse]", "Start\nThought 2: b\nAction 2: Finish[x]")
+    whole = says(question("knowagent", constrained=False), *texts)
+    assert resumed_anywhere(lambda: question("knowagent", constrained=False), whole.answers)
