@@ -8,7 +8,16 @@ from constrained.agents.episode import Episode
 from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ChoiceRequest, Requests
 from constrained.agents.plan import Step
 from constrained.agents.prompts import Example, PromptParts, build_messages, build_prompt, reads_chat
-from constrained.agents.step_formats import BARE, FIREACT, action_path, parse_step, read_path, read_step, step_grammar, step_head
+from constrained.agents.step_formats import (
+    BARE,
+    FIREACT,
+    action_path,
+    parse_step,
+    read_path,
+    read_step,
+    step_grammar,
+    step_head,
+)
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.automaton.automaton import MAX_TEXTS
 from constrained.decoding.choosers import Choice
@@ -72,7 +81,7 @@ def write_step(
 def writes_path(episode: Episode, role: str = POLICY) -> bool:
     """Whether a role's model writes KnowAgent's ActionPath itself (equation 5); otherwise it is given.
 
-    Masks would force the path, and the embedded model, which was trained to continue after it, never learnt to write it.
+    Masks would force the path; the embedded model, trained to continue after it, never learnt to write it.
     """
     if episode.settings.constrained or episode.settings.step_format != "knowagent":
         return False

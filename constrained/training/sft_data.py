@@ -62,8 +62,9 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     Parameters
     ----------
     data : str
-        A name: ``lumos-maths``, ``lumos-qa`` or ``lumos-svamp``, then ``-planner`` or ``-grounder`` for one module (default: both, for
-        one model in both roles, Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (default: both).
+        A name: ``lumos-maths``, ``lumos-qa`` or ``lumos-svamp``, then ``-planner`` or ``-grounder`` for one module
+        (default: both, for one model in both roles, Lumos's unmodularised training), then ``-iterative`` or
+        ``-onetime`` (default: both).
         Or a file for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
     loaded : LoadedModel
         The model to tune; its chat template and context determine the prompts.
