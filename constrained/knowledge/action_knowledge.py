@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from constrained.knowledge.demonstration import Demonstration, read_demonstratio
 from constrained.knowledge.description import graph_table, needs_in_words, prompt_text, written_forms
 from constrained.knowledge.path_state import PathState, PossibleActions, replaced
 from constrained.knowledge.picture import to_html, to_mermaid, to_svg
-from constrained.knowledge.report import Judgement, Report, counted
+from constrained.knowledge.report import INVALID, Judgement, Report, counted
 from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
@@ -211,7 +212,7 @@ class ActionKnowledge:
         rule_of = rule_names(list(described))
         comments = {START: overview(call_format), **{rule_of[tool]: text for tool, text in described.items()}}
         knowledge = cls(name, state, comments)
-        knowledge.calls = call_form(listed, call_format, whitespace)
+        knowledge.calls = call_form(listed, call_format, whitespace, options)
         return knowledge
 
     def _with_state(self, state: PathState, facts: WorldState | None = None) -> ActionKnowledge:
@@ -366,15 +367,28 @@ class ActionKnowledge:
     def judge(self, action: Any) -> Judgement:
         """Judge `action` as the next one: ok, invalid or misordered, with the reason.
 
-        A tool call may be given as text, whatever its spacing and order of keys, or as a dictionary.
+        A tool call may be given as text, or as a dictionary. It is judged by its values: spacing, the order of keys,
+        and the spelling of strings and numbers don't matter.
         """
-        return self._step.judge(self._as_written(action))
+        return self._judged(action)[0]
+
+    def _judged(self, action: Any) -> tuple[Judgement, PathState | PossibleActions]:
+        """The verdict on `action`, and the state after it."""
+        judgement, step = self._step.judged(self._as_written(action))
+        if self.calls is not None and judgement.verdict == INVALID and (fault := self.calls.fault(action)):
+            judgement = replace(judgement, reason=fault)
+        return judgement, step
 
     def _as_written(self, action: Any) -> Any:
         """A tool call in the form that the masks write; other actions, and calls admitted as they are, unchanged."""
         if self.calls is None or (isinstance(action, str) and self.state.judge(action)):
             return action
-        return self.calls.text(action)
+        text = self.calls.text(action)
+        if self.state.judge(text).verdict != INVALID or self.calls.fault(action):
+            return text
+        # Its values may be admitted in another order or spelling, as where a policy chooses among values of its own.
+        opening = self.state.anywhere()
+        return (opening and self.calls.find(action, opening)) or text
 
     def after(self, action: Any) -> ActionKnowledge:
         """The knowledge after one more action, with the action's effects on the facts.
@@ -414,7 +428,7 @@ class ActionKnowledge:
                 if view is None:
                     raise KnowledgeError("there are fewer views than actions", "give one view for each action")
                 knowledge = knowledge.bind_view(view)
-            judgement, step = knowledge._step.judged(knowledge._as_written(action))
+            judgement, step = knowledge._judged(action)
             report.steps.append(judgement)
             knowledge = knowledge._at(step)
         report.finished = knowledge.may_end

@@ -124,6 +124,10 @@ class PathState:
         state._continuations, state._continuation = self._continuations, then
         return state
 
+    def anywhere(self) -> State | None:
+        """The automaton's state before the texts of all actions, at any point of a path; None if there are none."""
+        return self._at_any_point.any_opening()
+
     def admits(self, action: str) -> bool:
         """Whether `action` may come next; cached for all paths that continue alike."""
         admitted = self._continuation.admitted

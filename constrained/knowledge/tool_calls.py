@@ -1,18 +1,34 @@
 """Tool calls as programs hold them: read from messages and dictionaries, and written as the masks write them.
 
-Two calls are the same if they say the same, whatever their spacing and the order of their keys.
+Two calls are the same if they say the same, whatever their spacing, the order of their keys, and the spelling of their
+strings and numbers: the masks write each call in one form, and a verdict is about what it says.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from constrained.errors import KnowledgeError
+from constrained.automaton.automaton import State
+from constrained.errors import GrammarError, KnowledgeError, nearest
+from constrained.grammar.json_schema import Options, Values
 from constrained.grammar.json_schema.document import pointer_keys
 from constrained.grammar.nodes import Node, literal
+from constrained.knowledge.call_search import find_text
+
+
+class CallFault(ValueError):
+    """Why a text, or a value, is no call."""
+
+
+class _OtherText(CallFault):
+    """It doesn't look like one."""
 
 
 class CallForm:
@@ -24,6 +40,8 @@ class CallForm:
         The text of a call, with NAME and ARGUMENTS in it.
     schemas : mapping of str to dict
         Tool -> the JSON Schema of its arguments.
+    options : Options
+        How the schemas are read.
     order : mapping of str to list of str, optional
         Tool -> the order of its arguments, if that is not its schema's.
     compact : bool
@@ -34,35 +52,49 @@ class CallForm:
         self,
         template: str,
         schemas: Mapping[str, dict],
+        options: Options,
         order: Mapping[str, list[str]] | None = None,
         compact: bool = False,
     ):
         self.template, self.schemas, self.order = template, dict(schemas), dict(order or {})
         self._separators = (",", ":") if compact else (", ", ": ")
+        self._options = replace(options, left_out={}, unknown={}, distinct=None)
+        self._values: dict[str, Values] = {}
 
     def write(self, name: str, arguments: Mapping[str, Any]) -> str:
         """A call as the masks write it. Raises KnowledgeError: there is no such tool."""
         if name not in self.schemas:
             raise KnowledgeError(f"there is no tool {name!r}", f"the tools are: {', '.join(self.schemas)}")
-        schema = self.schemas[name]
-        properties = schema.get("properties", {})
-        ordered = {
-            key: _in_order(value, properties.get(key), schema)
-            for key, value in _first(self.order.get(name) or properties, arguments).items()
-        }
-        text = json.dumps(ordered, ensure_ascii=False, separators=self._separators)
+        with suppress(RecursionError, GrammarError):
+            arguments = self._values_of(name).written(dict(arguments))
+        if name in self.order:
+            arguments = {**{key: arguments[key] for key in self.order[name] if key in arguments}, **arguments}
+        text = json.dumps(arguments, ensure_ascii=False, separators=self._separators)
         return text.join(call_around(self.template, name))
+
+    def call(self, action: Any) -> tuple[str, dict[str, Any]]:
+        """(tool, arguments) of a call in any form, as JSON values. Raises CallFault: it isn't one of a known tool."""
+        action = plain(action)
+        if isinstance(action, str):
+            return self._parsed(action)
+        if not isinstance(action, Mapping):
+            raise _OtherText("it is no call")
+        name, arguments = _named(action)
+        if name not in self.schemas:
+            raise CallFault(self._unknown(name))
+        try:
+            return name, _object(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        except (TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, CallFault):
+                raise
+            raise KnowledgeError(f"a call can't be written as JSON: {error}", "give JSON values") from None
 
     def read(self, action: str) -> tuple[str, dict[str, Any]] | None:
         """(tool, arguments) of a written call, whatever its spacing and order of keys; None if it isn't a call."""
-        for name in self.schemas:
-            head, after = call_around(self.template, name)
-            if action.startswith(head) and action.endswith(after):
-                arguments = _object(action[len(head) : len(action) - len(after)])
-                if arguments is not None:
-                    return name, arguments
-        whole = _object(action.strip().removeprefix("<tool_call>").removesuffix("</tool_call>"))
-        return None if whole is None else _named(whole)
+        try:
+            return self._parsed(action)
+        except CallFault:
+            return None
 
     def text(self, action: Any) -> str:
         """A call in any form as the masks write it; anything that isn't a call of a known tool as text.
@@ -70,13 +102,61 @@ class CallForm:
         Raises KnowledgeError: it can't be written as JSON.
         """
         action = plain(action)
-        call = self.read(action) if isinstance(action, str) else _named(action) if isinstance(action, Mapping) else None
         try:
-            if call is not None and call[0] in self.schemas:
-                return self.write(*call)
+            return self.write(*self.call(action))
+        except CallFault:
             return action if isinstance(action, str) else json.dumps(action, default=str)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise KnowledgeError(f"a call can't be written as JSON: {error}", "give JSON values") from None
+
+    def find(self, action: Any, opening: State) -> str | None:
+        """A text of a call that is admitted from `opening`, in whatever order and spelling; None if there is none."""
+        try:
+            name, arguments = self.call(action)
+            before, after = call_around(self.template, name)
+            return find_text(opening, before, self._values_of(name).written(arguments), after)
+        except (CallFault, GrammarError, RecursionError):
+            return None
+
+    def fault(self, action: Any) -> str:
+        """Why an action is no call with valid arguments, in terms of its values; empty if nothing of that is wrong."""
+        try:
+            name, arguments = self.call(action)
+            misfit = self._values_of(name).misfit(arguments)
+        except (GrammarError, RecursionError, _OtherText):
+            return ""
+        except CallFault as error:
+            return str(error)
+        return "" if misfit is None else f"arguments of {name}: {misfit}"
+
+    def _values_of(self, name: str) -> Values:
+        if name not in self._values:
+            self._values[name] = Values(self.schemas[name], self._options)
+        return self._values[name]
+
+    def _unknown(self, name: str) -> str:
+        return f"there is no tool {name!r}; {nearest(name, self.schemas)}"
+
+    def _parsed(self, action: str) -> tuple[str, dict[str, Any]]:
+        fault: CallFault | None = None
+        for name in self.schemas:
+            head, after = call_around(self.template, name)
+            if action.startswith(head) and action.endswith(after) and len(action) >= len(head) + len(after):
+                try:
+                    return name, _object(action[len(head) : len(action) - len(after)])
+                except CallFault as error:
+                    fault = fault or error
+        whole = action.strip().removeprefix("<tool_call>").removesuffix("</tool_call>").strip()
+        if not whole.startswith("{"):
+            raise fault or _OtherText("it is no call")
+        try:
+            name, arguments = _named(_object(whole))
+            arguments = _object(arguments) if isinstance(arguments, str) else arguments
+        except CallFault as error:
+            raise fault or error from None
+        if not isinstance(arguments, dict):
+            raise CallFault("its arguments are no object")
+        if name not in self.schemas:
+            raise CallFault(self._unknown(name))
+        return name, arguments
 
 
 def call_around(template: str, name: str) -> tuple[str, str]:
@@ -96,26 +176,60 @@ def call_literal(text: str, name: str) -> Node:
     return literal(data, () if within else tuple(found.span() for found in _MARKER.finditer(data)))
 
 
-def _object(text: str) -> dict[str, Any] | None:
+def _object(text: str) -> dict[str, Any]:
+    """The object that JSON text says; no text says that there is nothing in it. Raises CallFault: it says none."""
+    if not text.strip():
+        return {}  # so the arguments of a call without any are often written
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        found = json.loads(text, object_pairs_hook=_members, parse_float=_float, parse_constant=_constant)
+    except CallFault:
+        raise
+    except RecursionError:
+        raise CallFault("it is nested too deeply") from None
+    except ValueError as error:
+        raise CallFault(f"it is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise CallFault("its arguments are no object")
+    if "\\u" in text or not text.isascii():
+        try:
+            json.dumps(found, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise CallFault("it has a lone surrogate, which is no character") from None
+    return found
 
 
-def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
-    """(tool, arguments) of a call given as a dictionary: ours, OpenAI's ``tool_calls``, Anthropic's ``tool_use``."""
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise CallFault(f"the key {twice!r} stands twice in one object")
+    return found
+
+
+def _float(text: str) -> float:
+    found = float(text)
+    if math.isinf(found):
+        raise CallFault(f"{text:.40} is more than a double holds")
+    return found
+
+
+def _constant(text: str) -> None:
+    raise CallFault(f"{text} is no number of JSON's")
+
+
+def _named(call: Mapping) -> tuple[str, Any]:
+    """(tool, arguments) of a call given as a dictionary: ours, OpenAI's ``tool_calls``, Anthropic's ``tool_use``.
+
+    Raises CallFault: it is none.
+    """
     inner = call.get("function", call)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        return None
-    given: Any = next((inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {})
-    arguments = _object(given) if isinstance(given, str) else given
-    return (inner["name"], dict(arguments)) if isinstance(arguments, Mapping) else None
+        raise CallFault("it names no tool")
+    given = next((inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {})
+    if not isinstance(given, (str, Mapping)):
+        raise CallFault("its arguments are no object")
+    return inner["name"], given
 
-
-_REFERENCES = 20
-"""The longest chain of references that is followed."""
 
 _NO_CALLS = ("function_call_output", "reasoning")
 """Items of OpenAI's Responses API that are neither messages nor calls."""
@@ -147,23 +261,3 @@ def referred(root: Any, ref: str) -> Any:
     for key in pointer_keys(ref[1:]) if ref.startswith("#/") else [""]:
         root = root.get(key) if isinstance(root, dict) else None
     return root
-
-
-def _in_order(value: Any, schema: Any, root: Any) -> Any:
-    """`value` with the members of its objects in their schema's order."""
-    seen = 0
-    while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and seen < _REFERENCES:
-        schema, seen = referred(root, schema["$ref"]), seen + 1
-    if not isinstance(schema, dict):
-        return value
-    properties = schema.get("properties")
-    if isinstance(value, dict) and isinstance(properties, dict):
-        return {key: _in_order(member, properties.get(key), root) for key, member in _first(properties, value).items()}
-    if isinstance(value, list):
-        return [_in_order(item, schema.get("items"), root) for item in value]
-    return value
-
-
-def _first(keys: Iterable[str], members: Mapping[str, Any]) -> dict[str, Any]:
-    """`members` with those at `keys` first, in that order."""
-    return {**{key: members[key] for key in keys if key in members}, **members}

@@ -195,7 +195,7 @@ class Toolbox:
     def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, options: Options):
         self.policy, self._template, self._options = policy, template, options
         self.calls = {name: Calls(name, schema, policy, template, options) for name, schema in schemas.items()}
-        self.form = CallForm(template, schemas, {name: calls.order for name, calls in self.calls.items()})
+        self.form = CallForm(template, schemas, options, {name: calls.order for name, calls in self.calls.items()})
 
     def view(self, memory: Memory) -> dict[str, Any]:
         """The values of the tools' slots now: for each tool, the grammar of its admitted calls, or nothing."""
@@ -261,12 +261,12 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
     return Toolbox(policy, schemas, template, options)
 
 
-def call_form(tools: list[Tool], call_format: str, whitespace: str) -> CallForm:
+def call_form(tools: list[Tool], call_format: str, whitespace: str, options: Options) -> CallForm:
     """The format in which calls of a tool list are written."""
     compact, template = whitespace == "compact", _template(call_format)
     if compact and call_format in CALL_FORMATS:
         template = template.replace('": ', '":').replace('", ', '",')
-    return CallForm(template, {tool.name: tool.parameters for tool in tools}, compact=compact)
+    return CallForm(template, {tool.name: tool.parameters for tool in tools}, options, compact=compact)
 
 
 def _has_slot(schema: Any) -> bool:

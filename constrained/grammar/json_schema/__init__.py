@@ -11,12 +11,14 @@
    the pieces.
 5. `plain_walk` tells which schemas may wait: they are written when a text reaches them. `plain` has what it asks of
    objects, arrays, numbers and patterns, also where several schemas hold together. `validity` decides whether one
-   value fits a schema, which enum, const and listed names ask for. `missing` says why no value does.
+   value fits a schema, which enum, const and listed names ask for. `misfit` says why one
+   doesn't, and how the masks write it; `missing` why no value fits.
 6. `python_types` makes schemas of Python's types.
 """
 
 from constrained.grammar.json_schema.document import read_schema
 from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.misfit import Misfit, Values
 from constrained.grammar.json_schema.missing import missing_property
 from constrained.grammar.json_schema.python_types import as_schema
 from constrained.grammar.json_schema.whitespace import Layout, layout
@@ -24,7 +26,9 @@ from constrained.grammar.json_schema.writer import load_schema, validator, write
 
 __all__ = [
     "Layout",
+    "Misfit",
     "Options",
+    "Values",
     "as_schema",
     "layout",
     "load_schema",

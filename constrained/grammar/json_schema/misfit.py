@@ -1,0 +1,285 @@
+"""What a schema says of one value: why it doesn't fit, and in which order and spelling the masks write it.
+
+`validity` decides whether a value fits, by the same reading of the schema that the masks are made of. A validator of
+JSON Schema would decide otherwise where formats are enforced, where two languages read a pattern differently, where
+objects are closed, and where keywords are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from threading import RLock
+from typing import Any, NamedTuple
+
+from constrained.grammar.json_schema.alternatives import Alternatives
+from constrained.grammar.json_schema.constraints import Constraints, identity, pattern_of
+from constrained.grammar.json_schema.document import Document, Subschema
+from constrained.grammar.json_schema.finite_automata import nfa
+from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.numbers import Bound
+from constrained.grammar.json_schema.patterns import format_node
+from constrained.grammar.json_schema.presence import holds
+from constrained.grammar.json_schema.validity import Validator, type_of
+
+_SHOWN = 60
+"""Characters of a value that a message shows."""
+_NAMED = 8
+"""Values, types or names that a message lists."""
+_LOOKED_INTO = 64
+"""Alternatives of a schema of which it is said why a value doesn't fit."""
+
+_LOCK = RLock()  # what a document's schemas are resolved to is cached, for all threads
+
+Place = tuple[str | int, ...]
+"""The keys that lead to a value."""
+
+
+class Misfit(NamedTuple):
+    """Why a value doesn't fit.
+
+    Attributes
+    ----------
+    place : tuple of str and int
+        The keys that lead to the part of it that doesn't.
+    keyword : str
+        The keyword that rules it out; empty where several do together.
+    problem : str
+    """
+
+    place: Place
+    keyword: str
+    problem: str
+
+    def __str__(self) -> str:
+        where = shown_place(self.place)
+        return f"{where}: {self.problem}" if where else self.problem
+
+
+class Values:
+    """The values of one schema.
+
+    Parameters
+    ----------
+    schema : dict or bool
+    options : Options
+    """
+
+    def __init__(self, schema: Any, options: Options):
+        document = Document(schema, options.limits)
+        self._parts, self._alternatives = [document.root], Alternatives(document, options)
+
+    def misfit(self, value: Any) -> Misfit | None:
+        """Why a JSON value doesn't fit; None if it does.
+
+        Raises
+        ------
+        RecursionError
+            It is nested too deeply.
+        GrammarError
+            The schema has what is refused, or looking into it costs more than the limits allow.
+        """
+        with _LOCK:
+            return _Judge(self._alternatives).misfit(value, self._parts, ())
+
+    def written(self, value: Any) -> Any:
+        """A value that fits, as the masks write it: members in the schema's order, whole numbers as integers.
+
+        Raises as :meth:`misfit`.
+        """
+        with _LOCK:
+            return _Judge(self._alternatives).written(value, self._parts)
+
+
+class _Judge(Validator):
+    """Judges one value. What is known of its parts is kept, as alternatives look at the same part again and again."""
+
+    def __init__(self, alternatives: Alternatives):
+        super().__init__(alternatives)
+        self._known: dict[tuple, bool] = {}
+
+    def admits(self, value: Any, parts: list[Subschema]) -> bool:
+        if not isinstance(value, (dict, list)):
+            return super().admits(value, parts)
+        key = id(value), *[(part.pointer, part.within) for part in parts]
+        if key not in self._known:
+            self._known[key] = super().admits(value, parts)
+        return self._known[key]
+
+    def misfit(self, value: Any, parts: list[Subschema], place: Place) -> Misfit | None:
+        """Why a value at a place doesn't fit some schemas together: by the alternative that it is nearest to."""
+        alternatives = self.alternatives.constraints_of(parts)
+        if any(self.fits(value, one) for one in alternatives):
+            return None
+        of_type = [one for one in alternatives if _is_of(type_of(value), one)]
+        if not alternatives:
+            return Misfit(place, "", "no value may be there")
+        if not of_type:
+            types = sorted({kind for one in alternatives for kind in one.types})
+            return Misfit(place, "type", f"{_shown(value)} is not of type {_listed(types, str)}")
+        lists = [one.listed[1] for one in of_type if one.listed is not None]
+        if len(lists) == len(of_type) and identity(value) not in {identity(choice) for own in lists for choice in own}:
+            return Misfit(place, "enum", _none_of(value, [choice for own in lists for choice in own]))
+        # Only one of them is looked into, or looking into all that are nested would take exponential time.
+        nearest = max(of_type[:_LOOKED_INTO], key=lambda one: (one.listed is None, self._alike(value, one)))
+        return next(self._reasons(value, nearest, place), Misfit(place, "", f"{_shown(value)} is ruled out"))
+
+    def _alike(self, value: Any, constraints: Constraints) -> int:
+        """How many parts of a value fit an alternative, which tells those apart by what names their kind."""
+        if isinstance(value, dict):
+            return sum(self.admits(inner, constraints.property(name)) for name, inner in value.items())
+        if isinstance(value, list):
+            return sum(self.admits(inner, constraints.item(i)) for i, inner in enumerate(value))
+        return 0
+
+    def _reasons(self, value: Any, constraints: Constraints, place: Place) -> Iterator[Misfit]:
+        """Yield what one alternative says against a value of its types."""
+        kind, own = type_of(value), identity(value)
+        if any(own not in listed for listed in constraints.listed_values) and constraints.listed is not None:
+            yield Misfit(place, "enum", _none_of(value, constraints.listed[1]))
+        if own in constraints.denied_values:
+            yield Misfit(place, "not", f"{_shown(value)} is ruled out")
+        if kind == "string":
+            yield from self._of_string(value, constraints, place)
+        elif kind in ("integer", "number"):
+            yield from self._of_number(value, constraints, place)
+        elif kind == "array":
+            yield from self._of_array(value, constraints, place)
+        elif kind == "object":
+            yield from self._of_object(value, constraints, place)
+
+    def _of_number(self, value: Any, constraints: Constraints, place: Place) -> Iterator[Misfit]:
+        if self._number(value, constraints):
+            return
+        low, high, of = constraints.bound(-1), constraints.bound(1), constraints.multiple()
+        if low is not None and (value < low[0] or value == low[0] and low[1]):
+            yield Misfit(place, *_bound(value, low, "inimum", "below"))
+        if high is not None and (value > high[0] or value == high[0] and high[1]):
+            yield Misfit(place, *_bound(value, high, "aximum", "above"))
+        if of is not None:
+            number = float(of) if of.denominator > 1 else int(of)
+            yield Misfit(place, "multipleOf", f"{_shown(value)} is no multiple of {number}")
+
+    def _of_string(self, value: str, constraints: Constraints, place: Place) -> Iterator[Misfit]:
+        yield from _count(len(value), constraints, "Length", "character", place)
+        limits = constraints.limits
+        for part, pattern in constraints.all("pattern"):
+            if not nfa(pattern_of(part, "pattern", pattern, limits), limits).accepts(value):
+                yield Misfit(place, "pattern", f"{_shown(value)} doesn't match the pattern {_cut(pattern)}")
+        for _, name in constraints.all("format"):
+            if constraints.options.enforces(name) and not nfa(format_node(name), limits).accepts(value):
+                yield Misfit(place, "format", f"{_shown(value)} has not the format {name}")
+
+    def _of_array(self, value: list, constraints: Constraints, place: Place) -> Iterator[Misfit]:
+        for i, item in enumerate(value):
+            if (why := self.misfit(item, constraints.item(i), (*place, i))) is not None:
+                yield why
+        yield from _count(len(value), constraints, "Items", "item", place)
+        if any(wanted for _, wanted in constraints.all("uniqueItems")):
+            first: dict[Any, int] = {}
+            for i, item in enumerate(value):
+                if (other := first.setdefault(identity(item), i)) != i:
+                    yield Misfit(place, "uniqueItems", f"its items {other} and {i} are equal: {_shown(item)}")
+        for wanted in constraints.wanted():
+            fitting = sum(self.admits(item, [wanted.schema]) for item in value[wanted.first :])
+            if fitting < wanted.low or wanted.high is not None and fitting > wanted.high:
+                yield Misfit(place, "contains", f"{fitting} of its items are of the kind that `contains` counts")
+
+    def _of_object(self, value: dict, constraints: Constraints, place: Place) -> Iterator[Misfit]:
+        for name in constraints.required:
+            if name not in value:
+                yield Misfit(place, "required", f"{name!r} is missing")
+        for name, inner in value.items():
+            parts = constraints.property(name)
+            if any(part.schema is False for part in parts):
+                known = [known for _, own in constraints.all("properties") for known in own]
+                yield Misfit(place, "additionalProperties", f"{name!r} may not be there; {_may_be(known)}")
+            elif (why := self.misfit(inner, parts, (*place, name))) is not None:
+                yield why
+            for part, _ in constraints.all("propertyNames"):
+                if (why := self.misfit(name, [part.below("propertyNames")], place)) is not None:
+                    yield Misfit(place, "propertyNames", f"its name {name!r}: {why.problem}")
+        yield from _count(len(value), constraints, "Properties", "member", place)
+        if not all(holds(condition, value) for condition in constraints.present):
+            yield Misfit(place, "", "its members can't be there together, or one that another needs is missing")
+        if not all(any(self._stands(k, v, w) for k, v in value.items()) for w in constraints.witnesses()):
+            yield Misfit(place, "not", "a member is missing that tells it from what is ruled out")
+
+    def written(self, value: Any, parts: list[Subschema]) -> Any:
+        """As `Values.written`; a value that doesn't fit stays as it is."""
+        if isinstance(value, (str, bool)) or value is None:
+            return value
+        constraints = next((one for one in self.alternatives.constraints_of(parts) if self.fits(value, one)), None)
+        if constraints is None:
+            return value
+        if constraints.listed is not None:
+            own = identity(value)
+            return next((choice for choice in constraints.listed[1] if identity(choice) == own), value)
+        if isinstance(value, list):
+            wanted = [one for one in constraints.wanted() if one.low]
+            asked = [
+                [w.schema for w in wanted if i >= w.first and self.admits(v, [w.schema])] for i, v in enumerate(value)
+            ]
+            return [self.written(item, [*constraints.item(i), *asked[i]]) for i, item in enumerate(value)]
+        if isinstance(value, dict):
+            named = [name for name in constraints.names if name in value]
+            ordered = dict.fromkeys([*named, *value])
+            return {name: self.written(value[name], constraints.property(name)) for name in ordered}
+        return int(value) if value == int(value) else value
+
+
+def _is_of(kind: str, constraints: Constraints) -> bool:
+    return kind in constraints.types or kind == "integer" and "number" in constraints.types
+
+
+def _count(count: int, constraints: Constraints, what: str, unit: str, place: Place) -> Iterator[Misfit]:
+    low, high = constraints.counts(what)
+    has = f"has {count:,} {unit}{'' if count == 1 else 's'}"
+    if count < low:
+        yield Misfit(place, f"min{what}", f"{has}; {low:,} at least are needed")
+    if high is not None and count > high:
+        yield Misfit(place, f"max{what}", f"{has}; {high:,} at most may be there")
+
+
+def _bound(value: Any, bound: Bound, name: str, way: str) -> tuple[str, str]:
+    at = int(bound[0]) if bound[0].denominator == 1 else float(bound[0])
+    if bound[1]:
+        return f"exclusiveM{name}", f"{_shown(value)} is not {'above' if way == 'below' else 'below'} {at}"
+    return f"m{name}", f"{_shown(value)} is {way} {at}"
+
+
+def _none_of(value: Any, values: list[Any]) -> str:
+    return f"{_shown(value)} is not {'one of ' if len(values) > 1 else ''}{_listed(values, _shown)}"
+
+
+def _listed(values: Sequence[Any], show: Any) -> str:
+    """Values in words: "a", "a or b", "a, b, c or 4 more"."""
+    shown = [show(value) for value in values[:_NAMED]]
+    shown += [f"{len(values) - _NAMED:,} more"] if len(values) > _NAMED else []
+    return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]])) or "any"
+
+
+def _may_be(names: list[str]) -> str:
+    names = list(dict.fromkeys(names))
+    if not names:
+        return "nothing may"
+    return f"what may be: {', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}"
+
+
+def _shown(value: Any) -> str:
+    return _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
+
+
+def shown_place(place: Place) -> str:
+    """The keys that lead to a value, as they are written in programs: ``items[0].name``."""
+    out = ""
+    for key in place:
+        if isinstance(key, str) and key.isidentifier():
+            out += f".{key}" if out else key
+        else:
+            out += f"[{json.dumps(key, ensure_ascii=False)}]"
+    return out
