@@ -47,7 +47,12 @@ class Reading:
     @property
     def name(self) -> str:
         """A file name."""
-        return "-".join([self.benchmark.lower(), self.rule, *([self.knowledge] if self.rule == "paper" else [])])
+        return "-".join([self.benchmark.lower(), self.rule, *([self.judge] if self.rule == "paper" else [])])
+
+    @property
+    def judge(self) -> str:
+        """The name of the knowledge; of a file, the part before its ending."""
+        return Path(self.knowledge).stem
 
 
 READINGS = (
@@ -105,14 +110,18 @@ def apply(reading: Reading, rounds: Judged) -> Result:
     return Result(reading, filtered, merged)
 
 
-def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
-    """Apply every reading; returns the results, and the runs by source."""
+def run(drafts: Sequence[str] = ()) -> tuple[list[Result], dict[str, ReleasedRun]]:
+    """Apply every reading; returns the results, and the runs by source.
+
+    `drafts`: files of knowledge for HotpotQA by which its runs are judged, too.
+    """
+    readings = [*READINGS, *(Reading(HOTPOTQA, "paper", file) for file in drafts)]
     rounds = {benchmark: read_rounds(benchmark) for benchmark in (HOTPOTQA, ALFWORLD)}
     games = load_named({run.task for runs in rounds[ALFWORLD] for run in runs if run.success}, "train")
     runs = {run.source: run for both in rounds.values() for runs in both for run in runs}
     found: dict[tuple[str, str], Judged] = {}
     results = []
-    for reading in READINGS:
+    for reading in readings:
         key = reading.benchmark, reading.knowledge
         if key not in found:  # by both rules, the same
             found[key] = judged(reading, rounds[reading.benchmark], games)
@@ -178,7 +187,7 @@ def table(results: Sequence[dict]) -> str:
     for f in results:
         reasons = sum((Counter(dropped) for dropped in f["dropped"].values()), Counter())
         runs = f"{f['benchmark']} {' + '.join(map(str, f['runs'].values()))}"
-        by = f["knowledge"] if f["rule"] == "paper" else "–"
+        by = Path(f["knowledge"]).stem if f["rule"] == "paper" else "–"
         counts = [*f["kept"].values(), f["merged"], f[f"merged, from {last}"]]
         counts += [reasons[reason] for reason in (NOT_CORRECT, "invalid action", "misordered action")]
         rows.append([runs, f["rule"], by, *counts])
@@ -186,7 +195,10 @@ def table(results: Sequence[dict]) -> str:
     for f in results:
         if f["first offences"]:
             offences = "; ".join(f"{name} {count}" for name, count in f["first offences"].items())
-            lines += ["", f"{f['benchmark']} by {f['knowledge']}, first offences of correct runs dropped: {offences}."]
+            lines += [
+                "",
+                f"{f['benchmark']} by {Path(f['knowledge']).stem}, first offences of correct runs dropped: {offences}.",
+            ]
             if f["of these without effect"]:
                 lines.append(
                     f"Of {f['actions of correct runs']:,} actions of correct runs {f['of these without effect']:,} were"
@@ -227,6 +239,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--show-drops", type=int, default=0, metavar="N", help="list the first N correct runs that each reading drops: "
         "at which action, and why")  # fmt: skip
+    add("--knowledge", action="append", default=[], metavar="FILE", help="also judge HotpotQA's runs by this knowledge, "
+        "such as a draft of `constrained distill --actions-of hotpotqa` (KnowAgent, Table 4); repeatable")  # fmt: skip
     add_json(parser)
     add("--output", type=Path, metavar="FOLDER", help="write the merged training sets there, as JSON Lines and in "
         "Alpaca's form")  # fmt: skip
@@ -236,7 +250,7 @@ def run_command(options: argparse.Namespace) -> int:
     """Print the table and the drops, write the JSON and the training sets."""
     if options.show_drops < 0:
         raise DataError(f"--show-drops is {options.show_drops}", "use 0 or more")
-    results, runs = run()
+    results, runs = run(options.knowledge)
     found = {result.reading.name: figures(result, runs) for result in results}
     report(table(list(found.values())), found, options)
     for name, f in found.items():

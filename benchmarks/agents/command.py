@@ -57,6 +57,9 @@ Each open task also holds its environment, which may be a process of its own.
 """
 
 
+WESE_STEPS = 8
+"""WESE's limit on the steps of each phase, on questions."""
+
 OFF = "off"
 """The level without masks."""
 
@@ -83,6 +86,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--games", type=int, metavar="N", help="only the first N tasks")
     add("--max-steps", type=int, help="default: the environment's published limit")
     add("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
+    add("--explore-stop", action="store_true", help="WESE's explorer may end its exploration before that limit; for a "
+        "language model, as the embedded model never learnt to")  # fmt: skip
+    add("--triples", type=int, default=10, metavar="N", help="most triples that WESE shows (default: 10, as in the "
+        "paper's question answering; 0: all)")  # fmt: skip
+    add("--hops", type=int, default=1, metavar="N", help="WESE retrieves the triples within N relations of what the "
+        "task is about (default: 1, as in the paper)")  # fmt: skip
+    add("--supporting", action="store_true", help="show cot the sentences that the answer rests on, as in WESE's "
+        "Table 3 (hotpotqa, strategyqa)")  # fmt: skip
     add("--price", action="append", default=[], metavar="ROLE=IN/OUT", help="dollars for a million tokens read and "
         "written by a role's model, such as policy=2.5/10; default: that of the model serving it")  # fmt: skip
     add("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
@@ -102,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     if options.plot:
         plot_style.check(options.plot)
-    for name, least in {"trials": 1, "explore_steps": 1, "random": 0}.items():
+    for name, least in {"trials": 1, "explore_steps": 1, "random": 0, "triples": 0, "hops": 1}.items():
         value = getattr(options, name)
         if value is not None and value < least:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
@@ -126,15 +137,18 @@ def run_command(options: argparse.Namespace) -> int:
             judge = own if options.knowledge else None
             for level in _levels(options, models):
                 settings = Settings(
-                    strategy, STEP_FORMATS[strategy], level != OFF, options.max_steps or played.max_steps, None,
+                    strategy, STEP_FORMATS[strategy], level != OFF,
+                    options.max_steps or most_steps(strategy, suite, played.max_steps), None,
                     level if level != OFF else STATE, options.temperature, seed=options.seed, trials=options.trials,
-                    explore_steps=options.explore_steps,
+                    explore_steps=options.explore_steps, explore_stop=options.explore_stop,
+                    retrieved=options.triples or None, hops=options.hops, supporting=options.supporting,
                     max_subgoals=suites.most_subgoals(suite) if lumos else None, trace=options.trace,
                     demonstrations=options.demonstrations, knowledge_in_prompt=not options.no_knowledge_prompt,
                 )  # fmt: skip
                 records = run(played, knowledge, models, settings, options, workers, judge)
                 figures = summarise(records, suite.measures) | dollars(records, prices)
                 row = {"strategy": strategy, "model": _shown(models[POLICY]), "level": level, **figures}
+                row |= {"knowledge in prompt": False} if options.no_knowledge_prompt else {}
                 rows.append({**row, "knowledge": knowledge.name} if judge else row)
     if not isinstance(models[POLICY], Chooser):
         rows += random_rows(suite, options, prices)
@@ -144,6 +158,12 @@ def run_command(options: argparse.Namespace) -> int:
     if options.plot:
         draw(data, options.plot)
     return 0
+
+
+def most_steps(strategy: str, suite: Suite, most: int) -> int:
+    """The published limit on the steps: WESE allows 8 on questions (its section 4.2), KnowAgent 10."""
+    asks = suite.name.partition("/")[0] in ("hotpotqa", "hotpotqa_seen", "fever")
+    return WESE_STEPS if strategy in ("wese", "sese") and asks else most
 
 
 def warn(model: str | None, suite: Suite) -> None:

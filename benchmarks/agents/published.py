@@ -54,10 +54,13 @@ def _hotpotqa() -> list[Published]:
 def _wese(paper: str, differs: str, table: papers.Table, tasks: int) -> list[Published]:
     rows = []
     for key, figures in table.items():
-        measure = {"success %": 100 * figures["success"]} if "success" in figures else {"score %": figures["reward"]}
+        if "success" in figures:
+            measure = {"success %": 100 * figures["success"], "steps of won": figures["steps"]}
+        else:
+            measure = {"score %": figures["reward"], "total reward": figures["total reward"]}
+            measure["steps to reward"] = figures["steps"]
         ours = {
             **measure,
-            "steps of won": figures["steps"],
             "prompt tokens": figures["prompt tokens"] / tasks,
             "tokens": figures["completion tokens"] / tasks,
             "dollars": figures["dollars"] / tasks,
@@ -90,7 +93,7 @@ _TABLES: dict[str, Callable[[], list[Published]]] = {
     "alfworld-original/valid_seen": _alfworld,
     "hotpotqa": _hotpotqa,
     "fever": lambda: _wese("WESE, Table 4", "500 claims", papers.WESE_TABLE_4, 500),
-    "scienceworld": lambda: _wese("WESE, Table 2", "296 tasks; steps to the first reward", papers.WESE_TABLE_2, 296),
+    "scienceworld": lambda: _wese("WESE, Table 2", "296 tasks of eight kinds", papers.WESE_TABLE_2, 296),
     "strategyqa": lambda: _questions("StrategyQA", "accuracy %"),
     "gsm8k": lambda: _maths("GSM8K"),
     "svamp": lambda: _maths("SVAMP"),

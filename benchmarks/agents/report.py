@@ -8,6 +8,8 @@ from benchmarks.agents.published import Published
 from benchmarks.reporting import markdown
 
 COLUMNS = {
+    "total reward": ("total reward", "{:,.0f}"),
+    "steps to reward": ("steps to first reward", "{:.1f}"),
     "steps of won": ("steps when won", "{:.1f}"),
     "invalid %": ("invalid", "{:.2f} %"),
     "misordered %": ("misordered", "{:.2f} %"),
@@ -56,8 +58,9 @@ def table(rows: list[dict], measures: Sequence[str], published: Sequence[Publish
 
 
 def row_name(row: dict) -> str:
-    """The strategy, and the knowledge it was masked with if not the environment's own."""
-    return row["strategy"] + (f", held to {row['knowledge']}" if "knowledge" in row else "")
+    """The strategy, the knowledge it was masked with if not the environment's own, and whether it was told none."""
+    held = f", held to {row['knowledge']}" if "knowledge" in row else ""
+    return row["strategy"] + held + ("" if row.get("knowledge in prompt", True) else ", no knowledge told")
 
 
 def _model(row: dict) -> str:

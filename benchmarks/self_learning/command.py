@@ -48,6 +48,8 @@ class Variant:
         In synthesis, and where a round is tested.
     rule : str
         Of `constrained.training.trajectory`: "paper" drops what breaks the action knowledge, "released" does not.
+    told : bool
+        Whether prompts tell the action knowledge; the embedded model reads none in any variant.
     level : str
         What the masks hold; one of `constrained.agents.levels.LEVELS`.
     """
@@ -59,10 +61,11 @@ class Variant:
     test_masks: bool = True
     rule: str = "paper"
     level: str = GOAL
+    told: bool = True
 
 
 _WITHOUT_MASKS = {"masks": False, "test_masks": False}
-_WITHOUT_KNOWLEDGE = {**_WITHOUT_MASKS, "step_format": "react", "rule": "released"}
+_WITHOUT_KNOWLEDGE = {**_WITHOUT_MASKS, "step_format": "react", "rule": "released", "told": False}
 
 VARIANTS = {
     variant.name: variant
@@ -132,7 +135,7 @@ def learn(
     def settings(masks: bool, temperature: float) -> Settings:
         return Settings(
             variant.step_format, variant.step_format, masks, train.max_steps, level=variant.level,
-            temperature=temperature, seed=tuning.seed,
+            temperature=temperature, seed=tuning.seed, knowledge_in_prompt=variant.told,
         )  # fmt: skip
 
     return self_learning(

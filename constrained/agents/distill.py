@@ -20,7 +20,7 @@ from constrained.automaton import Grammar, compile_grammar
 from constrained.decoding import Generation, PrefixCache, generate
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.draft import Draft, draft
+from constrained.knowledge.draft import Draft, DraftAction, draft
 from constrained.models import LoadedModel, load
 
 LINE_TOKENS = 100
@@ -31,6 +31,10 @@ Action knowledge tells an agent what it may do to solve a kind of task: an overv
 each one does, and which action may follow which. Write the action knowledge for the task below, line by \
 line, in the form of the example. Name each action by a verb, with its arguments in brackets; let the last \
 action give the result."""
+
+_ORDER = """\
+The actions are given: say which is the last one, then after each other action all those that may come next, \
+between commas, and at the end all those that may come first."""
 
 _COMMAND = re.compile(r"(?:\w+: )?(?P<command>(?P<name>\w+)(?:\[(?P<arguments>[^\]]*)\])?) (?P<definition>.+)")
 
@@ -71,6 +75,7 @@ def distill(
     line_tokens: int = LINE_TOKENS,
     device: str | None = None,
     on_line: Callable[[str], None] | None = None,
+    actions_of: ActionKnowledge | None = None,
 ) -> Distilled:
     """Let a model draft action knowledge; the draft always loads.
 
@@ -91,6 +96,8 @@ def distill(
         Most tokens of a line, unless the shortest admitted line needs more.
     on_line : callable, optional
         Called with each finished line of the draft.
+    actions_of : ActionKnowledge, optional
+        Take the actions and their definitions from here; the model drafts only their order (KnowAgent, Table 4).
 
     Raises
     ------
@@ -99,11 +106,13 @@ def distill(
     """
     if line_tokens < 1:
         raise ConstrainedError(f"line_tokens is {line_tokens}", "use 1 or more")
+    given = given_actions(actions_of) if actions_of else []
     began = time.perf_counter()
     loaded = load(model, device=device)
     cache, generator = PrefixCache(), torch.Generator().manual_seed(seed)
     lines: list[Generation] = []
-    example = example_lines(ActionKnowledge.from_lark("hotpotqa"))
+    # With given actions no example is shown: it has an order, and often the one that is asked for.
+    example = "" if given else example_lines(ActionKnowledge.from_lark("hotpotqa"))
 
     def write(so_far: str, grammar: Grammar) -> str:
         # The budget is never below the shortest admitted line, so that every line ends whole.
@@ -117,10 +126,29 @@ def distill(
         lines.append(written)
         return written.text
 
-    drafted = draft(task, write, actions, on_line)
+    drafted = draft(task, write, actions, on_line, given)
     heading = f"Drafted by constrained distill (model {loaded.name}, seed {seed}) for a person to refine. The task:\n"
     text = drafted.to_lark(heading + drafted.task)
     return Distilled(text, drafted, loaded.name, lines, time.perf_counter() - began)
+
+
+def given_actions(knowledge: ActionKnowledge) -> list[DraftAction]:
+    """The actions of action knowledge in the form of a draft, without their order.
+
+    Raises ConstrainedError: an action isn't written as a draft writes it, "Name[argument]" with free text.
+    """
+    found = []
+    for name, text in knowledge.actions.items():
+        match = _COMMAND.fullmatch(text)
+        if match is None or knowledge.slots:
+            raise ConstrainedError(
+                f"{knowledge.name} can't lend its actions to a draft: {name} isn't of the form Name[argument]",
+                "use knowledge whose actions are written so, such as hotpotqa",
+            )
+        arguments = tuple(match["arguments"].split(", ")) if match["arguments"] else ()
+        definition = match["definition"]
+        found.append(DraftAction(match["name"], arguments, definition[0].upper() + definition[1:]))
+    return found
 
 
 def example_lines(knowledge: ActionKnowledge) -> str:
@@ -150,7 +178,10 @@ def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted:
     """The prompt before a line: as much of instruction, example and draft as fits the context."""
     # Ever less is shown until the line fits: first without the example, then without the instruction, then without the
     # draft's first lines.
-    with_example = f"{_INSTRUCTION}\n\nExample:\n{example}"
+    if example:
+        with_example = f"{_INSTRUCTION}\n\nExample:\n{example}"
+    else:
+        with_example = f"{_INSTRUCTION.replace(', in the form of the example', '')} {_ORDER}"
     whole = so_far.split("\n")
     tails = ["\n".join(whole[n:]) for n in range(len(whole))]
     prompt = so_far

@@ -78,6 +78,8 @@ class Episode:
         Whether the phase is over: the environment is done, a limit is reached, or the path is at its end.
     choose : callable or None
         Filters the admitted actions in this phase, in place of the level "goal"; the phase is over if none is left.
+    may_stop : bool
+        Whether the model may end this phase by the action `stop`, as it may where nothing judges the task.
     compiled : tuple or None
         The compiled grammar of the next step, with the key that it depends on (`step_writer.next_grammar`).
     """
@@ -108,6 +110,7 @@ class Episode:
         self.hints = self.phase = ""
         self.over = False
         self.choose: Callable[[list[str]], list[str]] | None = None
+        self.may_stop = False
         self.compiled: tuple[object, CompiledGrammar] | None = None
         self._warned: set[str] = set()
 
@@ -138,7 +141,7 @@ class Episode:
         knowledge : ActionKnowledge, optional
             The knowledge of this phase; default: `start`.
         """
-        self.phase, self.over, self.choose = phase, False, None
+        self.phase, self.over, self.choose, self.may_stop = phase, False, None, False
         observation = self.world.reset()
         self.plan.success, self.plan.note, self.plan.outcome = False if self._judged else None, "", {}
         self.plan.first_observation = self.plan.first_observation or observation
@@ -162,6 +165,8 @@ class Episode:
     @property
     def stop(self) -> str | None:
         """The action that says that the task is done; None where it can't be said, or needn't."""
+        if self.may_stop:
+            return self.space.stop if self.steps else None
         return self.space.stop if not self._judged and self.steps and self.space.knowledge.may_end else None
 
     @property
@@ -313,11 +318,11 @@ class Episode:
         The path continues after an action that had an effect; with `as_planned`, after any action. Where nothing else
         tells when the task is done, the action that says so ends the phase, and is no step.
         """
-        if not self._judged and step.action == self.space.stop:
+        if (self.may_stop or not self._judged) and step.action == self.space.stop:
             self.over = True
             return
         result = self.world.step(step.action)
-        step.observation, step.had_effect = result.observation, result.had_effect
+        step.observation, step.had_effect, step.reward = result.observation, result.had_effect, result.reward
         if result.had_effect or as_planned:
             self.space.advance(step.action)
         self.add(step)

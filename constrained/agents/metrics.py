@@ -29,6 +29,7 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
         "failed": sum("failure" in r for r in records),
         "won": len(won),
         **{f"{measure} %": 100 * sum(r["outcome"].get(measure, 0.0) for r in records) / count for measure in measures},
+        **_rewards(records, measures),
         **({"steps of won": sum(r["steps"] for r in won) / len(won)} if won else {}),
         "actions": sum(r["actions"] for r in records),
         "invalid %": 100 * sum(r["invalid"] for r in records) / actions,
@@ -42,6 +43,19 @@ def summarise(records: list[dict], measures: Sequence[str] = ("success",)) -> di
         "tokens by role": _by_role(records),
         f"{measures[0]} % by kind": {kind: 100 * (sum(values) / len(values)) for kind, values in by_kind.items()},
     }
+
+
+def _rewards(records: list[dict], measures: Sequence[str]) -> dict[str, float]:
+    """Where tasks have a score: its total, 100 for each task, and the mean of the steps to its first part.
+
+    These are WESE's "total reward" and "average steps" on ScienceWorld (its Table 2), where full scores are rare. Only
+    tasks with any reward have steps to it.
+    """
+    if "score" not in measures:
+        return {}
+    rewarded = [r["first reward"] for r in records if "first reward" in r]
+    total = 100 * sum(r["outcome"].get("score", 0.0) for r in records)
+    return {"total reward": total, **({"steps to reward": sum(rewarded) / len(rewarded)} if rewarded else {})}
 
 
 def _by_role(records: list[dict]) -> dict[str, dict[str, float]]:

@@ -29,6 +29,8 @@ class Step:
         The environment's answer; None in an open-loop plan.
     had_effect : bool or None
         Whether the environment could do the action.
+    reward : float
+        The environment's reward for the action; 0 in an open-loop plan.
     replaced : str
         The text that a server's model wrote, if it was not admitted and the nearest admitted action was taken.
     pruned_mass : float
@@ -65,6 +67,7 @@ class Step:
     seconds: float = 0.0
     path: str = ""
     true_path: str = ""
+    reward: float = 0.0
     subgoal: str = ""
     phase: str = ""
     replaced: str = ""

@@ -242,6 +242,7 @@ def digest(text: str) -> str:
 
 def summary(plan: Plan) -> dict[str, Any]:
     """The "end" of a task, from its plan: all that `metrics.summarise` needs."""
+    first_reward = next((step.n for step in plan.last_phase if step.reward > 0), None)
     last, written = plan.last_phase, sum(bool(s.true_path) for s in plan.steps)
     return {
         "success": bool(plan.success),
@@ -252,6 +253,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "invalid": plan.invalid,
         "misordered": plan.misordered,
         "no effect": sum(s.had_effect is False for s in plan.steps),
+        **({"first reward": first_reward} if first_reward is not None else {}),
         **({"paths": written, "wrong paths": plan.wrong_paths} if written else {}),
         "pruned mass": sum(plan.pruned_mass) / max(len(plan.steps), 1),
         "usage": plan.usage_by_role,

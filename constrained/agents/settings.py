@@ -35,8 +35,14 @@ class Settings:
         How often Reflexion plays a task, at most.
     explore_steps : int or None
         Limit on the steps of WESE's exploration; None: `max_steps`.
+    explore_stop : bool
+        Whether WESE's explorer may end its exploration before that limit.
     retrieved : int or None
         Most triples that WESE shows in its second phase: 10 in the paper's question answering; None: no limit.
+    hops : int
+        WESE retrieves the triples on paths of so many relations from what the task is about: 1 in the paper.
+    supporting : bool
+        Whether chain of thought is shown the sentences that a question's answer rests on (WESE, section 4.2).
     demonstrations : int or None
         Most worked examples in a prompt; None: as many as the step format is the better for.
     knowledge_in_prompt : bool
@@ -58,7 +64,10 @@ class Settings:
     max_subgoals: int | None = None
     trials: int = 3
     explore_steps: int | None = None
+    explore_stop: bool = False
     retrieved: int | None = 10
+    hops: int = 1
+    supporting: bool = False
     demonstrations: int | None = None
     knowledge_in_prompt: bool = True
     trace: bool = False

@@ -35,6 +35,7 @@ class Result(NamedTuple):
     had_effect: bool  # whether the action was possible
     outcome: dict[str, float]  # "success" (0 or 1), and the environment's own measures
     done: bool  # the episode is over
+    reward: float
 
 
 class World:
@@ -130,7 +131,7 @@ class World:
         outcome = (
             environment.outcome() if isinstance(environment, WithOutcome) else {"success": float(done and reward > 0)}
         )
-        return Result(observation, had_effect, dict(outcome), done)
+        return Result(observation, had_effect, dict(outcome), done, reward)
 
     def known_facts(self) -> WorldState | None:
         """The facts that the memory knows, or else the environment, or else those supposed."""

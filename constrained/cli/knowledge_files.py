@@ -229,6 +229,8 @@ def add_distill(commands) -> None:
     parser.add_argument("task", help="the kind of task, in a few sentences")
     add_model(parser)
     parser.add_argument("--actions", type=int, help="number of actions, 1 to 10 (default: the model decides)")
+    words = "take the actions from this knowledge, such as hotpotqa, and let the model draft only their order"
+    parser.add_argument("--actions-of", metavar="NAME|FILE", help=words)
     parser.add_argument("--temperature", type=float, default=0.0, help="0: always the likeliest token (default)")
     parser.add_argument("--seed", type=int, default=0, help="of sampling (default: 0)")
     _add_knowledge_output(parser)
@@ -238,6 +240,7 @@ def add_distill(commands) -> None:
 def run_distill(arguments) -> int:
     check_new(arguments.output, arguments.force)
     check_source(arguments.model or "embedded")
+    lender = ActionKnowledge.from_lark(arguments.actions_of) if arguments.actions_of else None
     with waiting("loading the model", not arguments.json) as say:
         from constrained.agents.distill import distill  # imports torch
 
@@ -253,6 +256,7 @@ def run_distill(arguments) -> int:
             seed=arguments.seed,
             device=arguments.device,
             on_line=None if arguments.json else told,
+            actions_of=lender,
         )
     usage = distilled.usage
     notes = [

@@ -131,6 +131,15 @@ class WithDemonstrations(Protocol):
 
 
 @runtime_checkable
+class WithSupport(Protocol):
+    """An environment that knows the sentences on which the right answer rests."""
+
+    def supporting(self) -> Sequence[str]:
+        """These sentences, in order; empty if they aren't known."""
+        ...
+
+
+@runtime_checkable
 class WithTriples(Protocol):
     """An environment whose observations have a known form, so that rules can read them."""
 

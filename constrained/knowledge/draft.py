@@ -8,7 +8,7 @@ Only such lists are offered that every action can still reach the end and be rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
@@ -91,7 +91,13 @@ def _either(names: tuple[str, ...]) -> str:
     return " | ".join(map(_snake, names))
 
 
-def draft(task: str, write: Write, actions: int | None = None, on_line: Callable[[str], None] | None = None) -> Draft:
+def draft(
+    task: str,
+    write: Write,
+    actions: int | None = None,
+    on_line: Callable[[str], None] | None = None,
+    given: Sequence[DraftAction] = (),
+) -> Draft:
     """Draft action knowledge.
 
     Parameters
@@ -104,6 +110,8 @@ def draft(task: str, write: Write, actions: int | None = None, on_line: Callable
         How many; by default `write` decides, up to 10.
     on_line : callable, optional
         Called with each line when it is complete.
+    given : sequence of DraftAction
+        The actions, if only their order is to be drafted; their arguments are texts.
 
     Raises
     ------
@@ -115,16 +123,25 @@ def draft(task: str, write: Write, actions: int | None = None, on_line: Callable
         raise ConstrainedError("the task is empty", "say what is to be done, such as 'plan a journey by train'")
     if actions is not None and not 1 <= actions <= MAX_ACTIONS:
         raise ConstrainedError(f"actions is {actions}", f"use 1 to {MAX_ACTIONS}, or leave it out")
-    return _Drafter(Draft(task), write, on_line or (lambda line: None)).run(actions)
+    if given and not len(given) <= MAX_ACTIONS:
+        raise ConstrainedError(f"{len(given)} actions are given", f"give {MAX_ACTIONS} or fewer")
+    return _Drafter(Draft(task), write, on_line or (lambda line: None)).run(actions, given)
 
 
 class _Drafter:
     def __init__(self, draft: Draft, write: Write, on_line: Callable[[str], None]):
         self.draft, self.write, self.on_line = draft, write, on_line
 
-    def run(self, actions: int | None) -> Draft:
+    def run(self, actions: int | None, given: Sequence[DraftAction] = ()) -> Draft:
         draft = self.draft
         draft.lines = f"Task: {draft.task}\n"
+        if given:
+            draft.overview = draft.task
+            draft.actions = [DraftAction(action.name, action.arguments, action.definition) for action in given]
+            draft.kinds = dict.fromkeys((a for action in given for a in action.arguments), "text")
+            draft.lines += "Actions:\n" + "".join(f"{action.command}: {action.definition}\n" for action in given) + "\n"
+            self.add_order()
+            return draft
         draft.overview = self.line("Overview:", "overview")
         draft.lines += "Actions:\n"
         while len(draft.actions) < (actions or MAX_ACTIONS) and self.add_action(actions):

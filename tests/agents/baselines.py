@@ -21,9 +21,9 @@ GENERAL = load((RANDOM.model, RANDOM.tokenizer))
 """A model that is not the embedded one; scripts answer in its place."""
 
 
-def question(strategy, knowledge="hotpotqa", model=GENERAL, **settings):
+def question(strategy, knowledge="hotpotqa", model=GENERAL, asked=QUESTION, **settings):
     """A rollout of the small index's question; each call opens the same one anew."""
-    environment = QuestionEnv(QUESTION, LocalIndex(SMALL))
+    environment = QuestionEnv(asked, LocalIndex(SMALL))
     return _player(strategy, ActionKnowledge.from_lark(knowledge), environment, model, settings)
 
 

@@ -45,6 +45,24 @@ def test_the_example_is_a_draft_itself():
     }
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_with_given_actions_only_their_order_is_drafted(seed):
+    lender, lines = ActionKnowledge.from_lark("hotpotqa"), []
+    model = tiny(context=2048)
+    drafted = distill("answer", model=model, temperature=2.0, seed=seed, actions_of=lender, on_line=lines.append)
+    assert [line.partition(":")[0] for line in lines][0] == "The last action" and lines[-1].startswith("First: ")
+    knowledge = drafted.knowledge()
+    assert set(knowledge.actions) == set(lender.actions)
+    assert all(drafted.text.count(f"{name}[") >= 2 for name in ("Search", "Retrieve", "Lookup", "Finish"))
+    assert any(not after for name, after in knowledge.rules.items() if name != "start")
+
+
+@pytest.mark.parametrize("lender", ["household", "webshop"])
+def test_actions_that_a_draft_cannot_write_are_refused(lender, capsys):
+    assert main(["distill", "tidy up", "--actions-of", lender, "--json"]) == 1
+    assert "isn't of the form Name[argument]" in capsys.readouterr().err
+
+
 def test_the_command_leaves_a_file(tmp_path, capsys):
     file = tmp_path / "train.lark"
     assert main(["distill", "plan a journey", "--actions", "2", "-o", str(file)]) == 0

@@ -79,19 +79,33 @@ def knowledge_graph(triples: Iterable[tuple[str, str, str]]) -> MultiDiGraph:
     return graph
 
 
-def one_hop(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = None) -> list[Triple]:
+def around(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = None, hops: int = 1) -> list[Triple]:
     """The triples between each entity and its neighbours (Algorithm 2), in the order of the entities.
 
     Neighbours are on either side of a relation, as the paper's text says: the printed loop would find where a thing is
     from the thing, but not from its location. Entities that aren't in the graph have no neighbours.
 
-    `limit`: most triples to return.
+    Parameters
+    ----------
+    graph : MultiDiGraph
+    entities : iterable of str
+    limit : int, optional
+        Most triples to return; those of fewer hops come first.
+    hops : int
+        With 2, the triples of the neighbours follow, and so on.
     """
     found: dict[Triple, None] = {}
-    for entity in entities:
-        if entity in graph:
+    reached = dict.fromkeys(entity for entity in entities if entity in graph)
+    new = list(reached)
+    for _ in range(hops):
+        neighbours: list[str] = []
+        for entity in new:
             edges = (*graph.out_edges(entity, keys=True), *graph.in_edges(entity, keys=True))
-            found.update(dict.fromkeys(Triple(head, relation, tail) for head, tail, relation in edges if head != tail))
+            triples = [Triple(head, relation, tail) for head, tail, relation in edges if head != tail]
+            found.update(dict.fromkeys(triples))
+            neighbours += [end for triple in triples for end in (triple.head, triple.tail)]
+        new = [entity for entity in dict.fromkeys(neighbours) if entity not in reached]
+        reached.update(dict.fromkeys(new))
     return list(found)[:limit]
 
 

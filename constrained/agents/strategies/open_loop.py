@@ -16,7 +16,7 @@ from constrained.agents.settings import Settings
 from constrained.agents.step_writer import next_grammar, next_head, play_step, write_step
 from constrained.agents.world import World
 from constrained.automaton import Grammar
-from constrained.environments.base import Environment, WithPrior
+from constrained.environments.base import Environment, WithPrior, WithSupport
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
@@ -49,7 +49,21 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
         yield from open_loop(episode)
     else:
         episode.begin()
+        if episode.settings.supporting:
+            episode.hints = _support(episode)
         yield from play_step(episode)
+
+
+def _support(episode: Episode) -> str:
+    """The sentences that the answer rests on, for the prompt."""
+    environment = episode.world.environment
+    found = environment.supporting() if isinstance(environment, WithSupport) else ()
+    if not found:
+        raise ConstrainedError(
+            f"no supporting sentences are known for {episode.plan.task!r:.80}",
+            "leave them out, or play HotpotQA or StrategyQA, whose data name them",
+        )
+    return "\n".join(["What is known:", *found])
 
 
 def write_ahead(episode: Episode, prior: Environment | None) -> Strategy:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.step_writer import play_step
-from constrained.agents.strategies.knowledge_graph import Triple, extract, knowledge_graph, one_hop, task_entities
+from constrained.agents.strategies.knowledge_graph import Triple, around, extract, knowledge_graph, task_entities
 from constrained.environments.base import IN_ON, LearningMemory, WithExploration
 from constrained.knowledge import ActionKnowledge
 
@@ -24,6 +24,9 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     settings = episode.settings
     episode.settings = replace(settings, step_format="act", max_steps=settings.explore_steps or settings.max_steps)
     episode.begin("explore", _exploring(episode))
+    if settings.explore_stop:  # N_e "could also be determined by the agent" (section 3.1)
+        episode.may_stop = True
+        episode.hints = f"Once you know enough for the task, write `{episode.space.stop}` as the action."
     memory = episode.world.memory
 
     def not_done(actions: list[str]) -> list[str]:
@@ -44,7 +47,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     # Retrieval (Algorithm 2): the triples one hop around the entities that the task is about.
     graph = knowledge_graph(known)
     entities = yield from task_entities(episode, graph, extractor)
-    retrieved = one_hop(graph, entities, settings.retrieved)
+    retrieved = around(graph, entities, settings.retrieved, settings.hops)
     # Strong exploitation: the task from its start, with the triples as hints, or in a memory that can hold them.
     episode.settings = settings
     episode.begin("exploit")

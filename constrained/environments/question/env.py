@@ -47,6 +47,7 @@ class Question:
     text: str
     answer: str
     pages: tuple[str, ...] = ()  # titles of the pages that the answer rests on, if known
+    supporting: tuple[str, ...] = ()  # the sentences that it rests on, if known
 
 
 class QuestionEnv:
@@ -98,6 +99,10 @@ class QuestionEnv:
         self._given = 0
         self._outcome = dict.fromkeys(("success", *self.measures), 0.0)
         return f"{self._word}: {self.question.text}"
+
+    def supporting(self) -> tuple[str, ...]:
+        """The sentences that the answer rests on; empty if the data doesn't name them."""
+        return self.question.supporting
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action.

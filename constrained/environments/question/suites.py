@@ -132,9 +132,23 @@ def load_hotpotqa(path: str | Path | None = None) -> list[Question]:
     questions = []
     for where, row in read_rows(path or data_file(HOTPOTQA)):
         name, level, text, answer = fields(where, row, _id=str, level=str, question=str, answer=str)
-        titles = dict.fromkeys(clean_title(title) for title, _ in _pairs(where, row, "supporting_facts", int))
-        questions.append(Question(name, level, text.strip(), answer.strip(), tuple(titles)))
+        facts = [(clean_title(title), number) for title, number in _pairs(where, row, "supporting_facts", int)]
+        titles = tuple(dict.fromkeys(title for title, _ in facts))
+        questions.append(Question(name, level, text.strip(), answer.strip(), titles, _sentences(where, row, facts)))
     return questions
+
+
+def _sentences(where: str, row: dict, facts: list[tuple[str, object]]) -> tuple[str, ...]:
+    """The sentences that a row's supporting facts name; some name one more than a paragraph has, which is left out."""
+    if "context" not in row:
+        return ()
+    paragraphs = {clean_title(title): sentences for title, sentences in _pairs(where, row, "context", list)}
+    found = []
+    for title, number in facts:
+        sentences = paragraphs.get(title, [])
+        if isinstance(sentences, list) and isinstance(number, int) and 0 <= number < len(sentences):
+            found.append(f"{title}: {str(sentences[number]).strip()}")
+    return tuple(found)
 
 
 def hotpotqa_paragraphs(path: str | Path | None = None) -> Collection:
@@ -175,7 +189,8 @@ def load_strategyqa(path: str | Path | None = None) -> list[Question]:
     for where, row in read_rows(path or data_file(STRATEGYQA)):
         name, term, text, yes = fields(where, row, qid=str, term=str, question=str, answer=bool)
         answer = "yes" if yes else "no"
-        questions.append(Question(name, answer, text.strip(), answer, (clean_title(term),)))
+        facts = tuple(map(str, row["facts"])) if isinstance(row.get("facts"), list) else ()
+        questions.append(Question(name, answer, text.strip(), answer, (clean_title(term),), facts))
     return questions
 
 

@@ -8,6 +8,7 @@ from constrained.agents.scheduler import schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.agents.suite_runner import header, play_suite
+from constrained.decoding import generate
 from constrained.environments.suite import open_suite
 from constrained.models import load
 from tests.agents.alike import assert_alike
@@ -37,6 +38,23 @@ def test_with_masks_a_random_model_breaks_no_rule(strategy, make):
 def test_without_masks_its_garbage_is_judged_and_harms_nothing(strategy, make):
     plan = played(make(strategy, constrained=False, temperature=1.0, seed=1, max_steps=2, trials=2))
     assert plan.success is False and plan.invalid + plan.misordered == len(plan.steps) > 0
+
+
+@pytest.mark.parametrize("strategy", ["react", "knowagent", "reflexion", "lumos", "lumos_onetime"])
+def test_where_no_knowledge_is_told_no_prompt_says_the_rules(strategy):
+    def prompts(told):
+        rollout = question(strategy, knowledge_in_prompt=told, temperature=1.0, max_steps=2, trials=2)
+        rollout.start()
+        found = []
+        while rollout.request is not None:
+            found.append(rollout.request.prompt)
+            compiled = rollout.request.grammar
+            rollout.answer(generate(GENERAL, rollout.request.prompt, compiled, max_new_tokens=300,
+                                    begun=rollout.request.begun))  # fmt: skip
+        return "\n".join(found)
+
+    assert "Retrieve[entity]" in prompts(told=True)
+    assert "Retrieve[entity]" not in prompts(told=False)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -1,9 +1,12 @@
 """Chain of thought: one text where an answer can be given, a whole plan written blindly where it can't."""
 
+from dataclasses import replace
+
 import pytest
 
 from constrained import generate_plan
 from tests.agents.baselines import GENERAL, house, may_say, question, resumed_anywhere, says
+from tests.environments.question.small import MILHOUSE, QUESTION
 
 
 def test_a_question_is_answered_in_one_text_without_tools():
@@ -13,6 +16,22 @@ def test_a_question_is_answered_in_one_text_without_tools():
     (step,) = plan.steps
     assert (step.action, step.verdict) == ("Finish[Richard Nixon]", "ok")
     assert step.thought == "He has Nixon's middle name. So it was he."
+
+
+def test_it_is_shown_the_supporting_sentences_where_the_setting_says_so():
+    known = replace(QUESTION, supporting=MILHOUSE.sentences[1:2])
+    shown = []
+    for setting in (True, False):
+        rollout = question("cot", asked=known, supporting=setting)
+        rollout.start()
+        shown.append(MILHOUSE.sentences[1] in rollout.request.prompt)
+    assert shown == [True, False]
+
+
+def test_supporting_sentences_that_nobody_knows_are_an_error():
+    rollout = question("cot", supporting=True)
+    rollout.start()
+    assert "no supporting sentences are known" in str(rollout.failure)
 
 
 @pytest.mark.parametrize(

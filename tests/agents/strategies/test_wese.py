@@ -92,6 +92,25 @@ def test_exploring_ends_when_everything_was_seen():
     assert sum(action.startswith("open ") for action in explored) == len(env.truth.state.of("openable"))
 
 
+@pytest.mark.parametrize("constrained", [True, False])
+def test_the_explorer_may_end_its_exploration_where_the_setting_says_so(constrained):
+    playing = house(explore_stop=True, explore_steps=9, constrained=constrained)
+    playing.start()
+    assert "write `stop` as the action" in playing.request.prompt
+    assert not constrained or not may(playing, " stop")  # something has to be seen first
+    plan = answer_with(playing, " go to table 1", " stop")
+    assert [(s.phase, s.action) for s in plan.steps] == [("explore", "go to table 1")]
+    assert playing.request.role == "policy" and "`stop`" not in playing.request.prompt
+    plan = answer_with(playing, *DOING)
+    assert plan.success and plan.invalid == plan.misordered == 0
+
+
+def test_without_that_setting_it_goes_on():
+    playing = house(explore_steps=9)
+    answer_with(playing, " go to table 1")
+    assert not may(playing, " stop") and playing.episode.stop is None
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_with_masks_neither_phase_is_ever_wrong(seed):
     env = HouseholdEnv(make_game(seed))

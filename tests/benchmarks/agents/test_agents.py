@@ -11,6 +11,7 @@ from benchmarks.agents.published import published
 from benchmarks.agents.report import table
 from constrained.agents.metrics import summarise
 from constrained.cli import main
+from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from tests.data import shared
 
@@ -166,3 +167,26 @@ def test_knowledge_that_does_not_fit_is_refused(arguments, options, problem):
         setattr(arguments, name, value)
     with pytest.raises(ConstrainedError, match=problem):
         agents.run_command(arguments)
+
+
+def test_rewards_are_in_the_columns_of_wese_where_tasks_have_a_score():
+    end = {"success": False, "steps": 9, "actions": 9, "invalid": 0, "misordered": 0, "pruned mass": 0, "usage": {}}
+    ends = [{**end, "kind": "boil", "outcome": {"score": score}, **first}
+            for score, first in [(0.25, {"first reward": 2}), (0.5, {"first reward": 6}), (0.0, {})]]  # fmt: skip
+    figures = summarise(ends, ("success", "score"))
+    assert (figures["total reward"], figures["steps to reward"], figures["score %"]) == (75, 4, 25)
+    assert "total reward" not in summarise(ends, ("success",))
+    text = table(
+        [{"strategy": "wese", "model": "m", "level": "off", **figures}], ("success", "score"), published("scienceworld")
+    )
+    assert "| total reward | steps to first reward |" in text and "| 5,317 | 19.6" in text
+
+
+@pytest.mark.parametrize(
+    ("strategy", "suite", "steps"),
+    [("wese", "hotpotqa/local", 8), ("sese", "fever/live", 8), ("react", "hotpotqa/local", 10),
+     ("wese", "alfworld/valid_seen", 50)],
+)  # fmt: skip
+def test_wese_has_its_own_limit_on_questions(strategy, suite, steps):
+    most = 10 if suite.startswith("hotpotqa") else 50
+    assert agents.most_steps(strategy, Suite(suite, "x", ()), most) == steps

@@ -76,7 +76,8 @@ class Grounder:
         # those before it in its slots; without masks at once, and its actions are then taken from the list.
         if not self.turns:
             self.brief = ground(self.task, {}, subgoal.label)
-        user = ground_next(subgoal.label) if self.turns else ground(self.task, episode.start.actions, subgoal.label)
+        told = episode.start.actions if episode.settings.knowledge_in_prompt else {}
+        user = ground_next(subgoal.label) if self.turns else ground(self.task, told, subgoal.label)
         while most and (actions or more) and (admitted := episode.next_action()) is not None:
             if not actions:
                 answer, actions = yield from self._write(user, turn, admitted, subgoal)
