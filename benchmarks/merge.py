@@ -239,8 +239,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--show-drops", type=int, default=0, metavar="N", help="list the first N correct runs that each reading drops: "
         "at which action, and why")  # fmt: skip
-    add("--knowledge", action="append", default=[], metavar="FILE", help="also judge HotpotQA's runs by this knowledge, "
-        "such as a draft of `constrained distill --actions-of hotpotqa` (KnowAgent, Table 4); repeatable")  # fmt: skip
+    add("--knowledge", action="append", default=[], metavar="FILE", help="also judge HotpotQA's runs by this "
+        "knowledge, such as a draft of `constrained distill --actions-of hotpotqa` (KnowAgent, Table 4); "
+        "repeatable")  # fmt: skip
     add_json(parser)
     add("--output", type=Path, metavar="FOLDER", help="write the merged training sets there, as JSON Lines and in "
         "Alpaca's form")  # fmt: skip

@@ -58,7 +58,7 @@ def test_what_each_rule_keeps_and_why_it_drops_the_rest(everything, name, kept, 
 
 
 def test_a_drafted_order_is_judged_on_the_same_runs():
-    """KnowAgent's Table 4, on released runs: SmolLM2's draft lets an answer follow the first search, and little else."""
+    """KnowAgent's Table 4, on released runs: in SmolLM2's draft an answer follows the first action."""
     shared(f"knowagent/KnowAgent{HOTPOTQA}_llama-2-13b_D0.jsonl.gz")
     draft = Path(merge.__file__).parent / "drafts" / "hotpotqa_smollm2.lark"
     kept = {}
