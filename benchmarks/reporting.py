@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+import json
 import os
 import platform
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from benchmarks.result_files import RECORDS, RESULTS
 from constrained.cli.options import whole_number
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
@@ -44,9 +49,35 @@ def report(table: str, result: object, options: argparse.Namespace) -> int:
 
 
 def write_json(result: object, options: argparse.Namespace) -> None:
-    """Write the file of `--json`, if one is asked for."""
+    """Write the file of `--json`, if one is asked for; of a record, note where it is from."""
     if options.json:
         write_whole(options.json, to_json(result))
+        note_record(options.json)
+
+
+def note_record(path: Path) -> None:
+    """Note when, where, from which commit and by which command a file of `benchmarks/results` was written.
+
+    Its seeds and its sample are words, which stay as they were until somebody writes others.
+    """
+    if path.resolve().parent != RESULTS:
+        return
+    known = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else {}
+    git = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "not recorded"
+    machine = describe_machine()
+    known[path.stem] = {
+        "command": " ".join(["constrained", *sys.argv[1:]]),
+        "date": datetime.date.today().isoformat(),
+        "commit": commit,
+        "machine": f"{machine['processor']}, {machine['cores']} cores",
+        "seeds": known.get(path.stem, {}).get("seeds", "as the command says"),
+        "sample": known.get(path.stem, {}).get("sample", "as the command says"),
+    }
+    write_whole(RECORDS, to_json(dict(sorted(known.items()))))
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]], left: int | None = 1) -> str:

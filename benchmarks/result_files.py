@@ -14,6 +14,9 @@ from constrained.errors import ConstrainedError, DataError
 RESULTS = Path(__file__).resolve().parent / "results"
 """The results that the documentation shows."""
 
+RECORDS = RESULTS.parent / "records.json"
+"""Of each result: command, date, commit, machine, seeds and sample."""
+
 DOCS = RESULTS.parents[1] / "docs"
 """The documentation."""
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 
 from tqdm import tqdm
 
-from benchmarks.reporting import add_json, describe_machine, markdown
+from benchmarks.reporting import add_json, describe_machine, markdown, note_record
 from benchmarks.result_files import finished_rows
 from constrained import ActionKnowledge, __version__
 from constrained.environments.base import Binding
@@ -125,6 +125,8 @@ def run_command(options: argparse.Namespace) -> int:
                 bar.update()
     finally:
         give_back(simulator)
+    if options.json:
+        note_record(options.json)
     print(table([rows[name] for name in tasks]))
     return 0
 

@@ -25,7 +25,7 @@ from typing import Any
 from tqdm import tqdm
 
 from benchmarks.papers import WESE_TABLE_2
-from benchmarks.reporting import add_json, describe_machine, markdown
+from benchmarks.reporting import add_json, describe_machine, markdown, note_record
 from benchmarks.result_files import finished_rows
 from benchmarks.scienceworld import draw
 from constrained import ActionKnowledge, __version__
@@ -111,6 +111,8 @@ def run_command(options: argparse.Namespace) -> int:
             rows.append({"task": name, "variation": variation, "player": player, **counted, "scores": changes(scores)})
             if options.json:
                 write_whole(options.json, to_json({**facts, "machine": describe_machine(), "rows": rows}))
+    if options.json:
+        note_record(options.json)
     print(table(rows))
     return 0
 

@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
 from benchmarks.engine.vocabularies import Tokens
-from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, note_record, report
 from benchmarks.result_files import RESULTS, read_record
 from benchmarks.tau_environment import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained import ActionKnowledge, __version__, compile_grammar
@@ -125,6 +126,7 @@ def compare(result: dict[str, Any], update: bool) -> int:
         kept = {key: list(known.values()) for key, known in rows.items()}
         talks = result["conversations"] or before.get("conversations")
         write_whole(RECORD, to_json({**result, **kept, "conversations": talks}))
+        note_record(RECORD)
     return int(worse and not update)
 
 
@@ -207,26 +209,43 @@ def _judge(knowledge: ActionKnowledge, memory: Memory, name: str, arguments: Map
 # recorded conversations
 
 
-def read_conversations(options: argparse.Namespace) -> list[list[dict[str, Any]]]:
-    """The messages of each recorded conversation."""
+@dataclass(frozen=True)
+class Conversation:
+    """A recorded conversation: its messages, whether the database ended as it should, and the task's gold calls."""
+
+    messages: list[dict[str, Any]]
+    solved: bool
+    gold: list[tuple[str, Any]]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Conversation:
+        gold = [(call["name"], call["kwargs"]) for call in row["info"]["task"]["actions"]]
+        return cls(row["traj"], row["reward"] == 1, gold)
+
+
+def read_conversations(options: argparse.Namespace) -> list[Conversation]:
+    """The recorded conversations."""
     path = Path(options.conversations or data_folder() / "tau_bench" / "gpt4o_airline.jsonl.xz")
     opened = lzma.open if path.suffix == ".xz" else open
     try:
         with opened(path, "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if line.strip()]
-        return [row["traj"] for row in rows[: options.limit]]
+        return [Conversation.of(row) for row in rows[: options.limit]]
     except (OSError, ValueError, KeyError, TypeError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"can't read conversations from {path}: {error}", "give tau-bench's runs as .jsonl") from None
 
 
-def judge_conversations(knowledge: ActionKnowledge, conversations: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """What the masks would have done with each recorded call."""
+def judge_conversations(knowledge: ActionKnowledge, conversations: list[Conversation]) -> dict[str, Any]:
+    """What the masks would have done with each recorded call, and in how many conversations they refuse one."""
     tools = knowledge.tools
     assert tools is not None
     calls: Counter[str] = Counter()
     kinds: Counter[tuple[str, str]] = Counter()
     exceptions: list[dict[str, Any]] = []
-    for number, messages in enumerate(tqdm(conversations, desc="conversations", unit="talk", leave=False)):
+    refused: Counter[str] = Counter()
+    outcomes: dict[str, Counter[str]] = {"solved": Counter(), "failed": Counter()}
+    for number, talk in enumerate(tqdm(conversations, desc="conversations", unit="talk", leave=False)):
+        messages, outcome, kept_out = talk.messages, outcomes["solved" if talk.solved else "failed"], set()
         # The memory is told what really happened, whether or not the masks would have admitted it.
         memory, said = tools.policy.initial, ""
         for i, message in enumerate(messages):
@@ -258,12 +277,26 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[list[dic
                 if failed and judged:
                     exceptions.append({"conversation": number, "tool": name, "arguments": arguments, "answer": answer})
                 if not judged:
+                    kept_out.add(failed)
+                    refused["calls"] += not failed
+                    refused["gold calls"] += not failed and (name, arguments) in talk.gold
+                    refused["in solved conversations"] += not failed and talk.solved
                     why = tools.unmet(memory, name, arguments) if known else ["no such tool"]
                     kinds["error" if failed else "policy", f"{name}: {(why or ['not in its schema'])[0]}"] += 1
                 if known:
                     memory = tools.policy.told(memory, name, arguments, answer)
+        outcome["conversations"] += 1
+        outcome["with a refusal"] += bool(kept_out)
+        outcome["with a refusal of a call that was carried out"] += False in kept_out
     listed = [{"answered": a, "why": why, "calls": count} for (a, why), count in kinds.most_common()]
-    return {"conversations": len(conversations), **calls, "kept out": listed, "errors let through": exceptions}
+    return {
+        "conversations": len(conversations),
+        **calls,
+        "refused though carried out": dict(refused),
+        "outcomes": {name: dict(counts) for name, counts in outcomes.items()},
+        "kept out": listed,
+        "errors let through": exceptions,
+    }
 
 
 # cost
@@ -381,6 +414,7 @@ def text(result: dict[str, Any]) -> str:
         head = ["conversations", "calls", "answered with Error", "of these admitted", "others", "of these admitted"]
         names = ["conversations", "calls", "errors", "errors admitted", "others", "others admitted"]
         shown += ["", markdown(head, [[talks.get(name, 0) for name in names]]), ""]
+        shown += [refusals(talks), ""]
         kinds = [[one["answered"], one["why"], one["calls"]] for one in talks["kept out"]]
         shown.append(markdown(["", "kept out because", "calls"], kinds))
     if result["cost"]:
@@ -393,3 +427,15 @@ def text(result: dict[str, Any]) -> str:
                  r["not admitted"], r["errors"]] for r in result["played"]]  # fmt: skip
         shown += ["", markdown(head, rows)]
     return "\n".join(shown)
+
+
+def refusals(talks: Mapping[str, Any]) -> str:
+    """What the refusals say of conversations, and how many of the refused calls were the task's own."""
+    refused, by = talks["refused though carried out"], talks["outcomes"]
+    flagged = [[name, by[name]["conversations"], *list(by[name].values())[1:]] for name in ("failed", "solved")]
+    head = ["conversations", "", "with a refusal", "of these, of a call that the tools carried out"]
+    words = (
+        f"Of the {refused['calls']} calls that are refused and were carried out, {refused['gold calls']} are exact "
+        f"gold calls, and {refused['in solved conversations']} stand in conversations that were scored 1."
+    )
+    return f"{markdown(head, flagged)}\n\n{words}"

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,29 @@ def _freeze():
 
 def pytest_sessionfinish():
     gc.unfreeze()
+
+
+MOST_REASONS = 12
+"""Reasons for skips that the closing lines name, the most frequent first."""
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Close with what was skipped and why, in a line a reason: a green run says what it didn't look at."""
+    reasons = skip_reasons(terminalreporter.stats.get("skipped", ()))
+    if not reasons:
+        return
+    terminalreporter.section(f"{sum(reasons.values())} skipped, by reason")
+    for reason, count in reasons.most_common(MOST_REASONS):
+        terminalreporter.line(f"{count:>5}  {reason}")
+    if len(reasons) > MOST_REASONS:
+        rest = sum(count for _, count in reasons.most_common()[MOST_REASONS:])
+        terminalreporter.line(f"{rest:>5}  for {len(reasons) - MOST_REASONS} other reasons")
+
+
+def skip_reasons(reports) -> Counter[str]:
+    """How many tests were skipped for each reason; of an expected failure, the reason says so."""
+    found: Counter[str] = Counter()
+    for report in reports:
+        words = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found[" ".join(words.removeprefix("Skipped: ").split())] += 1
+    return found

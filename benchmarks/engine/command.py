@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks import plot_style, reporting
-from benchmarks.engine import engines, exact, report
+from benchmarks.engine import engines, exact, first, report
 from benchmarks.engine.comparison import Kept, Settings, SideBySide
 from benchmarks.engine.measure import time_threads
 from benchmarks.engine.plot import draw
@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--threads", type=int, metavar="N", help="no peers: our masks of 64 and 512 rows in one call, on 1 to N threads"
     )
+    words = "only text to first mask of `choices`, in CPU time: every engine from a grammar's text, and with caches"
+    add("--first", action="store_true", help=words)
     add_exact(parser, exact.RECORD)
 
 
@@ -60,6 +62,10 @@ def run_command(options: argparse.Namespace) -> int:
         return exact.run_command(vocabularies, workloads, options.update)
     if options.threads:
         return _run_threads(vocabularies, options)
+    if options.first:
+        rows = [{"vocabulary": name, "seconds": first.measure(load(name))} for name in vocabularies]
+        figures = {"rounds": first.ROUNDS, "versions": first.versions(), "rows": rows}
+        return reporting.report(first.table(rows), figures, options)
     names = [name for name in engines.NAMES if not options.engine or name in options.engine]
     settings = Settings(options.repeats, options.seconds, options.limit)
     digest = hashlib.sha256(repr((__version__, settings)).encode()).hexdigest()[:10]

@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.engine.engines import Refused, engine, source
 from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.workloads import WORKLOADS, Case, Workload
+from benchmarks.reporting import note_record
 from benchmarks.result_files import RESULTS, read_record
 from constrained.automaton import native
 from constrained.errors import ConstrainedError
@@ -130,6 +131,7 @@ def run_command(vocabularies: list[str], workloads: list[str], update: bool, pat
                 here[workload] = now | {held: {**old[held], **now[held]} for held in ("bytes", "positions")}
     if update:
         write_whole(path, to_json(recorded))
+        note_record(path)
         print(f"recorded in {path.name}")
         return 0
     return 1 if fell else 0

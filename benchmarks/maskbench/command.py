@@ -40,7 +40,7 @@ from tqdm import tqdm
 from benchmarks.engine.engines import Refused, Session, engine
 from benchmarks.engine.vocabularies import load, tokenizer
 from benchmarks.engine.worker import OverTime, Worker
-from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, note_record, report
 from benchmarks.result_files import RESULTS, read_record
 from constrained import Grammar, compile_grammar
 from constrained.automaton.tokenizers import encode
@@ -309,6 +309,7 @@ def _exact(cases: list[tuple[str, dict]], update: bool) -> int:
         recorded[schema] = now
     if update:
         write_whole(RECORD, to_json(recorded))
+        note_record(RECORD)
         print(f"recorded in {RECORD.name}")
     passing = sum(recorded[schema].startswith("passing") for schema, _ in cases)
     print(f"{passing:,} of {len(cases):,} pass; {differs} differ from the record")

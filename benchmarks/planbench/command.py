@@ -22,7 +22,7 @@ from tqdm import tqdm
 from benchmarks.planbench import verdicts
 from benchmarks.planbench.instances import PLANS, Instance, read_instances
 from benchmarks.planbench.optimum import shortest_plan
-from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, report
+from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, note_record, report
 from benchmarks.result_files import RESULTS, read_record
 from constrained.cli.options import whole_number
 from constrained.environments.data import data_folder, read_json
@@ -260,6 +260,7 @@ def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
             _row_key(row, options): row | {"limit": options.limit, "max steps": options.max_steps} for row in rows
         }
         write_whole(RECORD, to_json(held | {"rows": [known[key] for key in sorted(known, key=str)]}))
+        note_record(RECORD)
         print(f"recorded {len(rows)} rows in {RECORD.name}")
         return 0
     worse = []

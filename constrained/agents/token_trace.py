@@ -16,9 +16,13 @@ from constrained.automaton import CompiledGrammar, Grammar, Vocabulary
 from constrained.automaton.explain import expected
 from constrained.automaton.parse import readings
 from constrained.decoding.request import Generation, Request
+from constrained.environments.base import WithForm
 from constrained.errors import KnowledgeError
+from constrained.grammar.lark_outline import slot_comments
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import Explanation, explain_path
+from constrained.knowledge.path_state import action_bytes
+from constrained.knowledge.unordered import longest_prefix, start_state
 
 ACTION = "ACTION"
 """The slot of step formats that holds the actions."""
@@ -28,6 +32,9 @@ WORTH_A_REASON = 0.01
 
 SOME = 60
 """Most admitted actions that are named."""
+
+NOT_NOW = "not now"
+"""The kind of reason of an action that exists, but whose conditions don't hold at this point."""
 
 LEFT_OUT = {
     "done before": "the rules admit it, but it was done before in this very situation",
@@ -150,6 +157,8 @@ class _Answered:
         if found.ok:
             kind = self._left_out_as(found.text)
             return {"kind": kind, "reason": LEFT_OUT[kind]}
+        if condition := self._condition(found):
+            return {"kind": NOT_NOW, "reason": condition, **_rule(found)}
         return {"kind": found.verdict, "reason": found.reason, **_rule(found)}
 
     @cached_property
@@ -164,6 +173,35 @@ class _Answered:
     def _expected(self, so_far: bytes) -> str:
         state = self.grammar and self.grammar.automaton.start.read(so_far)
         return (state and expected(state)) or "its end"
+
+    def _condition(self, found: Explanation) -> str:
+        """What the state lacks for an action that the form alone admits; empty if the form doesn't admit it either."""
+        knowledge = self.episode.space.knowledge
+        if knowledge.facts is not None and explain_path(knowledge.form, "", found.text).ok:
+            needs = found.impossible or knowledge.facts.impossible(found.text)
+            action, words = next(iter(needs.items()), (found.text, found.reason))
+            return f"{action!r} exists, but not now: {words}"
+        if self._form is None or start_state(self._form) is None:
+            return ""
+        data = action_bytes(found.text)
+        if longest_prefix(start_state(self._form), data)[1] < len(data):
+            return ""
+        slots = dict.fromkeys(item.slot for item in found.expected if item.slot)
+        noted = slot_comments(knowledge.source_map.read.source.text) if knowledge.source_map else {}
+        words = "; ".join(f"{slot} is {noted[slot]}" if slot in noted else slot for slot in slots)
+        there = ", ".join(item.text for item in found.expected) or "nothing"
+        reason = "its form is right, but no action that begins like this is possible now"
+        reason = f"{reason}; after {found.read.decode('utf-8', 'ignore')!r}: {there}"
+        return f"{reason} ({words})" if words else reason
+
+    @cached_property
+    def _form(self) -> Grammar | None:
+        """What may be written at the level `form`, where the environment has knowledge of its own for that."""
+        world = self.episode.world
+        if not isinstance(world.environment, WithForm):
+            return None
+        form = world.environment.form(self.episode.start)
+        return None if form is self.episode.start else form.bind_view(world.shown).next_action()
 
     def _left_out_as(self, text: str) -> str:
         """Why the masks left out an action that the rules admit: a key of `LEFT_OUT`."""

@@ -28,6 +28,7 @@ MODULES = {
     "errors": "errors",
     "example-worlds": "example_worlds",
     "executor": "executor",
+    "figures": "figures",
     "generation": "engine.generation",
     "gpu": "gpu.command",
     "imported": "imported",

@@ -46,6 +46,17 @@ def rule_comments(text: str) -> dict[str, str]:
     return out
 
 
+def slot_comments(text: str) -> dict[str, str]:
+    """Return, for each slot that is declared on a line of its own with a comment behind it, that comment."""
+    behind = {c.line: c.text for c in comments(text) if not c.alone}
+    out: dict[str, str] = {}
+    for number, line in enumerate(blank_comments(text).split("\n"), 1):
+        match line.split():
+            case ["%declare", slot] if number in behind:
+                out[slot] = behind[number]
+    return out
+
+
 @dataclass(frozen=True)
 class OutlineEntry:
     """One definition: a rule, a terminal, a declared slot, or an imported name."""

@@ -2,15 +2,24 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from constrained import ActionKnowledge, ConstrainedError, generate_plan
 from constrained.agents import token_trace as trace
+from constrained.agents.episode import Episode
+from constrained.agents.plan import Plan
 from constrained.agents.run_file import read_run
+from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.token_trace import LEFT_OUT, WORTH_A_REASON
+from constrained.decoding.choosers import Uniform
+from constrained.environments.household import HouseholdEnv, make_game
+from constrained.environments.world import WorldEnvironment
 from constrained.models import load
 from tests.decoding.tiny import tiny
+from tests.documents import blocks
 
 RANDOM = tiny(context=16384)
 TASK = "heat an egg and put it in the fridge"
@@ -107,6 +116,34 @@ def test_what_breaks_a_rule_begins_no_open_action_and_what_is_left_out_begins_no
                 assert other["rule"] and other["at"].startswith("household.lark:")
                 assert other["line"].splitlines()[1].strip() == "^"
     assert "invalid" in kinds
+
+
+REFUNDS = next(block.text for block in blocks(Path(__file__).parents[2] / "README.md") if block.language == "lark")
+
+
+@pytest.mark.parametrize(
+    "knowledge, environment, done, text, named",
+    [
+        (REFUNDS, None, [], "refund A17", "looked-up"),
+        (REFUNDS, None, ["look up B42"], "refund B42", "broken"),
+        (REFUNDS, None, [], "look up C99", None),
+        (REFUNDS, None, [], "sing", None),
+        ("household", lambda: HouseholdEnv(make_game(5)), ["go to {here}"], "go to {here}", "within reach"),
+        ("household", lambda: HouseholdEnv(make_game(5)), [], "go to the moon", None),
+    ],
+)
+def test_what_exists_and_is_not_possible_now_is_told_with_the_condition(knowledge, environment, done, text, named):
+    start = ActionKnowledge.from_lark(knowledge, source_map=True)
+    world = environment() if environment else WorldEnvironment(start.world, "refund A17")
+    plan = Plan("task", start.name, "act", "random", True, 0)
+    episode = Episode({"policy": Uniform()}, start, plan, Settings("act", "act", level="state"), world)
+    Rollout(episode).start()
+    here = next((a[len("go to ") :] for a in episode.space.knowledge.next_actions() if a.startswith("go to ")), "")
+    for action in done:
+        episode.do(episode.new_step("", action.format(here=here)))
+    answered = trace._Answered("", "", None, episode, None, [])
+    reason = answered._condition(trace.explain_path(episode.space.knowledge, "", text.format(here=here)))
+    assert (named in reason) if named else reason == ""
 
 
 def test_below_a_hundredth_nothing_is_explained(tmp_path):

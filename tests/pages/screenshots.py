@@ -51,7 +51,7 @@ def trace(browser, picture: Path, theme: str = "light") -> None:
         file.write_text(trace_page(run), encoding="utf-8")
         with watched(browser, viewport={"width": 1340, "height": 920}, color_scheme=theme) as tab:
             tab.goto(file.as_uri())
-            tab.get_by_role("tab", name="At odds").click()
+            tab.get_by_role("tab", name="Wanted, not allowed").click()
             tab.keyboard.press("n")
             tab.locator("#inspector .source").wait_for()
             tab.screenshot(path=picture)

@@ -110,7 +110,7 @@ def test_a_token_tells_its_probability_what_was_removed_and_the_rule(open_run, t
     tab.keyboard.press("n")
     inspector = tab.locator("#inspector")
     assert tab.locator(".token.chosen.lost").count() == 1
-    for word in ("of what was allowed", "the likeliest forbidden", "Why not"):
+    for word in ("of what was allowed", "wanted: not allowed", "Why not"):
         assert word in inspector.inner_text()
     shares = [float(figure.strip(" <>%\u00a0")) for figure in inspector.locator(".figure").all_inner_texts()]
     assert 98 <= sum(shares) <= 102
@@ -132,7 +132,7 @@ def test_forced_tokens_stand_together_and_say_so(open_run, traced):
 
 def test_filters_leave_the_places_at_odds_that_they_name(open_run, traced):
     tab = open_run(traced)
-    tab.get_by_role("tab", name="At odds").click()
+    tab.get_by_role("tab", name="Wanted, not allowed").click()
     items = tab.locator("#odds .item")
     few = items.count()
     masses = [float(text.split("\u00a0%")[0].strip("> ")) for text in items.locator("strong").all_inner_texts()]
@@ -202,7 +202,10 @@ def test_a_game_plays_by_itself(tab, open_run, traced):
 def test_help_lists_the_keys(open_run, traced):
     tab = open_run(traced)
     tab.keyboard.press("?")
-    assert tab.get_by_role("dialog").is_visible() and "next place at odds" in tab.locator("#keys").inner_text()
+    assert (
+        tab.get_by_role("dialog").is_visible()
+        and "next token that the model wanted" in tab.locator("#keys").inner_text()
+    )
     tab.keyboard.press("j")
     assert step(tab).startswith("Step 1 ")  # keys rest while the help is open
     tab.keyboard.press("Escape")

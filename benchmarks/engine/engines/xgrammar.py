@@ -1,4 +1,4 @@
-"""XGrammar: EBNF, compiled with one thread and without its cache."""
+"""XGrammar: EBNF, compiled with one thread and, except where `first` asks for it, without its cache."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ class Adapter(BaseAdapter):
     EAGER = True
 
     def prepare(self, tokens: Tokens) -> SimpleNamespace:
-        info = xgrammar.TokenizerInfo(
-            tokens.tokens, xgrammar.VocabType.RAW, vocab_size=tokens.size, stop_token_ids=tokens.eos
-        )
-        compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        compiler = _compiler(tokens, cache=False)
         rows = xgrammar.allocate_token_bitmask(1, tokens.size)
         return SimpleNamespace(compiler=compiler, size=tokens.size, rows=rows, mask=rows.numpy()[0])
+
+    def caching(self, tokens: Tokens) -> xgrammar.GrammarCompiler:
+        """A compiler with the engine's own cache on, for a vocabulary's `compiler`."""
+        return _compiler(tokens, cache=True)
 
     def compile(self, vocabulary, source: str):
         try:
@@ -51,3 +52,10 @@ class Adapter(BaseAdapter):
 
     def nbytes(self, compiled) -> int:
         return compiled.memory_size_bytes
+
+
+def _compiler(tokens: Tokens, cache: bool) -> xgrammar.GrammarCompiler:
+    info = xgrammar.TokenizerInfo(
+        tokens.tokens, xgrammar.VocabType.RAW, vocab_size=tokens.size, stop_token_ids=tokens.eos
+    )
+    return xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=cache)

@@ -40,7 +40,7 @@ function taskWords(task) {
     const count = task.steps.filter((step) => step.verdict === verdict).length;
     if (count) words.push(`${count} ${verdict}`);
   }
-  words.push(data.run.masks ? `at most ${percent(task.most)} removed at a token` : "masks off");
+  words.push(data.run.masks ? `at most ${percent(task.most)} of the probability of a token not allowed` : "masks off");
   for (const [name, value] of Object.entries(task.end?.outcome ?? {})) {
     if (name !== "success") words.push(`${name} ${Number(value.toPrecision(3))}`);
   }
@@ -57,7 +57,7 @@ function profileBar(step, index, choose) {
   const most = mostRemoved(step);
   const bar = el("span", {
     className: `bar-of-step${step.verdict === "ok" ? "" : " wrong"}`,
-    title: `step ${index + 1}: at most ${percent(most)} removed`,
+    title: `step ${index + 1}: at most ${percent(most)} wanted, not allowed`,
     style: { "--most": `${Math.round(most * 100)}%` },
     data: { step: index },
   });

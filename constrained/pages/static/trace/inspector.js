@@ -44,8 +44,8 @@ function bringUp(box) {
 
 function invitation() {
   if (!data.traced)
-    return "This run has no recorded tokens. Run it again with --trace to see each token and what the masks removed.";
-  const next = data.run.masks ? "token with much pruned mass" : "action that the knowledge judges wrong";
+    return "This run has no recorded tokens. Run it again with --trace to see each token, and what the model wanted and the masks did not allow.";
+  const next = data.run.masks ? "token that the model wanted and the mask did not allow" : "action that the knowledge judges wrong";
   return `Choose a token: click it, or press n for the next ${next}.`;
 }
 
@@ -75,7 +75,7 @@ function asked(token, answer, step, at) {
   const shares = sharesOf(token);
   const parts = [bar(shares), shareTable(shares)];
   if (token.forbidden) parts.push(...forbidden(token.forbidden));
-  else if (!data.run.masks) parts.push(el("p", { className: "faint" }, "Masks were off: nothing was removed."));
+  else if (!data.run.masks) parts.push(el("p", { className: "faint" }, "Masks were off: every token was allowed."));
   return [...parts, ...openList(stillOpen(answer, step, at))];
 }
 
@@ -86,9 +86,9 @@ function sharesOf(token) {
   const quoted = (one) => (one.end ? "end of text" : `“${visible(one.t)}”`);
   return [
     ["this", `${quoted(token)}, written (${percent(token.p)} of what was allowed)`, token.p * allowed],
-    ["allowed", "other allowed tokens", (1 - token.p) * allowed],
-    ["wanted", token.forbidden ? `${quoted(token.forbidden)}, the likeliest forbidden` : "", other],
-    ["removed", "other forbidden tokens", Math.max(0, token.pruned - other)],
+    ["allowed", "other tokens: allowed", (1 - token.p) * allowed],
+    ["wanted", token.forbidden ? `${quoted(token.forbidden)}, wanted: not allowed` : "", other],
+    ["removed", "other tokens: not allowed", Math.max(0, token.pruned - other)],
   ].filter(([, , share]) => share > 0);
 }
 

@@ -8,7 +8,7 @@ const READING = [
   [
     "lost",
     "word",
-    "filled from below, with a figure: the percentage of the model's probability that the mask removed",
+    "filled from below, with a figure: how much of the model's probability was on tokens that the mask does not allow",
   ],
   ["forced", "word", "dashed frame: forced, the model was not asked; the small figure is the number of tokens"],
 ];

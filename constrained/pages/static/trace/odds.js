@@ -43,16 +43,18 @@ function ruleOf(other) {
 }
 
 const KINDS = new Map([
-  ["form", "the step format"],
-  ["invalid", "no such action or argument"],
-  ["misordered", "not admitted at this point"],
-  ["unfinished", "the action was unfinished"],
-  ["done before", "done before, and nothing has changed"],
-  ["of no use", "known to be useless"],
+  ["form", "form: the step format"],
+  ["invalid", "form: no such action or argument"],
+  ["misordered", "form: the order does not admit it here"],
+  ["unfinished", "form: the action was unfinished"],
+  ["not now", "state: it exists, but is not possible now"],
+  ["not listed", "state: the environment does not list it now"],
+  ["done before", "goal: done before, and nothing has changed"],
+  ["of no use", "goal: it does not lead to the goal, or does not look useful"],
   ["too long", "too few tokens were left"],
 ]);
 
-/** A kind of reason in words; a rule as it is. */
+/** A kind of reason in words, the level of masks that forbids it first; a rule as it is. */
 export const inWords = (why) => KINDS.get(why) ?? why;
 
 /** The places that pass the filters, in the run's order. */

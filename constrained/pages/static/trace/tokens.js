@@ -62,7 +62,7 @@ function forcedMark({ tokens }) {
 function askedMark(token) {
   const sure = token.p >= SURE ? "sure" : token.p >= LIKELY ? "likely" : "unsure";
   const lost = Math.round(token.pruned * 100);
-  const label = `${token.end ? "■, the end of the text" : visible(token.t)}: probability ${percent(token.p)}, removed ${percent(token.pruned)}`;
+  const label = `${token.end ? "■, the end of the text" : visible(token.t)}: probability ${percent(token.p)}, not allowed ${percent(token.pruned)}`;
   return el(
     "button",
     {

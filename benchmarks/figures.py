@@ -1,0 +1,496 @@
+"""The figures of README and docs, generated from the records in `benchmarks/results`.
+
+    constrained bench figures            says which tables and sentences differ from the records; exit code 1 then
+    constrained bench figures --write    writes the tables anew
+
+A table stands below a line ``<!-- figures: NAME -->`` in its page. A sentence with figures is written by hand, and must
+be there as `SENTENCES` makes it from the records. Nothing is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks import (
+    example_worlds,
+    imported,
+    merge,
+    scienceworld_play,
+    tau,
+    worlds,
+)
+from benchmarks.agents.published import published
+from benchmarks.agents.report import ANY
+from benchmarks.agents.report import table as agents_table
+from benchmarks.engine import first as first_masks
+from benchmarks.engine import generation
+from benchmarks.engine import report as engine
+from benchmarks.lumos import command as lumos
+from benchmarks.maskbench import command as maskbench
+from benchmarks.planbench import command as planbench
+from benchmarks.planbench import masks as planbench_masks
+from benchmarks.reporting import markdown
+from benchmarks.result_files import DOCS, RECORDS, RESULTS
+from constrained.files import write_whole
+
+ROOT = DOCS.parent
+MARK = re.compile(r"(?m)^<!-- figures: ([\w-]+) -->\n\n?")
+FIRST_TABLE = re.compile(r"(?m)(?:^\|.*\n)+")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--write", action="store_true", help="write the tables of README and docs anew")
+
+
+def run_command(options: argparse.Namespace) -> int:
+    if options.write:
+        for page in pages():
+            write_whole(page, written(page.read_text(encoding="utf-8")))
+    wrong = list(differences())
+    print("\n\n".join(wrong) or "README and docs show what is recorded.")
+    return int(bool(wrong))
+
+
+def pages() -> list[Path]:
+    """The pages that may show figures."""
+    return [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+
+def written(page: str) -> str:
+    """A page with its marked tables made anew."""
+    parts, at = [], 0
+    for mark in MARK.finditer(page):
+        table = FIRST_TABLE.match(page, mark.end())
+        if table is not None:
+            parts += [page[at : mark.end()], f"{TABLES[mark[1]]()}\n"]
+            at = table.end()
+    return "".join([*parts, page[at:]])
+
+
+def differences() -> Iterator[str]:
+    """What differs from the records, in words."""
+    seen: set[str] = set()
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        for mark in MARK.finditer(text):
+            seen.add(mark[1])
+            if mark[1] not in TABLES:
+                yield f"{page.name} names a table {mark[1]!r} that {Path(__file__).name} doesn't make"
+            elif not text.startswith(f"{TABLES[mark[1]]()}\n", mark.end()):
+                how = "(`constrained bench figures --write`)"
+                yield f"{page.name}: the table {mark[1]} must be {how}\n{TABLES[mark[1]]()}"
+    yield from (f"no page shows the table {name}" for name in TABLES.keys() - seen)
+    for name, sentences in SENTENCES.items():
+        text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        yield from (f"{name} must say: {one}" for one in sentences() if one not in text)
+
+
+@cache
+def record(name: str) -> Any:
+    """A record of `benchmarks/results`."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _tables(text: str) -> list[str]:
+    """The Markdown tables of a text."""
+    return [found[0].rstrip("\n") for found in FIRST_TABLE.finditer(f"{text}\n")]
+
+
+def _rows(name: str, **wanted: Any) -> list[dict]:
+    """The rows of a record in which these keys have these values."""
+    return [row for row in record(name)["rows"] if all(row.get(key) == value for key, value in wanted.items())]
+
+
+def provenance(name: str) -> dict[str, str]:
+    """Command, date, commit, machine, seeds and sample of a record."""
+    return _provenances()[name]
+
+
+@cache
+def _provenances() -> dict[str, dict[str, str]]:
+    return json.loads(RECORDS.read_text(encoding="utf-8"))
+
+
+def _records() -> str:
+    keys = ("date", "commit", "machine", "seeds", "sample")
+    cells = [[f"`{name}`", *(one[key] for key in keys), f"`{one['command']}`"] for name, one in _provenances().items()]
+    return markdown(["record", *keys, "command"], cells, left=None)
+
+
+# agents
+
+
+def _agent(name: str, **wanted: Any) -> dict:
+    [row] = _rows(name, **wanted)
+    return row
+
+
+def _levels() -> str:
+    """README's table: ReAct with the embedded model, and a random choice, by level."""
+    name, cells = "agents_alfworld_valid_seen", []
+    for level in ("off", "form", "state", "goal-sound", "goal"):
+        ours = _agent(name, strategy="react", level=level)
+        chance = _rows(name, strategy=ANY, level=level)
+        words = {"off": "off", "state": "`state`, the default", "goal": "`goal`, a heuristic"}.get(level, f"`{level}`")
+        wrong = ours["invalid %"]
+        cells.append([
+            words, f"{wrong:.1f} %" if wrong else "**0**", f"{ours['success %']:.1f} %",
+            f"{chance[0]['success %']:.1f} %" if chance else "–",
+        ])  # fmt: skip
+    return markdown(["masks", "invalid actions", "won by the model", "won by a random choice"], cells)
+
+
+def _self_learning() -> str:
+    full, unmasked, bare = record("self_learning")["runs"]
+    seen = "alfworld/valid_seen"
+
+    def line(words: str, run: dict, key: str, digits: int, strong: bool = False, suite: str = seen) -> list[str]:
+        values = [one["test"][suite][key] for one in run["rounds"]]
+        shown = [
+            f"{value:.{digits}f} %" if value or key.startswith(("success", "pruned")) else "**0**" for value in values
+        ]
+        return [words, *shown[:-1], f"**{shown[-1]}**" if strong else shown[-1]]
+
+    rounds = [str(one["round"]) for one in full["rounds"]]
+    held_out = next(suite for suite in bare["rounds"][0]["test"] if suite != seen)
+    return markdown(
+        ["after round", "0 (expert play only)", *rounds[1:]],
+        [
+            line("**KnowAgent, masks of level `goal`**", full, "success %", 1, strong=True),
+            line("invalid actions", full, "invalid %", 1),
+            line("pruned mass", full, "pruned mass %", 2),
+            line("*without masks*: knowledge in path and filter", unmasked, "success %", 1),
+            line("its invalid actions", unmasked, "invalid %", 1),
+            line("*without knowledge*: ReAct's steps, every won game is kept", bare, "success %", 1),
+            line("its invalid actions", bare, "invalid %", 1),
+            line("the same on 72 held-out training games", bare, "success %", 1, suite=held_out),
+        ],
+        left=None,
+    )
+
+
+def _played_by(name: str) -> str:
+    return _tables(agents_table(record(name)["rows"], ("success",)))[0]
+
+
+def _published() -> str:
+    text = agents_table(record("agents_alfworld_valid_seen")["rows"], ("success",), published("alfworld/valid_seen"))
+    return _tables(text)[1]
+
+
+# engine
+
+
+def _gpu_kernels() -> str:
+    head = ["rows", "", "argmax, no mask", "masked step", "masked, sampled", "model, 1 token", "with the mask",
+            "overhead", "mask applied", "by XGrammar"]  # fmt: skip
+
+    def micro(seconds: float) -> str:
+        return f"{1e6 * seconds:.1f} µs"
+
+    cells = [
+        [row["batch"], row["rows"], micro(row["argmax"]), micro(row["step"]), micro(row["step by chance"]),
+         f"{1e3 * row['decode']:.2f} ms", f"{1e3 * row['decode within']:.2f} ms", _signed(row["overhead %"]),
+         micro(row["apply"]), micro(row["apply xgrammar"])]
+        for row in record("gpu")["kernels"]
+    ]  # fmt: skip
+    return markdown(head, cells, left=2)
+
+
+def _signed(percent: float) -> str:
+    words = f"{percent:+.1f} %".replace("-", "−")
+    return "0.0 %" if words[1:] == "0.0 %" else words
+
+
+def _gpu_texts() -> str:
+    rows = {(row["batch"], row["loop"]): row for row in record("gpu")["texts"]}
+    loops = ("unconstrained", "host loop", "device loop", "xgrammar")
+    cells = []
+    for batch in dict.fromkeys(batch for batch, _ in rows):
+        speeds = [rows.get((batch, loop), {}).get("tokens/s") for loop in loops]
+        passes = [rows.get((batch, loop), {}).get("passes") for loop in loops[1:]]
+        cells.append([batch, *("–" if n is None else f"{n:,.0f}" for n in (*speeds, *passes))])
+    head = [
+        "rows",
+        "unconstrained",
+        "host loop",
+        "device loop",
+        "XGrammar",
+        "passes: host loop",
+        "device loop",
+        "XGrammar",
+    ]
+    return markdown(head, cells, left=0)
+
+
+def _design() -> str:
+    ours = {
+        row["workload"]: row
+        for row in record("engine")["measurements"]
+        if row["vocabulary"] == "tekken" and row["engine"] == "ours"
+    }
+    words = {
+        "grammar to first mask": "first", "a later mask, p50": "p50", "a later mask, p99": "p99",
+        "a later mask, worst": "worst", "taking in a token, p50": "advance p50",
+    }  # fmt: skip
+    cells = [[word, *(engine.amount(ours[w][key]) for w in ("step", "choices"))] for word, key in words.items()]
+    return markdown(["", "a KnowAgent step", "96 household commands, new at every step"], cells)
+
+
+def _binding() -> str:
+    names = {
+        "rebinding": "**rebinding**", "set budget": "setting a budget",
+        "the action's tokens": "the action's tokens, a mask at each",
+    }  # fmt: skip
+    cells, before = [], ""
+    for row in record("binding")["rows"]:
+        if row["part"] in names:
+            label = f"{row['set']}, {row['steps']} steps"
+            cells.append(
+                ["" if label == before else label, names[row["part"]], f"{row['p50']:.0f} µs", f"{row['p99']:.0f} µs"]
+            )
+            before = label
+    return markdown(["", "", "p50", "p99"], cells, left=2)
+
+
+def _maskbench() -> str:
+    return maskbench.table(record("maskbench")["figures"])
+
+
+# knowledge, planning, tools
+
+
+def _worlds() -> str:
+    rows = {name.replace("obfuscated_randomized_logistics", "logistics, names drawn at random"): row
+            for name, row in record("worlds")["rows"].items()}  # fmt: skip
+    return worlds.table(rows)
+
+
+def _executor() -> str:
+    names = {"gsm8k": "GSM8K, train", "svamp": "SVAMP, first 700", "strategyqa": "StrategyQA, train"}
+    cells = []
+    for name, row in record("executor").items():
+        if name in names:
+            right = row["reproduced"]
+            share = (
+                f"{right:,} = {right / row['rows']:.2%}".replace("%", " %") if right else "needs an index and a model"
+            )
+            cells.append([names[name], f"{row['rows']:,}", f"{row['converted']:,}", share])
+    return markdown(["", "rows", "converted", "give the answer"], cells)
+
+
+def _planbench() -> str:
+    levels = ("form", "state", "goal-sound", "goal")
+    rows = sorted(record("planbench")["rows"], key=lambda row: (
+        row["set"], ("random", "chooser", "search").index(row["model"]), levels.index(row["level"])))  # fmt: skip
+    return planbench.table(rows)
+
+
+def _tau_gold() -> str:
+    rows = record("tau")["gold"]
+    groups = {"retail (train, dev)": [r for r in rows if r["domain"] == "retail"],
+              "airline": [r for r in rows if r["domain"] == "airline"]}  # fmt: skip
+    keys = ("tasks", "actions", "admitted", "answered with an error")
+    cells = [[name, *(sum(row[key] for row in group) for key in keys)] for name, group in groups.items()]
+    return markdown(["domain", "tasks", "gold actions", "admitted", "of these refused by the tools themselves"], cells)
+
+
+def _tau_calls() -> str:
+    names = ("conversations", "calls", "errors", "errors admitted", "others", "others admitted")
+    head = ["conversations", "calls", "answered with Error", "of these admitted", "others", "of these admitted"]
+    return markdown(head, [[record("tau")["conversations"][name] for name in names]], left=0)
+
+
+def _tau_refused() -> str:
+    kinds = [one for one in record("tau")["conversations"]["kept out"] if one["answered"] == "policy"]
+    return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds])
+
+
+def _tau_talks() -> str:
+    return _tables(tau.refusals(record("tau")["conversations"]))[0]
+
+
+def _tau_cost() -> str:
+    names = [f"{name} {p}" for name in ("bind", "whole call") for p in ("p50", "p99")] + ["a token p99"]
+    cells = [[row["domain"], row["calls"], *(f"{row[name]:.2f}" for name in names)] for row in record("tau")["cost"]]
+    return markdown(["domain", "calls", *names], cells)
+
+
+def _tau_play() -> str:
+    head = ["domain", "model", "masks", "tasks", "solved", "actions", "not admitted", "answered with an error"]
+    keys = ("tasks", "solved", "actions", "not admitted", "errors")
+    cells = [
+        [row["domain"], row["model"], "on" if row["masks"] else "off", *(row[key] for key in keys)]
+        for row in record("tau")["played"]
+    ]
+    return markdown(head, cells, left=3)
+
+
+# ScienceWorld
+
+
+def _science_rows() -> list[dict]:
+    """The episodes under masks: of 26 tasks on variations not played before, of the other four on ones that were."""
+    return [
+        row for n in ("seed_3", "again") for row in record(f"scienceworld_play_{n}")["rows"] if row["player"] == "masks"
+    ]
+
+
+def task_means(rows: Iterable[dict]) -> list[list[float]]:
+    """The scores of each task's episodes."""
+    scores: dict[str, list[float]] = {}
+    for row in rows:
+        scores.setdefault(row["task"], []).append(scienceworld_play.points(row))
+    return list(scores.values())
+
+
+def mean_of_means(tasks: Iterable[list[float]]) -> float:
+    """The mean over tasks of the mean over a task's episodes."""
+    means = [sum(scores) / len(scores) for scores in tasks]
+    return sum(means) / len(means)
+
+
+def interval(tasks: list[list[float]], draws: int = 4_000) -> tuple[float, float]:
+    """The middle 95 % of the mean over tasks when each task's episodes are drawn anew, with repetition."""
+    rng = random.Random(0)
+    means = sorted(mean_of_means([rng.choices(scores, k=len(scores)) for scores in tasks]) for _ in range(draws))
+    return means[round(0.025 * draws)], means[round(0.975 * draws) - 1]
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "records": _records,
+    "levels": _levels,
+    "self-learning": _self_learning,
+    "agents": lambda: _played_by("agents_alfworld_valid_seen"),
+    "agents-published": _published,
+    "agents-household": lambda: _played_by("agents_household"),
+    "example-worlds": lambda: example_worlds.table(record("example_worlds")["rows"]),
+    "scienceworld-tasks": lambda: _tables(scienceworld_play.table(record("scienceworld_play_seed_3")["rows"]))[0],
+    "scienceworld-counts": lambda: _tables(scienceworld_play.table(record("scienceworld_play_seed_3")["rows"]))[1],
+    "engine": lambda: _tables(engine.table(record("engine")["measurements"], "tekken"))[0],
+    "engine-first": lambda: first_masks.table(record("engine_first")["rows"]),
+    "engine-generation": lambda: _tables(generation.table(record("engine_generation")["engines"]))[0],
+    "gpu-kernels": _gpu_kernels,
+    "gpu-texts": _gpu_texts,
+    "design": _design,
+    "binding": _binding,
+    "maskbench": _maskbench,
+    "worlds": _worlds,
+    "imported": lambda: _tables(imported.table(record("imported")))[0],
+    "executor": _executor,
+    "planbench": _planbench,
+    "planbench-masks": lambda: planbench_masks.table(record("masks")["rows"]),
+    "tau-gold": _tau_gold,
+    "tau-calls": _tau_calls,
+    "tau-refused": _tau_refused,
+    "tau-talks": _tau_talks,
+    "tau-cost": _tau_cost,
+    "tau-play": _tau_play,
+}
+"""The tables of the pages, by the name in their mark."""
+
+
+def _values(name: str) -> list[dict]:
+    return [value for key, value in record(name).items() if key != "recorded"]
+
+
+# sentences
+
+
+def _span(percents: Iterable[float]) -> str:
+    low, high = (f"{one(list(percents)):.0f}" for one in (min, max))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _to_best(side: str) -> str:
+    """Our CPU time to the first mask in percent of the best peer's, over the vocabularies measured."""
+    seconds = [row["seconds"] for row in record("engine_first")["rows"]]
+    return _span([100 * row[side] / min(row[peer] for peer in first_masks.PEERS) for row in seconds])
+
+
+def _percent(name: str, **wanted: Any) -> str:
+    return f"{_agent(name, **wanted)['success %']:.1f} %"
+
+
+def _readme() -> list[str]:
+    most = max(row["overhead %"] for row in record("gpu")["kernels"])
+    react = [_agent("agents_alfworld_valid_seen", strategy="react", level=level) for level in ("off", "state")]
+    before, after = (row["invalid %"] for row in react)
+    return [
+        f"takes {_to_best('ours, Lark text')} of the best peer's CPU time from the same grammar text",
+        f"and {_to_best('ours, a tuple of texts')} where it is given the commands themselves",
+        f"at most [{most:.1f} %](docs/engine_figures.md#on-a-gpu)",
+        f"invalid actions from {before:.1f} % to {after:.0f}",
+    ]
+
+
+def _engine_page() -> list[str]:
+    found = record("engine")["measurements"]
+
+    def span(workload: str, peer: str, figure: str = "first") -> str:
+        """The span over the vocabularies of our part of a peer's time."""
+        own, other = (
+            {r["vocabulary"]: r[figure] for r in found if (r["engine"], r["workload"]) == (name, workload)}
+            for name in ("ours", peer)
+        )
+        parts = [own[name] / other[name] for name in own]
+        return f"{min(parts):.2f} to {max(parts):.2f}"
+
+    return [
+        f"for the graph it is {span('graph', 'llguidance')} of llguidance's time",
+        f"for nested expressions {span('calculator', 'xgrammar')} of XGrammar's",
+    ]
+
+
+def _agents_page() -> list[str]:
+    name = "agents_alfworld_valid_seen"
+    act, knowagent, react, reflexion, lumos_ = (
+        _percent(name, strategy=s, level="state") for s in ("act", "knowagent", "react", "reflexion", "lumos")
+    )
+    assert reflexion == lumos_
+    bare = record("self_learning")["runs"][2]["rounds"]
+    held_out = next(suite for suite in bare[0]["test"] if "held_out" in suite)
+    first, last = (bare[n]["test"][held_out]["success %"] for n in (0, -1))
+    played = task_means(_science_rows())
+    new = task_means(row for row in record("scienceworld_play_seed_3")["rows"] if row["player"] == "masks")
+    low, high = interval(new)
+    return [
+        f"`act` wins {act}, `knowagent` {knowagent}, `react` {react}, `reflexion` and `lumos` {lumos_}",
+        f"and it wins {_percent(name, strategy='knowagent', level='off')}",
+        f"fell from {first:.1f} to {last:.1f} % over the four rounds",
+        f"The mean at 100 steps is {mean_of_means(new):.1f} over the {len(new)} tasks with new variations ({low:.0f} "
+        f"to {high:.0f} if the episodes of each task are drawn anew)",
+        f"the mean of all {len(played)} is {mean_of_means(played):.1f}",
+    ]
+
+
+def _science_page() -> list[str]:
+    rows = record("scienceworld")["rows"]
+    gold, understood = (sum(row[key] for row in rows) for key in ("gold", "understood"))
+    return [f"of {gold:,} actions, all {understood:,} that the simulator accepts at that point are admitted"]
+
+
+def _tools_page() -> list[str]:
+    return [tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip(".")]
+
+
+def _training_page() -> list[str]:
+    tables = (merge.table(_values("merge")), lumos.table(record("lumos")["rows"]))
+    return [" ".join(_tables(table)[0].split()) for table in tables]
+
+
+SENTENCES: dict[str, Callable[[], list[str]]] = {
+    "README.md": _readme,
+    "docs/engine_figures.md": _engine_page,
+    "docs/agents_figures.md": lambda: _agents_page() + _science_page(),
+    "docs/tool_agents.md": _tools_page,
+    "docs/training.md": _training_page,
+}
+"""What a page must say, made from the records; line breaks and blanks don't count."""
