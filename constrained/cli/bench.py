@@ -23,6 +23,7 @@ HELP = "run a benchmark: masks against other engines, agents against the papers'
 
 MODULES = {
     "agents": "agents.command",
+    "bfcl": "bfcl.command",
     "binding": "binding",
     "engine": "engine.command",
     "errors": "errors",
