@@ -30,7 +30,7 @@ from benchmarks.reporting import add_json, describe_machine, markdown, report
 from benchmarks.result_files import finished_rows
 from constrained import __version__
 from constrained.cli.options import add_model, whole_number
-from constrained.errors import ConstrainedError, ModelError
+from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 
@@ -174,7 +174,7 @@ def answer(model: LoadedModel, question: Question, row: str, max_tokens: int) ->
     began = time.perf_counter()
     try:
         generation = generate(model, prompt, grammar, max_new_tokens=max_tokens)
-    except ModelError as error:  # the prompt is longer than the model's context
+    except ConstrainedError as error:  # the prompt fills the model's context, or the shortest call what is left
         return {**out, "right": False, "calls": 0, "tokens": 0, "prompt_tokens": 0, "seconds": 0.0, "text": str(error)}
     seconds = time.perf_counter() - began
     calls: list[Call] = []

@@ -14,6 +14,7 @@ from constrained.environments.twin import twin_demonstrations
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
+from constrained.knowledge.tool_prompt import example_calls
 
 SHOWN = {"act": 5, "react": 4, "knowagent": 4}
 """Step format -> how many examples a prompt shows unless told otherwise; the other formats show none."""
@@ -23,7 +24,7 @@ LONG = 2
 
 
 def examples_for(knowledge: ActionKnowledge, environment: Environment | None, settings: Settings) -> Sequence[Example]:
-    """The examples of the knowledge's file, or else those that the environment offers."""
+    """The examples of the knowledge's file, or else those that the environment offers, or that tools' schemas make."""
     shown = SHOWN.get(settings.step_format, 0)
     count = shown if settings.demonstrations is None else settings.demonstrations
     if count and knowledge.demonstrations:
@@ -34,6 +35,9 @@ def examples_for(knowledge: ActionKnowledge, environment: Environment | None, se
         return twin_demonstrations(environment, count)
     if count and isinstance(environment, WithDemonstrations):
         return environment.demonstrations(min(count, LONG) if settings.demonstrations is None else count)
+    # Under a policy a call must fit what is known, which a call made up from a schema wouldn't.
+    if count and knowledge.calls is not None and knowledge.tools is None:
+        return example_calls(knowledge.calls, count)
     return ()
 
 

@@ -23,6 +23,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.demonstration import Demonstration
 
 if TYPE_CHECKING:  # torch takes seconds to import
+    from constrained.decoding.generation import LanguageModel
     from constrained.models import LoadedModel
 
 KEPT_STEPS = (12, 6, 3, 1, 0)
@@ -240,7 +241,7 @@ def merged(messages: Iterable[Message]) -> list[Message]:
     return out
 
 
-def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
+def first_that_fits(loaded: LanguageModel, prompts: Iterable[str]) -> str:
     """The first prompt that fits the model's context; the last if none does."""
     for prompt in prompts:
         if leaves_room(loaded, prompt):
@@ -253,7 +254,7 @@ def instruction_that_fits(loaded: LoadedModel, instructions: Iterable[str]) -> s
     return first_that_fits(loaded, (in_chat_form(loaded, [_turn("user", text)]) for text in instructions))
 
 
-def leaves_room(loaded: LoadedModel, prompt: str) -> bool:
+def leaves_room(loaded: LanguageModel, prompt: str) -> bool:
     """Whether the prompt and a step fit the model's context."""
     context = loaded.max_context
     return context is None or len(loaded.tokenizer.encode(prompt, verbose=False)) <= context * (1 - ROOM)

@@ -505,7 +505,9 @@ class ActionKnowledge:
         """
         rules, graph = self.grammar.rules, self.graph
         needs = {} if self.world is None else needs_in_words(rules, graph, self.world)
-        return prompt_text(graph, self.comments, written_forms(graph, rules), needs)
+        # A call's form is the overview's; its arguments are a grammar of their own, which no few words show.
+        forms = {} if self.calls is not None and self.tools is None else written_forms(graph, rules)
+        return prompt_text(graph, self.comments, forms, needs)
 
     def to_mermaid(self) -> str:
         """The action graph as Mermaid text."""

@@ -46,6 +46,8 @@ class CallForm:
         Tool -> the order of its arguments, if that is not its schema's.
     compact : bool
         No white space within the arguments.
+    descriptions : mapping of str to str, optional
+        Tool -> what it does.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class CallForm:
         options: Options,
         order: Mapping[str, list[str]] | None = None,
         compact: bool = False,
+        descriptions: Mapping[str, str] | None = None,
     ):
         self.template, self.schemas, self.order = template, dict(schemas), dict(order or {})
+        self.descriptions = dict(descriptions or {})
         self._separators = (",", ":") if compact else (", ", ": ")
         self._options = replace(options, left_out={}, unknown={}, distinct=None)
         self._values: dict[str, Values] = {}

@@ -266,7 +266,9 @@ def call_form(tools: list[Tool], call_format: str, whitespace: str, options: Opt
     compact, template = whitespace == "compact", _template(call_format)
     if compact and call_format in CALL_FORMATS:
         template = template.replace('": ', '":').replace('", ', '",')
-    return CallForm(template, {tool.name: tool.parameters for tool in tools}, options, compact=compact)
+    schemas = {tool.name: tool.parameters for tool in tools}
+    descriptions = {tool.name: tool.description for tool in tools}
+    return CallForm(template, schemas, options, compact=compact, descriptions=descriptions)
 
 
 def _has_slot(schema: Any) -> bool:

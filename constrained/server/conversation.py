@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from constrained.agents.prompts import first_that_fits
 from constrained.automaton import Grammar
 from constrained.decoding.generation import LanguageModel
 from constrained.errors import ConstrainedError, KnowledgeError
@@ -20,12 +21,16 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.tool_calls import CallForm, call_around
 from constrained.knowledge.tool_policy import Memory, Policy, read_policy
 from constrained.knowledge.tool_policy.policy import slot_of
+from constrained.knowledge.tool_prompt import example_calls, tools_text
 from constrained.knowledge.tools import rule_names
 from constrained.server import bounds
 from constrained.server.chat_request import ChatRequest, RequestError
 
 MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
 """Form of calls -> the text that a call begins with; "{" counts only at the beginning of the answer."""
+
+EXAMPLES = 3
+"""Worked examples of calls in a prompt, at most."""
 
 
 def _without(marker: str) -> str:
@@ -231,8 +236,8 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
     loaded : LoadedModel
     request : ChatRequest
     knowledge : ActionKnowledge or None
-        What the policy says of the tools. Its text is put into the system message; without a policy, that of the tools
-        is, if the template doesn't describe tools.
+        What the policy says of the tools. Its text is put into the system message. Without a policy, the tools are, if
+        the template doesn't describe tools, and worked examples of calls stand before the conversation.
     call_format : str
 
     Raises
@@ -245,11 +250,23 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
         {**message, "role": "system" if message["role"] == "developer" else message["role"]}
         for message in request.messages
     ]
-    if request.offered and (knowledge is not None or "tools" not in str(template)):
-        before = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
-        text = (knowledge or _knowledge(request.tools, call_format)).to_text()
-        messages.insert(0, {"role": "system", "content": "\n\n".join(filter(None, [before, text]))})
-    if template is None:
+    if not request.offered or (knowledge is None and "tools" in str(template)):
+        return _in_template(loaded, request, messages)
+    before = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
+    told = [(knowledge.to_text(), [])] if knowledge else _shown(request, call_format)
+    return first_that_fits(
+        loaded,
+        (_in_template(loaded, request, [_system(before, text), *examples, *messages]) for text, examples in told),
+    )
+
+
+def _system(*texts: str) -> dict[str, Any]:
+    return {"role": "system", "content": "\n\n".join(filter(None, texts))}
+
+
+def _in_template(loaded: LanguageModel, request: ChatRequest, messages: list[dict[str, Any]]) -> str:
+    """The messages in the model's chat template. Raises RequestError: it refuses them."""
+    if getattr(loaded.tokenizer, "chat_template", None) is None:
         lines = [f"{message['role']}: {message['content']}{_calls_as_text(message)}" for message in messages]
         return "\n".join([*lines, "assistant: "])
     tools = request.tools if request.offered else None
@@ -257,6 +274,21 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowled
         return loaded.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # a template is a program of its own
         raise RequestError(f"the model's chat template refuses the conversation: {error}", param="messages") from None
+
+
+def _shown(request: ChatRequest, call_format: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield what may be told of a request's tools, a text and worked examples as turns: ever less."""
+    knowledge = _knowledge(request.tools, call_format)
+    assert knowledge.calls is not None
+    examples = example_calls(knowledge.calls, EXAMPLES)
+    for count in range(len(examples), -1, -1):
+        turns = [
+            {"role": role, "content": content}
+            for example in examples[:count]
+            for role, content in (("user", example.task), ("assistant", example.steps[0].action))
+        ]
+        yield tools_text(knowledge.calls), turns
+    yield knowledge.to_text(), []  # without the schemas
 
 
 def _calls_as_text(message: Mapping[str, Any]) -> str:

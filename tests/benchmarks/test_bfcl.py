@@ -411,9 +411,9 @@ def test_tools_of_other_languages_are_shown_as_taking_texts():
 def test_masks_admit_one_call_and_several_and_a_message_where_it_is_free(choice):
     admitted = writable(our_request(question(), choice, 100), None, "hermes").grammar
     call = '<tool_call>\n{"name": "geometry.area", "arguments": {"base": 3, "height": 4}}\n</tool_call>'
-    assert admitted.accepts(call) and admitted.accepts(f"{call}\n{call}")
-    assert admitted.accepts("None of the tools fits.") == (choice == "auto")
-    assert not admitted.accepts(call.replace("3", '"3"'))
+    assert admitted.matches(call) and admitted.matches(f"{call}\n{call}")
+    assert admitted.matches("None of the tools fits.") == (choice == "auto")
+    assert not admitted.matches(call.replace("3", '"3"'))
 
 
 def options(**given) -> argparse.Namespace:
@@ -443,7 +443,7 @@ def test_soundness_is_checked_without_a_model(tmp_path, capsys):
 
 def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path, capsys):
     data, record = write_data(write_data(tmp_path, rows=2, answers=2), "irrelevance", answers=None), tmp_path / "r.json"
-    run = ["bench", "bfcl", "--model", "embedded", "--data", str(data), "--max-tokens", "60", "--json", str(record)]
+    run = ["bench", "bfcl", "--model", "embedded", "--data", str(data), "--max-tokens", "120", "--json", str(record)]
     assert main([*run, "--row", command.REQUIRED]) == 0
     first = json.loads(record.read_text())
     assert [row["row"] for row in first["rows"]] == [command.REQUIRED] * 2  # no row where no call is wanted
