@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,10 +135,11 @@ def answer_all(
 ) -> None:
     """Answer what isn't answered yet, and add it to `rows`, which are written to the file of `--json` as they grow."""
     held = {(row["question"], row["row"]) for row in rows}
+    # The first questions of all categories come first: a run that is cut off has some of each.
+    ordered = [question for level in zip_longest(*questions.values()) for question in level if question is not None]
     todo = [
         (name, question)
-        for listed in questions.values()
-        for question in listed
+        for question in ordered
         for name in options.row or ROWS
         if (question.name, name) not in held and (question.wants_calls or name != REQUIRED)
     ]
