@@ -81,6 +81,15 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     may be compressed (``.gz``, ``.xz``). Raises DataError: the file is missing, cut short, of another form, or larger
     than `MAX_CHARACTERS`.
     """
+    for where, row in read_values(path):
+        yield where, check_object(where, row)
+
+
+def read_values(path: str | Path) -> Iterator[tuple[str, Any]]:
+    """Yield (where, value) for each JSON value in a file: as `read_rows`, but they may be lists, too.
+
+    Raises DataError as `read_rows`.
+    """
     path = Path(path)
     if ".jsonl" in path.suffixes:
         yield from _read_lines(path)
@@ -89,7 +98,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not isinstance(rows, list):
         raise DataError(f"{path} is not a list of objects", hint="a file with one object a line is named .jsonl")
     for number, row in enumerate(rows, 1):
-        yield _row(path, number, row)
+        yield _place(path, number), row
 
 
 def read_json(path: str | Path) -> Any:
@@ -112,13 +121,13 @@ def read_json(path: str | Path) -> Any:
         raise DataError(f"{path}: not JSON: {error}", hint="the file may be cut short: fetch it again") from error
 
 
-def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _read_lines(path: Path) -> Iterator[tuple[str, Any]]:
     number = 0
     try:
         with _open(path) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield _row(path, number, _loads(line))
+                    yield _place(path, number), _loads(line)
     except _READ_ERRORS as error:
         raise DataError(f"can't read {path} after row {number}: {error}", hint="fetch it again") from error
     except (ValueError, RecursionError) as error:
@@ -139,9 +148,8 @@ def _loads(text: str) -> Any:
     return value
 
 
-def _row(path: Path, number: int, row: object) -> tuple[str, dict[str, Any]]:
-    where = f"{path}, row {number}"
-    return where, check_object(where, row)
+def _place(path: Path, number: int) -> str:
+    return f"{path}, row {number}"
 
 
 def check_object(where: str, value: object) -> dict[str, Any]:
