@@ -13,6 +13,7 @@ from unicodedata import combining, east_asian_width
 
 from constrained.automaton import Grammar
 from constrained.automaton.vocabulary import open_vocabulary
+from constrained.cli import conversations
 from constrained.cli.bench import find_benchmarks
 from constrained.cli.options import add_bindings, bindings, read_text
 from constrained.errors import ConstrainedError, DataError
@@ -46,7 +47,9 @@ def add_parser(commands) -> None:
         description="With files alone: report mistakes and risks, where they are, why they matter and how to fix them; "
         "exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. With "
         "actions: judge each one (ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: "
-        "judge every action of KnowAgent's published ALFWorld or HotpotQA runs. planbench: judge the plans that "
+        "judge every action of KnowAgent's published ALFWorld or HotpotQA runs. With --conversations: judge every tool "
+        "call of recorded conversations under the policy FILE; exit code 1 if one that isn't admitted was carried out. "
+        "planbench: judge the plans that "
         "language models wrote for PlanBench's instances (after it, models to judge only theirs). DOMAIN.pddl "
         "PROBLEM.pddl ...: the mistakes in them; with actions after them, whether these are possible.",
         epilog="examples: constrained check mine.lark --strict; "
@@ -70,7 +73,8 @@ def add_parser(commands) -> None:
     add("--file", metavar="FILE", help="read the actions from FILE, one a line ('-': standard input)")
     add_bindings(parser)
     add("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs; repeatable")
-    add("--limit", type=int, metavar="N", help="only the first N runs, or plans")
+    conversations.add_arguments(parser)
+    add("--limit", type=int, metavar="N", help="only the first N runs, plans, or conversations")
     add("--json", action="store_true", help="print JSON")
     add("--output", metavar="FILE", help="also write the report as JSON to FILE")
     parser.set_defaults(run=run)
@@ -79,6 +83,10 @@ def add_parser(commands) -> None:
 def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
+    if arguments.conversations:
+        return conversations.run(arguments)
+    if arguments.html or arguments.changes:
+        raise DataError("--html and --changes are of recorded conversations", "give --conversations FILE, too")
     # The first argument and what follows decide the mode: PlanBench's plans, schemas, files to check, runs, or a path.
     names = [arguments.knowledge, *arguments.action]
     if arguments.knowledge == PLANBENCH:

@@ -1,0 +1,103 @@
+"""The report on recorded conversations under a policy: the calls that it refuses, by condition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from constrained.guard.records import Findings, Record, Violation
+from constrained.html import code, faint, paragraph, plain, table
+from constrained.pages.html_page import page
+
+MOST = 500
+"""Violations that a page shows."""
+
+_BEFORE = 3
+"""Messages shown before a call."""
+
+_CHARACTERS = 600
+"""Characters of a message or an answer that are shown."""
+
+
+def guard_page(findings: Findings, policy: str) -> str:
+    """The page of what `check_records` found; `policy` is its name."""
+    data = findings.to_dict()
+    records = {record.name: record for record in findings.conversations}
+    parts = [f"<h1>{plain(policy)}: recorded conversations</h1>", _summary(data), _outcomes(data), _conditions(data)]
+    shown = findings.violations[:MOST]
+    parts += ["<h2>Violations</h2>", *(_violation(one, records[one.conversation]) for one in shown)]
+    if len(shown) < len(findings.violations):
+        parts.append(paragraph(f"{len(findings.violations) - len(shown):,} more are not shown; --json has all."))
+    return page(f"{policy} · guard", f"<main>{''.join(filter(None, parts))}</main>")
+
+
+def _summary(data: dict[str, Any]) -> str:
+    near = ", ".join(f"{count:,} without {kind}" for kind, count in data["near misses"].items()) or "none"
+    rows: list[list[str | int]] = [[key, data[key]] for key in
+            ("conversations", "calls", "errors", "errors refused", "violations", "carried out")]  # fmt: skip
+    rows.append(["near misses", near])
+    if data["gold calls"]:
+        rows += [[key, data[key]] for key in ("gold calls", "gold calls refused")]
+    return table(["", ""], rows)
+
+
+def _outcomes(data: dict[str, Any]) -> str:
+    names = {
+        "outcomes": "any violation", "outcomes by what was carried out": "one that was carried out",
+        "outcomes by near misses": "a near miss",
+    }  # fmt: skip
+    found = [(words, data[key]) for key, words in names.items() if data[key]]
+    if not found:
+        return ""
+    head = ["flagged by", "failed", "flagged", "solved", "flagged", "precision", "recall"]
+    columns = ("failed", "failed flagged", "solved", "solved flagged", "precision", "recall")
+    rows = [[words, *("" if one[key] is None else one[key] for key in columns)] for words, one in found]
+    return f"<h2>Outcomes</h2>{table(head, rows)}"
+
+
+def _conditions(data: dict[str, Any]) -> str:
+    head = ["condition", "about", "line", "calls", "stopped by the tool", "near misses", "gold"]
+    rows = [
+        [
+            plain(row["why"]),
+            row["kind"],
+            row["line"] or "",
+            row["calls"],
+            row["failed"],
+            row["near misses"],
+            row["gold"],
+        ]
+        for row in data["refused by"]
+    ]
+    return f"<h2>Refused by</h2>{table(head, rows)}" if rows else ""
+
+
+def _violation(one: Violation, record: Record) -> str:
+    arguments = one.verdict.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    fate = "not answered" if one.answer is None else "stopped by the tool" if one.failed else "carried out"
+    marks = [fate, f"near miss: no {one.missing}" if one.missing else "", "gold" if one.gold else ""]
+    if record.solved is not None:
+        marks.append("solved" if record.solved else "failed")
+    why = "".join(f"<li>{plain(str(unmet))} {faint(plain(unmet.kind))}</li>" for unmet in one.verdict.unmet)
+    before = "".join(f"<p>{faint(plain(who))} {plain(_cut(said))}</p>" for who, said in _said(record, one.message))
+    head = f"{plain(one.conversation)}, message {one.message}: {code(one.verdict.name)}"
+    return (
+        f"<details><summary>{head} {faint(plain(', '.join(filter(None, marks))))}</summary>{before}"
+        f"<p>{code(_cut(text))}</p><ul>{why}</ul><p>{faint('answer')} {plain(_cut(one.answer or ''))}</p></details>"
+    )
+
+
+def _said(record: Record, number: int) -> Iterator[tuple[str, str]]:
+    """The last texts before a message, with who said them."""
+    found = []
+    for message in record.messages[:number]:
+        get = message.get if isinstance(message, dict) else lambda key, of=message: getattr(of, key, None)
+        if get("role") in ("user", "assistant") and isinstance(get("content"), str) and get("content"):
+            found.append((get("role"), get("content")))
+    yield from found[-_BEFORE:]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]} ..."
