@@ -103,9 +103,9 @@ class Guard:
 
     def given(self, call: Call) -> dict[str, Any]:
         """The arguments of a call that its tool has: no other name may stand for something that the policy knows."""
-        schema = self.tools.form.schemas.get(call.name)
-        known = call.arguments if schema is None else self.tools.calls[call.name].order
-        return {key: value for key, value in dict(call.arguments).items() if key in known}
+        given = call.arguments if isinstance(call.arguments, Mapping) else {}
+        known = self.tools.calls[call.name].order if call.name in self.tools.calls else given
+        return {key: value for key, value in given.items() if key in known}
 
     def unmet(self, expression: Expression) -> Unmet:
         """A condition that doesn't hold, in words."""

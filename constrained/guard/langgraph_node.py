@@ -42,15 +42,14 @@ def guarded_node(node: Any, policy: Policy, on_violation: Any, says_yes: SaysYes
     def split(state: Any) -> tuple[Any, list[Any]]:
         """The state with the admitted calls, None if there are none, and the answers to the others."""
         messages = list(_messages(state, key))
-        last = messages[-1] if messages else None
-        calls = getattr(last, "tool_calls", None)
+        calls = getattr(messages[-1], "tool_calls", None) if messages else None
         if not calls:
             raise KnowledgeError("the last message of the state has no tool calls", "let only those reach the node")
         before = followed.at_end_of(messages[:-1])
-        kept, verdict = before.admitted(_read(last))
+        kept, verdict = before.admitted(_read(messages[-1]))
         if verdict is None:
             return state, []
-        admitted = last.model_copy(update={"tool_calls": calls[:kept]})
+        admitted = messages[-1].model_copy(update={"tool_calls": calls[:kept]})
         return (
             _with_messages(state, key, [*messages[:-1], admitted]) if kept else None,
             _answers(calls[kept:], verdict, on_violation),

@@ -27,7 +27,8 @@ _YES = re.compile(r"\byes\b", re.IGNORECASE)
 
 def names_of_words(policy: Policy) -> frozenset[str]:
     """The names in a memory that only the tool that speaks to the user tells, and the facts that it makes true."""
-    told, known = set(), set()
+    told: set[str] = set()
+    known: set[str] = set()
     for telling in policy.tells:
         for tool in telling.tools:
             (told if tool == policy.message else known).add(telling.name)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from constrained.guard.messages import Heard, Said, message_events
 from constrained.guard.records import Findings, Record, Violation
 from constrained.html import code, faint, paragraph, plain, table
 from constrained.pages.html_page import page
@@ -91,11 +92,11 @@ def _violation(one: Violation, record: Record) -> str:
 
 def _said(record: Record, number: int) -> Iterator[tuple[str, str]]:
     """The last texts before a message, with who said them."""
-    found = []
+    found: list[tuple[str, str]] = []
     for message in record.messages[:number]:
-        get = message.get if isinstance(message, dict) else lambda key, of=message: getattr(of, key, None)
-        if get("role") in ("user", "assistant") and isinstance(get("content"), str) and get("content"):
-            found.append((get("role"), get("content")))
+        for event in message_events(message):
+            if isinstance(event, (Heard, Said)) and event.text:
+                found.append(("user" if isinstance(event, Heard) else "assistant", event.text))
     yield from found[-_BEFORE:]
 
 
