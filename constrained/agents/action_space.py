@@ -30,7 +30,8 @@ class ActionSpace:
     """
 
     def __init__(self, knowledge: ActionKnowledge, judge: ActionKnowledge | None = None, only_form: bool = False):
-        self.knowledge, self._judge, self._only_form = knowledge, judge, only_form
+        self.knowledge, self._only_form = knowledge, only_form
+        self._judge = judge or (knowledge if only_form else None)
 
     @property
     def judge(self) -> ActionKnowledge:

@@ -208,8 +208,31 @@ def test_a_goal_that_no_order_leads_to_is_said_at_once(model):
 
 def test_a_search_that_finds_nothing_says_so_and_wanders_no_further():
     environment = WorldEnvironment(read_world(ONE_KEY))
-    with pytest.raises(UnreachableError, match="the goal can't be reached: in whatever order"):
+    with pytest.raises(UnreachableError, match="the goal can't be reached from here: in whatever order"):
         generate_plan(environment.task, ActionKnowledge.from_lark(ONE_KEY), environment=environment, strategy="act")
+
+
+BLIND = """%declare _STEP
+//: fact key, open, light
+//: init light
+//: goal "open the door": open
+start: | take | push
+//: makes key
+take: "take the key" _STEP start
+//: needs key
+//: makes open
+push: "push the door" _STEP start
+"""
+
+
+def test_at_the_level_form_conditions_are_not_masked_but_judged():
+    steps = [
+        step
+        for seed in range(8)
+        for step in generate_plan("open the door", BLIND, model="random", level="form", seed=seed).steps
+    ]
+    assert {step.verdict == "ok" for step in steps} == {True, False}
+    assert all((step.verdict == "ok") == step.had_effect for step in steps)
 
 
 def test_a_search_keeps_to_the_order_rules():
