@@ -147,6 +147,20 @@ def _levels() -> str:
     return markdown(["masks", "invalid actions", "won by the model", "won by a random choice"], cells)
 
 
+def _general_model() -> str:
+    """README's table: a general model in small worlds."""
+    rows = record("example_worlds")["rows"]
+    shown = {
+        "off": "act, masks off", "`form`": "act, level form", "**`state`, the default**": "act",
+        "`state`, without worked examples": "act, no example", "`state`, a random choice": "any admitted action",
+    }  # fmt: skip
+    cells = []
+    for words, name in shown.items():
+        *_, reached, wrong, _, _ = example_worlds.cells(rows[name])
+        cells.append([words, "**0**" if wrong == "0%" else wrong.replace("%", " %"), reached])
+    return markdown(["masks", "impossible actions", "goals reached"], cells)
+
+
 def _self_learning() -> str:
     full, unmasked, bare = record("self_learning")["runs"]
     seen = "alfworld/valid_seen"
@@ -367,6 +381,7 @@ def interval(tasks: list[list[float]], draws: int = 4_000) -> tuple[float, float
 TABLES: dict[str, Callable[[], str]] = {
     "records": _records,
     "levels": _levels,
+    "general-model": _general_model,
     "self-learning": _self_learning,
     "agents": lambda: _played_by("agents_alfworld_valid_seen"),
     "agents-published": _published,
