@@ -3,12 +3,13 @@
     constrained bench tau --exact               compares with benchmarks/results/tau.json
     constrained bench tau --exact --update      records
 
-- gold: each gold action of each task, replayed on the real tools after the lookups that show what it names and a
-  scripted user's yes. Is it admitted?
+- gold: each gold action of each task, after the lookups that show what it names and a scripted user's yes. Is it
+  admitted? The tools' answers are those of the data folder's gold transcripts; or the real tools answer, where
+  `--package` or the environment variable TAU_BENCH names a checkout of tau-bench.
 - conversations: every call that GPT-4o made as the airline's agent, with the results it got. Are those that the tools
   answered with "Error", and those against the policy, kept out?
 - cost: binding, compiling, and a mask at every token of each gold call.
-- play (``--play N``): a model against the real tools and a scripted user, masks on and off.
+- play (``--play N``): a model against the real tools and a scripted user, masks on and off; needs the checkout.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import lzma
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,17 @@ from benchmarks.engine import vocabularies
 from benchmarks.engine.vocabularies import Tokens
 from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, note_record, report
 from benchmarks.result_files import RESULTS, read_record
-from benchmarks.tau_environment import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
+from benchmarks.tau_environment import (
+    DOMAINS,
+    YES,
+    RecordedDomain,
+    RecordedTask,
+    TauDomain,
+    TauEnv,
+    TauTask,
+    find_domain,
+    reads_before,
+)
 from constrained import ActionKnowledge, __version__, compile_grammar
 from constrained.automaton.automaton import State
 from constrained.cli.options import whole_number
@@ -42,6 +53,9 @@ from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge.tool_policy import Memory
 from constrained.knowledge.tool_policy.policy import slot_of
+
+Domain = TauDomain | RecordedDomain
+Task = TauTask | RecordedTask
 
 RECORD = RESULTS / "tau.json"
 
@@ -52,7 +66,8 @@ FINDERS = ("find_user_id_by_email", "find_user_id_by_name_zip")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--package", metavar="FOLDER", help="tau-bench's source (default: $TAU_BENCH, or the data folder's archive)")
+    words = "a checkout of tau-bench, whose tools answer (default: $TAU_BENCH, or else their recorded answers)"
+    add("--package", metavar="FOLDER", help=words)
     add("--domain", choices=DOMAINS, help="only this one")
     add("--split", help="only this split of the tasks (default: all that are there)")
     add(
@@ -82,27 +97,28 @@ def run_command(options: argparse.Namespace) -> int:
     for name in ("limit", "costs", "play"):
         if (value := getattr(options, name)) is not None and (value < 0 or (name == "limit" and not value)):
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
-    tokens = vocabularies.load(options.vocabulary)
+    tokens = vocabularies.load(options.vocabulary) if options.costs and not options.play else None
     # Read first what can be missing, before anything long begins. The recorded conversations are the airline's.
     judged = options.domain != "retail" and not options.play
     talks = read_conversations(options) if judged else []
     gold, cost, played = [], [], []
     for name in [options.domain] if options.domain else DOMAINS:
-        domain = TauDomain(name, options.package)
-        knowledge = domain.knowledge()
         if options.play:
-            split = options.split or domain.splits()[0]
-            played += list(play(domain, knowledge, domain.tasks(split)[: options.play], options))
+            live = TauDomain(name, options.package)
+            split = options.split or live.splits()[0]
+            played += list(play(live, live.knowledge(), live.tasks(split)[: options.play], options))
             continue
+        domain = find_domain(name, options.package)
+        knowledge = domain.knowledge()
         for split in [options.split] if options.split else domain.splits():
             tasks = domain.tasks(split)[: options.limit]
             gold.append(replay_gold(domain, knowledge, split, tasks))
-        if options.costs:
+        if tokens is not None:
             tasks = domain.tasks(options.split or domain.splits()[0])
             cost.append(measure(domain, knowledge, tasks[: options.costs], tokens))
     conversations = None
     if judged:
-        conversations = judge_conversations(TauDomain("airline", options.package).knowledge(), talks)
+        conversations = judge_conversations(find_domain("airline", options.package).knowledge(), talks)
     facts = {"version": __version__, "machine": describe_machine(), "vocabulary": options.vocabulary}
     result = {**facts, "gold": gold, "conversations": conversations, "cost": cost, "played": played}
     report(text(result), result, options)
@@ -152,7 +168,7 @@ def _counts(result: Mapping[str, Any]) -> dict[str, int]:
 # gold actions
 
 
-def replay_gold(domain: TauDomain, knowledge: ActionKnowledge, split: str, tasks: list[TauTask]) -> dict[str, Any]:
+def replay_gold(domain: Domain, knowledge: ActionKnowledge, split: str, tasks: Sequence[Task]) -> dict[str, Any]:
     """How many gold actions are admitted."""
     counts: Counter[str] = Counter()
     left_out: list[dict[str, Any]] = []
@@ -169,9 +185,13 @@ def replay_gold(domain: TauDomain, knowledge: ActionKnowledge, split: str, tasks
 
 
 def gold_steps(
-    domain: TauDomain, knowledge: ActionKnowledge, task: TauTask
+    domain: Domain, knowledge: ActionKnowledge, task: Task
 ) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
     """Yield (kind, tool, arguments, memory before it) of a task's gold calls; kinds: lookup, action, error."""
+    if isinstance(task, RecordedTask):
+        yield from _recorded_steps(knowledge, task)
+        return
+    assert isinstance(domain, TauDomain), "whose tools answer"
     tools = knowledge.tools
     assert tools is not None
     # Before each gold call come the lookups that show what it names, each once, and the user's yes.
@@ -199,6 +219,20 @@ def gold_steps(
         before = memory
         answer = carry_out(name, arguments)
         yield "error" if answer.startswith("Error") else "action", name, arguments, before
+
+
+def _recorded_steps(
+    knowledge: ActionKnowledge, task: RecordedTask
+) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
+    """The same of a transcript."""
+    tools = knowledge.tools
+    assert tools is not None
+    memory = tools.policy.told(tools.policy.initial, tools.policy.message, {"content": ""}, task.instruction)
+    for step in task.steps:
+        if step.kind != "lookup":
+            memory = tools.policy.told(memory, tools.policy.message, {"content": "Shall I?"}, YES)
+        yield step.kind, step.tool, step.arguments, memory
+        memory = tools.policy.told(memory, step.tool, step.arguments, step.result)
 
 
 def _judge(knowledge: ActionKnowledge, memory: Memory, name: str, arguments: Mapping[str, Any]):
@@ -302,7 +336,7 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[Conversa
 # cost
 
 
-def measure(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], tokens: Tokens) -> dict[str, Any]:
+def measure(domain: Domain, knowledge: ActionKnowledge, tasks: Sequence[Task], tokens: Tokens) -> dict[str, Any]:
     """Measure the CPU milliseconds of a call: binding what is known, and a mask at each token.
 
     Every admitted gold call and lookup is timed where it stands in its conversation.

@@ -1,14 +1,14 @@
-"""tau-bench's retail and airline (Yao et al., 2024): its own tools, databases and tasks, read from wherever they are.
+"""tau-bench's retail and airline (Yao et al., 2024): its own tools, databases and tasks, or a record of their answers.
 
 Only the modules with tools, data and tasks are imported: those that need a model provider's client are not.
 """
 
 from __future__ import annotations
 
+import json
+import lzma
 import os
 import sys
-import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
@@ -48,7 +48,7 @@ class TauDomain:
     name : str
         "retail" or "airline".
     package : str or Path, optional
-        The folder that holds `tau_bench`; default: ``$TAU_BENCH``, the data folder's archive, or an installed package.
+        A checkout of tau-bench; default: ``$TAU_BENCH``.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class TauDomain:
         try:
             return import_module(f"tau_bench.envs.{self.name}.{name}")
         except ImportError as error:
-            hint = "name the folder that holds tau_bench's source; it needs pydantic"
+            hint = "name a checkout of sierra-research/tau-bench; it needs pydantic"
             raise DataError(f"tau-bench can't be imported from {self.folder}: {error}", hint) from None
 
     def data(self) -> dict[str, Any]:
@@ -123,16 +123,90 @@ def _find_package(given: str | None) -> Path:
             if found is None:
                 raise DataError(f"there is no tau_bench in {folder}", "name the folder of tau-bench's checkout")
             return found
-    archive = data_folder() / "tau_bench" / "tau_bench.tar.xz"
-    if archive.is_file():
-        target = Path(tempfile.mkdtemp(prefix="tau_bench_"))
-        with tarfile.open(archive) as file:
-            file.extractall(target, filter="data")
-        return target
-    for entry in sys.path:
-        if (Path(entry or ".") / "tau_bench" / "envs").is_dir():
-            return Path(entry or ".").resolve()
-    raise DataError("tau-bench isn't there", "clone sierra-research/tau-bench and name its folder: --package FOLDER")
+    hint = "clone sierra-research/tau-bench and name its folder: --package FOLDER, or the variable TAU_BENCH"
+    raise DataError("tau-bench's tools aren't there", hint)
+
+
+class RecordedStep(NamedTuple):
+    """A call of a gold transcript: what it asked and was told; `kind`: lookup, action or error."""
+
+    tool: str
+    arguments: dict[str, Any]
+    result: str
+    kind: str
+
+
+class RecordedTask(NamedTuple):
+    """A task with its gold calls, the lookups before them, and what the tools answered."""
+
+    name: str
+    instruction: str
+    steps: tuple[RecordedStep, ...]
+
+
+class RecordedDomain:
+    """A domain's gold transcripts: nothing of tau-bench is needed to replay them.
+
+    Parameters
+    ----------
+    name : str
+        "retail" or "airline".
+    path : Path, optional
+        JSON Lines: of each domain a line with its "tools" in OpenAI's form, and a line for each task. Default: the data
+        folder's ``tau_bench/gold_transcripts.jsonl.xz``.
+
+    Raises
+    ------
+    DataError
+        The file is missing, damaged, or lacks the domain.
+    """
+
+    def __init__(self, name: str, path: str | Path | None = None):
+        self.name = name
+        path = Path(path) if path else transcripts()
+        self.infos: list[dict[str, Any]] = []
+        self._tasks: dict[str, list[RecordedTask]] = {}
+        try:
+            with lzma.open(path, "rt", encoding="utf-8") as file:
+                for line in file:
+                    row = json.loads(line)
+                    if row["domain"] != name:
+                        continue
+                    if "tools" in row:
+                        self.infos = row["tools"]
+                        continue
+                    steps = tuple(RecordedStep(*(one[key] for key in RecordedStep._fields)) for one in row["steps"])
+                    task = RecordedTask(row["task"], row["instruction"], steps)
+                    self._tasks.setdefault(row["split"], []).append(task)
+        except (OSError, ValueError, KeyError, TypeError, EOFError, lzma.LZMAError) as error:
+            hint = "give tau-bench's gold transcripts, or clone sierra-research/tau-bench and name it: --package FOLDER"
+            raise DataError(f"can't read transcripts from {path}: {error}", hint) from None
+        if not self.infos or not self._tasks:
+            raise DataError(f"{path} has no transcripts of {name!r}", f"there may be: {', '.join(DOMAINS)}")
+
+    def splits(self) -> list[str]:
+        """The splits that are there."""
+        return list(self._tasks)
+
+    def tasks(self, split: str) -> list[RecordedTask]:
+        """The tasks of a split."""
+        if split not in self._tasks:
+            raise DataError(f"{self.name} has no split {split!r}", f"there are: {', '.join(self._tasks)}")
+        return self._tasks[split]
+
+    def knowledge(self, **options: Any) -> ActionKnowledge:
+        """The shipped policy over the domain's tools, as `TauDomain.knowledge`."""
+        return ActionKnowledge.from_tools(self.infos, policy=f"tau_{self.name}", **options)
+
+
+def transcripts() -> Path:
+    """Where the data folder has the gold transcripts."""
+    return data_folder() / "tau_bench" / "gold_transcripts.jsonl.xz"
+
+
+def find_domain(name: str, package: str | Path | None = None) -> TauDomain | RecordedDomain:
+    """The domain on its real tools if a checkout is named, by `package` or ``$TAU_BENCH``; else its transcripts."""
+    return TauDomain(name, package) if package or os.environ.get("TAU_BENCH") else RecordedDomain(name)
 
 
 class TauEnv:

@@ -1,5 +1,8 @@
 """Agents that cannot write an invalid plan."""
 
+import constrained.interrupts  # noqa: F401  (before what takes time)
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING
 

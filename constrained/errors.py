@@ -27,6 +27,16 @@ class ConstrainedError(Exception):
         self.hint = hint
         super().__init__(f"{message}\n  hint: {hint}" if hint else message)
 
+    def __reduce__(self) -> tuple:
+        """For `pickle` and `copy`, and so for errors of worker processes, whatever a class's parameters are."""
+        return _again, (type(self), self.args, vars(self))
+
+
+def _again(kind: type[ConstrainedError], arguments: tuple, attributes: dict) -> ConstrainedError:
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(attributes)
+    return error
+
 
 class ConstrainedWarning(UserWarning):
     """A warning for the caller, such as that a model doesn't know the domain."""

@@ -5,12 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 from constrained.errors import DataError
+
+MOST_LINKS = 40
+"""Links that lead from one to the next; Linux follows as many."""
+
+_STANDARD = ("stdin", "stdout", "stderr")
+_OPEN_FILE = re.compile(
+    r"/dev/(?P<name>stdin|stdout|stderr)|(/dev/fd|/proc/(?P<process>self|[0-9]+)/fd)/(?P<number>[0-9]{1,9})", re.ASCII
+)
 
 
 def looks_like_path(name: str) -> bool:
@@ -21,25 +31,67 @@ def looks_like_path(name: str) -> bool:
 def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write `content` (text as UTF-8) to `path` atomically: a failed write leaves the old file as it was.
 
-    An existing file keeps its permissions. Missing parent folders are created.
+    An existing file keeps its permissions. A link stays, and the file that it leads to is written. What isn't a regular
+    file (a device, a FIFO, ``/dev/stdout``) is written into. Missing parent folders are created.
 
-    Raises DataError: `path` is a folder.
+    Raises DataError: `path` is a folder, or links that lead in a circle.
     """
-    path = Path(path)
-    if path.is_dir():
+    data = content.encode() if isinstance(content, str) else content
+    target = _without_links(Path(path))
+    if target.is_dir():
         raise DataError(f"can't write {path}: it is a folder", "name a file in it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    file = scratch.open("xb")
+    if (number := _descriptor(target)) is not None or (target.exists() and not target.is_file()):
+        _write_into(target, number, data)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")
+    try:
+        file = scratch.open("xb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with file:
-            file.write(content.encode() if isinstance(content, str) else content)
-        if path.exists():
-            shutil.copymode(path, scratch)
-        os.replace(scratch, path)
+            file.write(data)
+        if target.exists():
+            shutil.copymode(target, scratch)
+        os.replace(scratch, target)
     except BaseException:
         os.unlink(scratch)
         raise
+
+
+def _without_links(path: Path) -> Path:
+    """What `path` leads to, whether or not that exists. The names of open files aren't followed: they lead nowhere."""
+    given = path
+    for _ in range(MOST_LINKS):
+        if _descriptor(path) is not None or not path.is_symlink():
+            return path
+        path = path.parent / os.readlink(path)
+    raise DataError(f"can't write {given}: its links lead in a circle", "name a file, or remove the link")
+
+
+def _descriptor(path: Path) -> int | None:
+    """The open file that a path such as ``/dev/stdout`` or ``/dev/fd/3`` names, if it names one of this process."""
+    found = _OPEN_FILE.fullmatch(os.path.normpath(path))
+    if found is None or (found["process"] or "self") not in ("self", str(os.getpid())):
+        return None
+    return int(found["number"] or _STANDARD.index(found["name"]))
+
+
+def _write_into(path: Path, number: int | None, data: bytes) -> None:
+    """Write to what isn't replaced: the open file of this number where there is one, which goes on where it is."""
+    try:
+        if number is None:
+            target = os.open(path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
+        else:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()  # what was printed before comes before
+            target = os.dup(number)
+        with open(target, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def file_digest(path: str | Path) -> str:
@@ -52,8 +104,8 @@ def file_digest(path: str | Path) -> str:
 
 
 def check_new(path: str | Path | None, force: bool = False) -> None:
-    """Raise DataError if `path` exists and `force` is False."""
-    if path is not None and Path(path).exists() and not force:
+    """Raise DataError if `path` is a file or folder and `force` is False; a device is written into, not replaced."""
+    if path is not None and not force and (Path(path).is_file() or Path(path).is_dir()):
         raise DataError(f"{path} already exists", "name another file, or overwrite it with --force")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from constrained.arguments import Kind
 from constrained.errors import GrammarError, LimitError
 
 
@@ -125,3 +126,6 @@ class Limits:
 
 
 DEFAULT = Limits()
+
+KIND = Kind((Limits,), "Limits(…)")
+"""For arguments that are checked."""

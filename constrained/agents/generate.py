@@ -23,6 +23,7 @@ from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
 from constrained.agents.suite_runner import Models, header
+from constrained.arguments import NUMBER, WHOLE, checked
 from constrained.decoding.choosers import Chooser
 from constrained.environments.base import Environment
 from constrained.environments.pddl import PddlEnvironment
@@ -46,6 +47,7 @@ PROBLEM_STEPS = 1_000
 about 130."""
 
 
+@checked(temperature=NUMBER, top_k=WHOLE, top_p=NUMBER, seed=WHOLE)
 def generate_plan(
     task: str,
     knowledge: str | ActionKnowledge | None = None,
@@ -157,7 +159,7 @@ def generate_plan(
     if model is None and _is_problem(knowledge, environment):
         model = "search"
     if message := unfit(model, _is_household(knowledge, environment)):
-        warnings.warn(message, ConstrainedWarning, stacklevel=2)
+        warnings.warn(message, ConstrainedWarning, stacklevel=3)
     roles = {"planner": planner, "grounder": grounder, "explorer": explorer}
     with waiting("loading the model", progress) as say:
         models = load_roles(model, roles, device=device)

@@ -22,8 +22,8 @@ from constrained.agents.plan import Plan
 from constrained.decoding.request import Generation, PrunedMass
 from constrained.errors import DataError
 
-MAX_LINE = 256 << 20
-"""Most bytes of one line; a file with a longer line is not a run."""
+MAX_LINE = 8 << 20
+"""Most bytes of one line: some 60,000 traced tokens. Reading one takes about twenty times its bytes."""
 
 _ANSWER = ("text", "role", "model", "prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes")
 _KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # keys of a task's line; of the header
@@ -33,26 +33,34 @@ _KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # keys o
 class TaskRecord:
     """The record of a task: the lines of its steps with their line numbers, and its "end" once it is over."""
 
-    lines: list[tuple[int, dict]] = field(default_factory=list)
+    kept: list[tuple[int, dict | bytes]] = field(default_factory=list)
     end: dict | None = None
 
-    def add(self, line: dict, number: int = 0) -> None:
-        """Add one line; "again" discards those before it, and a task that failed goes on with its next step."""
+    def add(self, line: dict, number: int = 0, text: bytes | None = None) -> None:
+        """Add one line; "again" discards those before it, and a task that failed goes on with its next step.
+
+        Its `text` is kept instead where it is given: the line as read takes up to twenty times the memory.
+        """
         self.end = line["end"] if isinstance(line.get("end"), dict) else None
         if "step" in line:
-            self.lines.append((number, line))
+            self.kept.append((number, line if text is None else text))
         elif self.end is None:
-            self.lines = []
+            self.kept = []
+
+    def lines(self) -> Iterator[tuple[int, dict]]:
+        """Yield the lines of the steps, with their numbers."""
+        for number, line in self.kept:
+            yield number, line if isinstance(line, dict) else json.loads(line)
 
     @property
     def steps(self) -> list[dict]:
         """The recorded steps."""
-        return [line["step"] for _, line in self.lines]
+        return [line["step"] for _, line in self.lines()]
 
     @property
     def answers(self) -> list[Generation]:
         """The recorded answers, in order."""
-        return [_read_answer(answer) for _, line in self.lines for answer in line["answers"]]
+        return [_read_answer(answer) for _, line in self.lines() for answer in line["answers"]]
 
 
 class RunFile:
@@ -75,7 +83,8 @@ class RunFile:
     Raises
     ------
     DataError
-        Another process is writing to the file, or it is damaged, not a run, or the record of another run.
+        Another process is writing to the file, or it is damaged, not a run, or the record of another run; or it is a
+        device or FIFO, which can't be read again.
     """
 
     def __init__(self, path: str | Path, header: Mapping[str, Any], *, replace: bool = False):
@@ -88,6 +97,8 @@ class RunFile:
         self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
 
     def __enter__(self) -> RunFile:
+        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+            raise DataError(f"{self.path} is not a regular file, so no run can be recorded in it", "name a .jsonl file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._lock.acquire(timeout=0)
@@ -114,9 +125,18 @@ class RunFile:
         self._lock.release()
 
     def write(self, line: dict) -> None:
-        """Add one line."""
+        """Add one line. One that would be too long to be read again is written without its tokens' traces.
+
+        Raises DataError: it would be too long even then.
+        """
         assert self._file is not None, "the file is written inside its context"
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        text = json.dumps(line, ensure_ascii=False) + "\n"
+        if _too_long(text) and "answers" in line:
+            line = {**line, "answers": [{k: v for k, v in one.items() if k != "trace"} for one in line["answers"]]}
+            text = json.dumps(line, ensure_ascii=False) + "\n"
+        if _too_long(text):
+            raise DataError(f"{self.path}: a line to record is {_longer()}", "give shorter texts, or fewer in a step")
+        self._file.write(text)
         self._file.flush()
         self._record(line)
 
@@ -154,7 +174,7 @@ class RunFile:
         record = self.tasks.setdefault(line["task"], TaskRecord())
         record.add(line)
         if record.end is not None and "failure" not in record.end:
-            record.lines = []  # a failed task keeps its lines: it is continued from them
+            record.kept = []  # a failed task keeps its lines: it is continued from them
 
 
 def read_run(path: str | Path) -> Iterator[dict]:
@@ -165,7 +185,12 @@ def read_run(path: str | Path) -> Iterator[dict]:
     DataError
         The file is missing or damaged.
     """
-    return (parse_line(path, number, text) for number, text in _lines(path) if text.endswith(b"\n"))
+    return (line for _, _, line in _whole_lines(path))
+
+
+def _whole_lines(path: str | Path) -> Iterator[tuple[int, bytes, dict]]:
+    """Yield (number, text, line)."""
+    return ((number, text, parse_line(path, number, text)) for number, text in _lines(path) if text.endswith(b"\n"))
 
 
 def read_tasks(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
@@ -173,14 +198,22 @@ def read_tasks(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:
 
     Raises DataError: the file is missing, empty or damaged.
     """
-    lines = read_run(path)
-    header = next(lines, None)
-    if header is None:
+    lines = _whole_lines(path)
+    first = next(lines, None)
+    if first is None:
         raise DataError(f"{path} is empty", "give the .jsonl file of a run; a run that has just begun has no line yet")
     tasks: dict[str, TaskRecord] = {}
-    for number, line in enumerate(lines, 2):
-        tasks.setdefault(line["task"], TaskRecord()).add(line, number)
-    return header["run"], tasks
+    for number, text, line in lines:
+        tasks.setdefault(line["task"], TaskRecord()).add(line, number, text)
+    return first[2]["run"], tasks
+
+
+def _longer() -> str:
+    return f"longer than {MAX_LINE / 2**20:g} MiB"
+
+
+def _too_long(text: str) -> bool:
+    return len(text) * 4 > MAX_LINE and len(text.encode("utf-8", "replace")) > MAX_LINE
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
@@ -190,7 +223,10 @@ def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
             for number in count(1):
                 text = file.readline(MAX_LINE + 1)
                 if len(text) > MAX_LINE:
-                    raise _no_line(path, number, f"longer than {MAX_LINE >> 20} MiB")
+                    raise DataError(
+                        f"{path}, line {number}: {_longer()}",
+                        "give the .jsonl file of a run, as it was written: no line of one is as long",
+                    )
                 if not text:
                     return
                 yield number, text

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import cached_property
 
+from constrained.arguments import WHOLE, checked
 from constrained.automaton.closure import Closure
 from constrained.automaton.distance import Distance
 from constrained.automaton.distinct import Remembering
@@ -157,6 +158,7 @@ class Grammar(ContextFreeGrammar):
         """Whether some text of the language begins with `text`."""
         return self.automaton.read(as_bytes(text)) is not None
 
+    @checked(limit=WHOLE)
     def texts(self, limit: int = MAX_TEXTS) -> list[str] | None:
         """Every text of the language, sorted; None if there are more than `limit`."""
         texts = self.automaton.start.texts(limit)

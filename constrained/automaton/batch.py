@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from constrained.arguments import SEVERAL, WHOLE, checked
 from constrained.automaton import native
-from constrained.automaton.matcher import Matcher
+from constrained.automaton.matcher import Matcher, not_pickled
 from constrained.errors import VocabularyError
 
 THREADED = 512
@@ -37,6 +38,7 @@ class BatchMatcher:
         `threads` is out of range.
     """
 
+    @checked(matchers=SEVERAL, threads=WHOLE)
     def __init__(self, matchers: Iterable[Matcher] = (), *, threads: int = 1):
         if not 1 <= threads <= 64:
             raise ValueError(f"{threads} threads: 1 to 64 can fill a mask")
@@ -46,6 +48,17 @@ class BatchMatcher:
         self._mask: np.ndarray | None = None  # the batch's own mask
         for matcher in matchers:
             self.add(matcher)
+
+    def __copy__(self) -> BatchMatcher:
+        return BatchMatcher(self._rows, threads=self.threads)
+
+    def __deepcopy__(self, memo: dict) -> BatchMatcher:
+        return BatchMatcher([matcher.copy() for matcher in self._rows], threads=self.threads)
+
+    def __reduce__(self):
+        raise not_pickled(
+            "a batch of matchers", "pickle each row's `compiled` and tokens, and advance new matchers by them"
+        )
 
     def __len__(self) -> int:
         return len(self._rows)

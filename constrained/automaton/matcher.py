@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from constrained.arguments import PATH, TEXT_OR_BYTES, WHOLE, check, checked
 from constrained.automaton import native, persist
 from constrained.automaton.automaton import State, automaton_of
 from constrained.automaton.bridge import Bridge
@@ -16,11 +17,16 @@ from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks
 from constrained.automaton.state import MAX_FORCED
 from constrained.automaton.vocabulary import Vocabulary
-from constrained.errors import GrammarError, LimitError, VocabularyError
+from constrained.errors import ConstrainedError, GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import DEFAULT, Limits
+from constrained.limits import KIND as LIMITS
+
+MOST_BUDGET = 2**31 - 1
+"""Tokens of a budget that the kernel counts; a greater one is as good as none."""
 
 
+@checked(GrammarError, limits=LIMITS)
 def compile_grammar(
     grammar: ContextFreeGrammar, vocabulary: Vocabulary, *, limits: Limits | None = None
 ) -> CompiledGrammar:
@@ -51,6 +57,8 @@ class CompiledGrammar:
     def __init__(self, grammar: ContextFreeGrammar, vocabulary: Vocabulary):
         if not isinstance(grammar, ContextFreeGrammar):
             raise not_a_grammar(grammar)
+        if not isinstance(vocabulary, Vocabulary):
+            raise not_a_vocabulary(vocabulary)
         self.grammar = grammar
         self.vocabulary = vocabulary
         self._newest = self
@@ -89,6 +97,18 @@ class CompiledGrammar:
         kernel = "Python" if self.engine is None else "the C kernel"
         return f"CompiledGrammar({self.grammar!r}, {self.vocabulary!r}, on {kernel})"
 
+    def __reduce__(self) -> tuple:
+        """For `pickle`: the grammar and the vocabulary, compiled anew where they are read."""
+        return CompiledGrammar, (self.grammar, self.vocabulary)
+
+    def __copy__(self) -> CompiledGrammar:
+        """This object: its masks are the same for all who use it."""
+        return self
+
+    def __deepcopy__(self, memo: dict) -> CompiledGrammar:
+        return self
+
+    @checked(GrammarError, begun=TEXT_OR_BYTES)
     def matcher(self, begun: str | bytes = b"") -> Matcher:
         """A matcher at the beginning of a text, or after its first part `begun`.
 
@@ -113,6 +133,7 @@ class CompiledGrammar:
             self._newest = newest = CompiledGrammar(self.grammar.copy(), self.vocabulary)
         return newest
 
+    @checked(path=PATH)
     def save(self, path: str | os.PathLike) -> None:
         """Write the grammar to `path`, whole or not at all. Masks aren't saved: computing them is faster than reading.
 
@@ -126,6 +147,7 @@ class CompiledGrammar:
         persist.save(path, self.grammar, self.vocabulary)
 
     @staticmethod
+    @checked(path=PATH, limits=LIMITS)
     def load(path: str | os.PathLike, vocabulary: Vocabulary, *, limits: Limits = DEFAULT) -> CompiledGrammar:
         """Load a grammar that :meth:`save` wrote, compiled over the same vocabulary.
 
@@ -205,6 +227,15 @@ class Matcher:
         other._start, other._left, other._history = self._start, self._left, list(self._history)
         return other
 
+    def __copy__(self) -> Matcher:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict) -> Matcher:
+        return self.copy()
+
+    def __reduce__(self):
+        raise not_pickled("a matcher", "pickle its `compiled` and the tokens so far, and advance a new matcher by them")
+
     @property
     def is_complete(self) -> bool:
         return self.state.accepting
@@ -266,6 +297,9 @@ class Matcher:
         VocabularyError
             Even the shortest completion is longer.
         """
+        if tokens is not None:
+            check("the budget", tokens, WHOLE)
+            tokens = min(int(tokens), MOST_BUDGET)
         if tokens is not None and not self.compiled.budget.fits(self.state, tokens):
             need = self.compiled.budget.fewest(self.state)
             raise VocabularyError(
@@ -303,6 +337,8 @@ class Matcher:
 
     def _fill_any(self, mask, row: int = 0) -> None:
         if not isinstance(mask, np.ndarray):
+            if not hasattr(mask, "numpy"):
+                raise VocabularyError(f"the mask is {mask!r:.80}", "give an int32 array or tensor of two dimensions")
             mask = mask.numpy()
         words = self.compiled.vocabulary.words
         if mask.dtype != np.int32 or mask.ndim != 2 or mask.shape[1] < words:
@@ -350,6 +386,17 @@ def not_a_grammar(given: object) -> GrammarError:
         if of_knowledge
         else "make one: Grammar.from_lark(…), .from_regex(…), .from_choices(…) or .from_json_schema(…)",
     )
+
+
+def not_pickled(what: str, otherwise: str) -> ConstrainedError:
+    """The error for an object that stands in the memory of this process only."""
+    return ConstrainedError(f"{what} can't be pickled: it refers to states in this process", otherwise)
+
+
+def not_a_vocabulary(given: object) -> VocabularyError:
+    """The error for an object that is not a vocabulary, such as a tokenizer."""
+    hint = "make one: Vocabulary.from_tokenizer(tokenizer); a loaded model has one: loaded.vocabulary"
+    return VocabularyError(f"a vocabulary is wanted here, not {type(given).__name__}", hint=hint)
 
 
 def _no_such_text(begun: bytes) -> GrammarError:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from constrained.arguments import SEVERAL, WHOLE, check, checked
 from constrained.automaton import native, vocabulary_cache
 from constrained.automaton.control_tokens import MARK, ControlTokens
 from constrained.automaton.endings import Endings, which_are
@@ -64,6 +65,7 @@ class Vocabulary:
         No token, one that is not bytes, no EOS id, or an id out of range.
     """
 
+    @checked(VocabularyError, tokens=SEVERAL, special_ids=SEVERAL, size=WHOLE)
     def __init__(
         self,
         tokens: Sequence[bytes],
@@ -87,7 +89,7 @@ class Vocabulary:
         self.flat = np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
 
     def _set_ids(self, count: int, eos_token_ids, special_ids, size: int | None) -> None:
-        self.eos_token_ids = sorted({int(i) for i in eos_token_ids})
+        self.eos_token_ids = sorted(_ids("eos_token_ids", () if eos_token_ids is None else eos_token_ids))
         if not self.eos_token_ids:
             raise VocabularyError(
                 "the vocabulary has no EOS token, so no text could ever end",
@@ -95,7 +97,7 @@ class Vocabulary:
             )
         highest = max(count - 1, self.eos_token_ids[-1])
         self.size = max(highest + 1, size or 0)
-        self.special_ids = sorted({int(i) for i in special_ids} | set(self.eos_token_ids))
+        self.special_ids = sorted(_ids("special_ids", special_ids) | set(self.eos_token_ids))
         bad = [i for i in self.special_ids if not 0 <= i < self.size]
         if bad:
             raise VocabularyError(f"special token id {bad[0]} is outside 0..{self.size - 1}")
@@ -123,6 +125,7 @@ class Vocabulary:
         }
 
     @classmethod
+    @checked(VocabularyError, size=WHOLE, special_ids=SEVERAL)
     def from_tokenizer(
         cls,
         tokenizer,
@@ -149,7 +152,8 @@ class Vocabulary:
             A folder to keep the prepared vocabulary in, by the tokenizer's content; True: the
             user's cache folder (``$CONSTRAINED_CACHE``, or ``~/.cache/constrained``).
         """
-        eos, more = None if eos_token_ids is None else list(eos_token_ids), sorted({int(i) for i in special_ids})
+        eos = None if eos_token_ids is None else sorted(_ids("eos_token_ids", eos_token_ids))
+        more = sorted(_ids("special_ids", special_ids))
         place = vocabulary_cache.locate(tokenizer, cache, eos, size, more) if cache else None
         arrays = vocabulary_cache.load(*place) if place else None
         if arrays is not None:
@@ -166,6 +170,10 @@ class Vocabulary:
         if place:
             vocabulary_cache.store(made.arrays(), *place)
         return made
+
+    def __reduce__(self) -> tuple:
+        """For `pickle` and `copy`: the tokens; what was made of them is made anew."""
+        return type(self).from_arrays, (self.arrays(),)
 
     def __len__(self) -> int:
         return self.size
@@ -325,6 +333,15 @@ def _cut(flat: np.ndarray, lengths: np.ndarray) -> list[bytes]:
     data = flat.tobytes()
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
     return [data[start:end] for start, end in zip([0, *ends], ends)]
+
+
+def _ids(name: str, given: Iterable[int]) -> set[int]:
+    """Token ids as a set. Raises VocabularyError: they aren't whole numbers."""
+    check(name, given, SEVERAL, VocabularyError)
+    ids = list(given)
+    for one in ids:
+        check(f"a token id of {name}", one, WHOLE, VocabularyError)
+    return {int(one) for one in ids}
 
 
 def _bytes(token, index: int) -> bytes:

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 
+from constrained import interrupts
 from constrained.cli import bench, check, explain, knowledge_files, plan, serve, show, train
 from constrained.errors import ConstrainedError
 from constrained.version import __version__
@@ -74,6 +75,15 @@ def main(argv: list[str] | None = None) -> int:
 
     0, or 1 after one message on standard error; 3: it is proven that a goal can't be reached; 130: interrupted.
     """
+    try:
+        with interrupts.raised():
+            return _run(argv)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return interrupts.INTERRUPTED
+
+
+def _run(argv: list[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors=ESCAPE)
     words = sys.argv[1:] if argv is None else argv
@@ -97,9 +107,6 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
 
 
 def _join_rest(arguments, rest: list[str]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from constrained.arguments import NUMBER, SEVERAL, TEXT, WHOLE, check, checked
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
 from constrained.decoding.forward import Row
 from constrained.decoding.loop import FreeText, GuidedText, NextLogits, Text, decode
@@ -52,6 +53,7 @@ class LanguageModel(Protocol):
     def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits: ...
 
 
+@checked(max_new_tokens=WHOLE, temperature=NUMBER, top_k=WHOLE, top_p=NUMBER, begun=TEXT)
 def generate(
     loaded: LanguageModel,
     prompt: str | Sequence[int],
@@ -89,6 +91,7 @@ def generate(
     return generation
 
 
+@checked(requests=SEVERAL, temperature=NUMBER, top_k=WHOLE, top_p=NUMBER, rows=WHOLE)
 def generate_batch(
     loaded: LanguageModel,
     requests: Sequence[Request],
@@ -286,6 +289,8 @@ class _Stream:
 
 def start_text(loaded: LanguageModel, request: Request) -> FreeText | GuidedText:
     """The text of a request, before its first token. Raises ConstrainedError: as `generate`."""
+    if not hasattr(loaded, "logits_width"):
+        raise ModelError(f"a loaded model is wanted here, not {type(loaded).__name__}", "constrained.models.load(…)")
     grammar, stops = request.grammar, request.stops
     if request.stop is not None and (grammar is not None or not all(stops)):
         raise ConstrainedError("stop is for text without a grammar, and not empty", "let the grammar end the text")
@@ -328,7 +333,11 @@ def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
         if closed and not prompt.endswith(loaded.tokenizer.convert_ids_to_tokens(ids[-1])):
             ids.pop()
     else:
-        ids = [int(token) for token in prompt]
+        check("the prompt", prompt, SEVERAL)
+        ids = list(prompt)
+        for token in ids:
+            check("a token of the prompt", token, WHOLE)
+        ids = [int(token) for token in ids]
     if not ids:  # a model needs at least one token to read
         first = getattr(loaded.tokenizer, "bos_token_id", None)
         ids = [loaded.eos_token_ids[0] if first is None else first]

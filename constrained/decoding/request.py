@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from constrained.arguments import TEXT, WHOLE, check
+
 if TYPE_CHECKING:  # torch takes seconds to import; strategies make requests without it
     import torch
 
@@ -27,7 +29,7 @@ class Request:
     grammar : Grammar or CompiledGrammar, optional
         Every token keeps the text inside it, and the text ends whole within `max_new_tokens`. None: free text.
     max_new_tokens : int
-        Most tokens to generate, the end-of-text token not counted; less if the model's context leaves less.
+        Most tokens to generate, the end-of-text token not counted; less if the model's context leaves less. None: 256.
     stop : str or sequence of str, optional
         Without a grammar: end before the first occurrence of this text, or of one of these.
     begun : str
@@ -55,6 +57,12 @@ class Request:
     role: str = "policy"
     on_text: Callable[[str], bool | None] | None = None
     messages: Sequence[Message] = ()
+
+    def __post_init__(self):
+        for name, kind in (("max_new_tokens", WHOLE), ("begun", TEXT), ("role", TEXT)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, getattr(Request, name))
+            check(name, getattr(self, name), kind)
 
     @property
     def stops(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from constrained.arguments import NUMBER, WHOLE, check
 from constrained.automaton.masks import allowed_count, allowed_ids
 from constrained.decoding import bitmask
 from constrained.decoding.request import Forbidden, Token
@@ -51,6 +52,9 @@ class Sampler:
     show_forbidden: bool = False
 
     def __post_init__(self):
+        for name, kind in (("temperature", NUMBER), ("top_k", WHOLE), ("top_p", NUMBER)):
+            if name == "temperature" or getattr(self, name) is not None:
+                check(name, getattr(self, name), kind)
         if self.temperature != 0 and not LEAST <= self.temperature <= MOST:
             hint = f"use 0 (greedy), or a number from {LEAST} to {MOST}"
             raise ConstrainedError(f"temperature is {self.temperature}", hint)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from copy import copy
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from constrained.arguments import TEXT, WHOLE, checked
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
@@ -24,6 +24,7 @@ from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.traverse import reached, uses_relations
 from constrained.limits import DEFAULT, Limits
+from constrained.limits import KIND as LIMITS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -99,6 +100,7 @@ class ContextFreeGrammar:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @classmethod
+    @checked(GrammarError, start=TEXT, limits=LIMITS)
     def from_lark(cls, text_or_path: str | Path | Source, start: str = "start", *, limits: Limits = DEFAULT) -> Self:
         """Read Lark grammar text, a `.lark` file, or a shipped grammar by its name.
 
@@ -119,6 +121,7 @@ class ContextFreeGrammar:
         return cls(*prepare_rules(read, start), read.slots, limits=read.limits, name=read.source.name)
 
     @classmethod
+    @checked(GrammarError, flags=WHOLE, limits=LIMITS)
     def from_regex(cls, pattern: str, flags: int = 0, *, limits: Limits = DEFAULT) -> Self:
         """Make the grammar of the texts that ``re.fullmatch(pattern, text, flags)`` accepts.
 
@@ -140,6 +143,7 @@ class ContextFreeGrammar:
         return cls(rules, Call("start"), limits=limits, name=f"/{shown}/")
 
     @classmethod
+    @checked(GrammarError, limits=LIMITS)
     def from_choices(cls, choices: Iterable[str | bytes], *, limits: Limits = DEFAULT) -> Self:
         """Make the grammar of exactly these texts.
 
@@ -153,6 +157,7 @@ class ContextFreeGrammar:
         return cls(rules, Call("start"), limits=limits, name=f"{len(values)} choices")
 
     @classmethod
+    @checked(GrammarError, whitespace=TEXT, limits=LIMITS)
     def from_json_schema(
         cls,
         schema: Mapping | bool | str | Path | type | Any,
@@ -260,9 +265,13 @@ class ContextFreeGrammar:
         return self._variant()
 
     def _variant(self, **changes) -> Self:
-        other = copy(self)
-        vars(other).update(_derived={}, **changes)
+        other = self.__new__(type(self))
+        vars(other).update(vars(self), _derived={}, **changes)
         return other
+
+    def __getstate__(self) -> dict:
+        """For `pickle` and `copy`: all but what was derived, such as an automaton, which is made anew."""
+        return vars(self) | {"_derived": {}, "_of_rules": {}}
 
     def unbound(self) -> list[str]:
         """The slots in use that have no value yet."""

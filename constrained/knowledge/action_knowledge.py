@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from constrained.arguments import SEVERAL, TEXT, WHOLE, checked
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import MAX_TEXTS
 from constrained.errors import GrammarError, KnowledgeError
@@ -42,6 +43,7 @@ from constrained.knowledge.tools import (
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import WorldState
 from constrained.limits import DEFAULT, Limits
+from constrained.limits import KIND as LIMITS
 from constrained.planning.model import ROOT, Problem
 from constrained.planning.problem import read_problem_of
 from constrained.planning.task import Task
@@ -86,6 +88,7 @@ class ActionKnowledge:
     # reading
 
     @classmethod
+    @checked(GrammarError, start=TEXT)
     def from_lark(
         cls, text_or_path: str | Path | Source, start: str = START, *, source_map: bool = False
     ) -> ActionKnowledge:
@@ -138,6 +141,7 @@ class ActionKnowledge:
         return knowledge
 
     @classmethod
+    @checked(KnowledgeError, call_format=TEXT, whitespace=TEXT, name=TEXT, limits=LIMITS)
     def from_tools(
         cls,
         tools: Any,
@@ -223,6 +227,7 @@ class ActionKnowledge:
     def _at(self, step: PathState | PossibleActions) -> ActionKnowledge:
         return self._with_state(step) if isinstance(step, PathState) else self._with_state(step.state, step.facts)
 
+    @checked(KnowledgeError, actions=SEVERAL, overview=TEXT)
     def only(self, actions: Iterable[str], overview: str) -> ActionKnowledge:
         """The knowledge with only some of its actions; where a removed action could come, the path may end.
 
@@ -294,6 +299,7 @@ class ActionKnowledge:
         except GrammarError as error:
             raise KnowledgeError(error.message, hint=error.hint) from None
 
+    @checked(KnowledgeError, view=SEVERAL)
     def bind_view(self, view: Mapping[str, Any] | Iterable[str]) -> ActionKnowledge:
         """The knowledge bound to what an environment shows: the values of slots, or the commands admissible now.
 
@@ -335,6 +341,7 @@ class ActionKnowledge:
     def _step(self) -> PathState | PossibleActions:
         return self.state if self.facts is None else PossibleActions(self.state, self.facts)
 
+    @checked(KnowledgeError, steps_left=WHOLE)
     def next_action(self, steps_left: int | None = None) -> Grammar:
         """The grammar of the actions that may come next, without the empty text.
 

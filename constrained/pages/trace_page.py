@@ -57,7 +57,7 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
     Raises
     ------
     DataError
-        The file is missing, empty or damaged, or has no such task.
+        The file is missing, empty or damaged, or has no such task, or the first is larger than a page.
     """
     header, records = read_tasks(path)
     names = _chosen(records, list(tasks), path)[:most]
@@ -68,8 +68,11 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
     # Tasks in the file's order until the page is full; one is always shown.
     for name in names:
         task = _task(path, name, records[name], graph, texts)
-        free -= len(embedded_json(task).encode("utf-8", "replace"))
-        if free < 0 and shown:
+        free -= 0 if task is None else len(embedded_json(task).encode("utf-8", "replace"))
+        if task is None or (free < 0 and shown):
+            if not shown:
+                problem = f"{path}: the task {name!r} is larger than a page may be ({MOST_BYTES >> 20} MiB)"
+                raise DataError(problem, "choose others with --task NAME")
             break
         shown.append(task)
     return {
@@ -118,11 +121,12 @@ def _mapping(value: Any) -> Mapping:
     return value if isinstance(value, Mapping) else {}
 
 
-def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, texts: dict[str, int]) -> dict:
-    """One task; texts that recur are collected in `texts` and named by their number."""
+def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, texts: dict[str, int]) -> dict | None:
+    """One task; texts that recur are collected in `texts` and named by their number. None: too large for a page."""
     steps: list[dict] = []
-    before = ""
-    for number, line in record.lines:
+    before, said, free = "", "", MOST_BYTES
+    for number, line in record.lines():
+        said = said or str(line.get("sentence", ""))
         try:
             step = _step(Step(**line["step"]))
             answers = [_answer(answer, step.get("action", ""), texts) for answer in line["answers"]]
@@ -135,8 +139,10 @@ def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, text
                 same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, prompt)))
                 before, answer["prompt"] = prompt, [same, prompt[same:]]
         steps.append({**step, "answers": answers})
+        free -= len(embedded_json(steps[-1]))
+        if free < 0:
+            return None
     graph.locate(steps)
-    said = next((str(line["sentence"]) for _, line in record.lines if "sentence" in line), "")
     return {"name": name, "task": said, "end": _end(record.end), "steps": steps}
 
 

@@ -135,6 +135,25 @@ def test_a_line_of_any_length_is_not_read_whole(tmp_path, monkeypatch):
     assert path.stat().st_size == 5000
 
 
+def test_a_step_is_written_without_traces_rather_than_too_long_to_be_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_file, "MAX_LINE", 1000)
+    path = tmp_path / "run.jsonl"
+    answer = {"text": "look", "trace": {"prompt": "é" * 600}}
+    with RunFile(path, HEADER) as file:
+        file.write({"task": "look", "step": {"n": 1}, "answers": [answer]})
+        with pytest.raises(DataError, match="a line to record is longer than"):
+            file.write({"task": "look", "step": {"n": 1, "observation": "x" * 1000}, "answers": [answer]})
+    assert list(read_run(path))[1:] == [{"task": "look", "step": {"n": 1}, "answers": [{"text": "look"}]}]
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "fifo"])
+def test_no_run_is_recorded_in_what_is_no_file(tmp_path, name):
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(DataError, match="is not a regular file"), RunFile(tmp_path / name, HEADER):
+        raise AssertionError("it was opened")
+    assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
+
+
 def test_a_folder_and_a_file_in_use_are_not_replaced(tmp_path):
     with pytest.raises(DataError, match="can't read"), RunFile(tmp_path, HEADER, replace=True):
         pass

@@ -2,20 +2,95 @@
 
 import json
 import lzma
+import os
 
 import pytest
 
 from benchmarks import tau
-from benchmarks.tau_environment import TauDomain
+from benchmarks.tau_environment import RecordedDomain, TauDomain, _find_package, find_domain
 from constrained.cli import main
+from constrained.errors import DataError
 from tests.data import shared
+
+
+def live(name):
+    """A domain with tau-bench's own tools, which are no part of the data."""
+    if not os.environ.get("TAU_BENCH"):
+        pytest.skip("needs tau-bench's tools: set TAU_BENCH to a checkout of sierra-research/tau-bench")
+    return TauDomain(name)
+
+
+def recorded(name):
+    return RecordedDomain(name, shared("tau_bench/gold_transcripts.jsonl.xz"))
 
 
 @pytest.fixture(scope="module")
 def airline():
-    shared("tau_bench/tau_bench.tar.xz")
-    domain = TauDomain("airline")
+    domain = live("airline")
     return domain, domain.knowledge()
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "every"), [("airline", "test", 1), ("retail", "train", 12), ("retail", "dev", 1)]
+)
+def test_gold_calls_are_admitted_after_what_the_tools_answered(name, split, every):
+    domain = recorded(name)
+    tasks = domain.tasks(split)[::every]
+    row = tau.replay_gold(domain, domain.knowledge(), split, tasks)
+    assert row["tasks"] == len(tasks) and row["not admitted"] == []
+    assert row["admitted"] == row["actions"] > len(tasks) and row["lookups admitted"] == row["lookups"] > len(tasks)
+    assert row["answered with an error"] == (3 if split == "train" else 0)
+
+
+def test_gold_calls_are_not_admitted_before_their_lookups():
+    domain = recorded("airline")
+    tasks = [
+        task._replace(steps=[step for step in task.steps if step.kind != "lookup"]) for task in domain.tasks("test")
+    ]
+    row = tau.replay_gold(domain, domain.knowledge(), "test", tasks[::5])
+    assert row["admitted"] < row["actions"] and row["not admitted"][0]["why"]
+
+
+def test_the_real_tools_answer_what_was_recorded(airline):
+    domain, knowledge = airline
+    known = recorded("airline")
+    assert known.infos == domain.infos
+    for task, transcript in list(zip(domain.tasks("test"), known.tasks("test")))[:10]:
+        steps = [step[:3] for step in tau.gold_steps(domain, knowledge, task)]
+        assert steps == [step[:3] for step in tau.gold_steps(known, knowledge, transcript)]
+
+
+def test_a_domain_is_recorded_unless_a_checkout_is_named(monkeypatch, tmp_path):
+    path = shared("tau_bench/gold_transcripts.jsonl.xz")
+    monkeypatch.delenv("TAU_BENCH", raising=False)
+    monkeypatch.setenv("CONSTRAINED_DATA", str(path.parent.parent))
+    assert type(find_domain("retail")) is RecordedDomain
+    monkeypatch.setenv("TAU_BENCH", str(tmp_path))
+    with pytest.raises(DataError, match="there is no tau_bench in"):
+        find_domain("retail")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (None, "can't read"),
+        (b"{}", "can't read"),
+        (b'{"domain": "retail", "tools": []}', "no transcripts of 'airline'"),
+    ],
+)
+def test_transcripts_that_cannot_be_read_are_told(tmp_path, lines, message):
+    path = tmp_path / "gold.jsonl.xz"
+    if lines:
+        path.write_bytes(lzma.compress(lines))
+    with pytest.raises(DataError, match=message):
+        RecordedDomain("airline", path)
+
+
+def test_play_needs_the_real_tools(monkeypatch, capsys):
+    monkeypatch.delenv("TAU_BENCH", raising=False)
+    _find_package.cache_clear()  # it may know of a checkout
+    assert main(["bench", "tau", "--play", "1", "--model", "random", "--domain", "retail"]) == 1
+    assert "tau-bench's tools aren't there" in capsys.readouterr().err
 
 
 def test_gold_calls_are_admitted_on_the_real_tools(airline):
@@ -26,8 +101,7 @@ def test_gold_calls_are_admitted_on_the_real_tools(airline):
 
 def test_gold_calls_that_the_tools_refuse_are_admitted_too():
     """A gift card that holds too little: the tool says so, and changes nothing. A user may be looked for twice."""
-    shared("tau_bench/tau_bench.tar.xz")
-    domain = TauDomain("retail")
+    domain = live("retail")
     knowledge = domain.knowledge()
     task = domain.tasks("train")[24]
     finder = ("find_user_id_by_email", {"email": domain.data()["users"][task.user]["email"]})
@@ -75,7 +149,7 @@ def test_only_whole_runs_are_compared(capsys, words):
     assert "compare" in capsys.readouterr().err
 
 
-def test_conversations_that_cannot_be_read_are_told_before_anything_is_replayed(airline, tmp_path, capsys):
+def test_conversations_that_cannot_be_read_are_told_before_anything_is_replayed(tmp_path, capsys):
     path = tmp_path / "cut.jsonl.xz"
     path.write_bytes(lzma.compress(b'{"traj": []}\n' * 100)[:-20])
     assert main(["bench", "tau", "--conversations", str(path)]) == 1

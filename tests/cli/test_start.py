@@ -4,8 +4,11 @@ Each test asks one new process, which runs several commands one after another.
 """
 
 import json
+import signal
 import subprocess
 import sys
+
+import pytest
 
 from tests.planning_domains import BLOCKS, SUSSMAN
 
@@ -124,3 +127,31 @@ def test_a_model_that_is_not_there(tmp_path):
     shown = results(tmp_path, *(step for step, _ in steps), may=[HOUSEHOLD])
     for (command, message), (code, _, error) in zip(steps, shown):
         assert code == 1 and message in error, command
+
+
+@pytest.mark.parametrize("imported", ["constrained.interrupts", "numpy", "constrained.cli.options", "constrained.cli"])
+@pytest.mark.parametrize("way", ["module", "script"])
+def test_ctrl_c_while_the_command_starts_is_one_line(tmp_path, imported, way):
+    script = tmp_path / "constrained"  # as pip writes it
+    script.write_text("import sys\nfrom constrained.cli import main\nsys.exit(main())\n")
+    command = ["-m", "constrained"] if way == "module" else [str(script)]
+    # Python says on standard error what it has imported.
+    command = [sys.executable, "-X", "importtime", *command, "plan", "--knowledge", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.split("|")[-1].strip() == imported:
+                process.send_signal(signal.SIGINT)
+                break
+        said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert said == ["interrupted\n"] and process.returncode == 130
+
+
+def test_ctrl_c_is_left_alone_where_it_is_ignored_and_in_other_programs():
+    code = "import signal, constrained; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert shown.stdout == "True\n"
+    begun = [sys.executable, "-m", "constrained", "check", "-"]
+    ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    with subprocess.Popen(begun, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **ignoring) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(LAMP)[0] and process.returncode != 130

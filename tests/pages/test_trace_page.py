@@ -1,6 +1,7 @@
 """What a page shows of a run's file, whole, broken off or damaged."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -130,6 +131,30 @@ def test_a_page_has_a_size_that_it_does_not_pass(unmasked, monkeypatch):
     monkeypatch.setattr(module, "MOST_BYTES", 3 * len(json.dumps(whole["tasks"][0])) // 2)
     data = run_data(unmasked)
     assert data["too_large"] and 1 <= len(data["tasks"]) < 4 and data["left_out"] == 4 - len(data["tasks"])
+
+    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    with pytest.raises(DataError, match="is larger than a page may be"):
+        run_data(unmasked)
+
+
+def test_a_long_line_takes_memory_in_proportion_and_a_longer_one_is_refused(traced, tmp_path):
+    def lengthen(times):
+        def edit(lines):
+            line = next(line for line in lines if "step" in line)
+            line["answers"][0]["trace"]["tokens"] *= times
+            return lines
+
+        return rewritten(traced, tmp_path / f"{times}.jsonl", edit)
+
+    short = lengthen(1).stat().st_size
+    long = lengthen(2_000)
+    tracemalloc.start()
+    page = module.render(run_data(long))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert long.stat().st_size > 20 * short and most < 40 * long.stat().st_size and len(page) > 20 * short
+    with pytest.raises(DataError, match=r"line 2: longer than 8 MiB\n.*hint: give the .jsonl file of a run"):
+        run_data(lengthen(8_000))
 
 
 def test_a_task_without_an_end_is_there_without_one(traced, tmp_path):
