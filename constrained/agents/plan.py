@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from constrained import html
 from constrained.decoding.request import Generation
+from constrained.knowledge.commands import on_one_line
 
 COSTS = ("prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes", "seconds")
 
@@ -268,7 +269,7 @@ def _headings(steps: Sequence[Step]) -> dict[int, str]:
 def step_lines(step: Step) -> list[str]:
     """A step's lines, as prompts and trajectories show them."""
     lines = [f"Thought {step.n}: {step.thought}"] if step.thought else []
-    lines.append(f"Action {step.n}: {step.action}")
+    lines.append(f"Action {step.n}: {on_one_line(step.action)}")  # a line of it could be taken for another step
     if step.observation is not None:
         lines.append(f"Observation {step.n}: {step.observation}")
     return lines

@@ -16,6 +16,7 @@ from constrained.automaton import Grammar
 from constrained.automaton.parse import parse
 from constrained.errors import ConstrainedError
 from constrained.grammar import ContextFreeGrammar
+from constrained.knowledge.commands import on_one_line
 
 FORMATS = ("act", "react", "knowagent")
 """The formats that the embedded model was trained on."""
@@ -51,7 +52,7 @@ class StepText(NamedTuple):
 
 def action_path(path: Sequence[str]) -> str:
     """The actions done so far as KnowAgent writes them: ``Start->go to desk 1``."""
-    return "->".join(["Start", *path])
+    return "->".join(["Start", *map(on_one_line, path)])
 
 
 def step_head(name: str, n: int, path: Sequence[str] | None = ()) -> str:

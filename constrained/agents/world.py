@@ -21,7 +21,7 @@ from constrained.environments.base import (
 )
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.commands import slot_values
+from constrained.knowledge.commands import on_one_line, slot_values
 from constrained.knowledge.world_state import WorldState
 
 MAX_NAMED = 30
@@ -151,7 +151,7 @@ class World:
         """The values of `slots` as lines for a prompt; empty if there is a memory."""
         if self.memory is not None:
             return ""
-        lines = [f"{slot}: {_listed(value)}" for slot, value in self.shown.items() if slot in slots]
+        lines = [f"{slot}: {on_one_line(_listed(value))}" for slot, value in self.shown.items() if slot in slots]
         return "\n".join(["What can be named now:", *lines] if lines else [])
 
     def remembered(self) -> str:

@@ -54,3 +54,11 @@ def _without_key(rules: Mapping[str, nodes.Rule]) -> frozenset[str]:
                 if isinstance(part, nodes.Slot) and not isinstance(key, _TEXT):
                     found.add(part.name)
     return frozenset(found)
+
+
+_SEPARATORS = {ord(c): repr(c)[1:-1] for c in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
+
+
+def on_one_line(text: str) -> str:
+    """A text with its line separators written as Python writes them, so that a prompt shows it on one line."""
+    return text.translate(_SEPARATORS)

@@ -19,6 +19,7 @@ from constrained.automaton.automaton import State
 from constrained.errors import GrammarError, KnowledgeError, nearest
 from constrained.grammar.json_schema import Options, Values
 from constrained.grammar.json_schema.document import pointer_keys
+from constrained.grammar.json_schema.strings import guarded
 from constrained.grammar.nodes import Node, literal
 from constrained.knowledge.call_search import find_text
 
@@ -74,7 +75,7 @@ class CallForm:
         if name in self.order:
             arguments = {**{key: arguments[key] for key in self.order[name] if key in arguments}, **arguments}
         text = json.dumps(arguments, ensure_ascii=False, separators=self._separators)
-        return text.join(call_around(self.template, name))
+        return guarded(text, closing_marker(self.template, name)).join(call_around(self.template, name))
 
     def call(self, action: Any) -> tuple[str, dict[str, Any]]:
         """(tool, arguments) of a call in any form, as JSON values. Raises CallFault: it isn't one of a known tool."""
@@ -145,13 +146,17 @@ class CallForm:
             head, after = call_around(self.template, name)
             if action.startswith(head) and action.endswith(after) and len(action) >= len(head) + len(after):
                 try:
-                    return name, _object(action[len(head) : len(action) - len(after)])
+                    inside, marker = action[len(head) : len(action) - len(after)], closing_marker(self.template, name)
+                    _check_open(inside, marker)
+                    return name, _object(inside)
                 except CallFault as error:
                     fault = fault or error
         whole = action.strip().removeprefix("<tool_call>").removesuffix("</tool_call>").strip()
         if not whole.startswith("{"):
             raise fault or _OtherText("it is no call")
         try:
+            if whole != action.strip():  # it stands in markers
+                _check_open(whole, "</tool_call>")
             name, arguments = _named(_object(whole))
             arguments = _object(arguments) if isinstance(arguments, str) else arguments
         except CallFault as error:
@@ -168,6 +173,22 @@ def call_around(template: str, name: str) -> tuple[str, str]:
     before, _, after = template.partition("ARGUMENTS")
     name = json.dumps(name, ensure_ascii=False)[1:-1]
     return before.replace("NAME", name), after.replace("NAME", name)
+
+
+def closing_marker(template: str, name: str) -> str:
+    """What ends a call of the tool `name` for whoever reads it: the first marker after its arguments; empty for none.
+
+    JSON strings in the call may not hold it literally.
+    """
+    found = _MARKER.search(call_around(template, name)[1].encode())
+    return found[0].decode() if found else ""
+
+
+def _check_open(text: str, marker: str) -> None:
+    """Raise CallFault if the text ends before its end."""
+    if marker and marker in text:
+        written = f"\\u{ord(marker[0]):04x}{marker[1:]}"
+        raise CallFault(f"{marker} ends the call where it stands; in its strings it is written {written}")
 
 
 _MARKER = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]+\]")

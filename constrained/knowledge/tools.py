@@ -23,7 +23,7 @@ from constrained.grammar.json_schema import Layout, Options, layout, missing_pro
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
-from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, plain, referred
+from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, closing_marker, plain, referred
 from constrained.knowledge.tool_policy import Memory, Policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
@@ -330,6 +330,7 @@ def _call(
     tool: Tool, rule: str, template: str, named: bool, rules: dict[str, Rule], style: Layout, options: Options
 ) -> Node:
     try:
+        options = replace(options, closing=closing_marker(template, tool.name))
         arguments = write_schema(tool.parameters, rules, f"{rule}#", style, options)
     except LimitError:
         raise

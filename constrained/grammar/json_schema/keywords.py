@@ -29,6 +29,9 @@ class Options:
         Its keys are the pointers of annotations that are no keywords of the standard's.
     distinct : dict or None
         Rule -> what differs in what it reads (`nodes.Distinct`); None where that can't be remembered.
+    closing : str
+        What ends the text that the JSON stands in, such as ``</tool_call>``, and so may not stand literally in its
+        strings; its first character occurs in it once. Empty if there is none.
     """
 
     limits: Limits
@@ -40,6 +43,7 @@ class Options:
     left_out: dict[str, None] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
     distinct: dict[str, Distinct] | None = None
+    closing: str = ""
 
     def refuse(self, part: Subschema, keyword: str, what: str, hint: str) -> None:
         """Leave a keyword out if `lenient`; else raise GrammarError."""

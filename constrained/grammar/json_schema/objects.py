@@ -77,7 +77,7 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         if not variants[k] and k in asked_for:
             return NEVER
     there = [k for k in names if variants[k]]
-    pairs = [(strings.texts(k), variants[k], k in asked_for) for k in there]
+    pairs = [(strings.texts(k, writer.options.closing), variants[k], k in asked_for) for k in there]
     number = {k: i for i, k in enumerate(there)}
     formulas = Formulas(Steps(writer.limits))
     condition = formula(("and", *conditions), number, formulas)
@@ -206,7 +206,7 @@ class _Others:
         """The names that match those patterns and no others."""
         trees, writer = self.constraints.key_trees, self.writer
         if not trees and not self.key_parts and not witnesses:
-            node = strings.others(self.names)
+            node = None if writer.options.closing else strings.others(self.names)
             if node is not None:
                 return node
         # What a name matches is read as all validators read it, what it doesn't match as any of them does. What
@@ -216,7 +216,7 @@ class _Others:
         for witness in witnesses:
             fitting, without = witness.names(writer.limits)
             wanted, unwanted = wanted + fitting, unwanted + without
-        own = [w.schema for w in witnesses if w.kind == "name"]
+        own, closing = [w.schema for w in witnesses if w.kind == "name"], writer.options.closing
         out: list[Node] = []
         for i, one in enumerate(writer.constraints_of([*self.key_parts, *own])):
             fitting, without = wanted, unwanted
@@ -231,7 +231,7 @@ class _Others:
                 counts = one.counts("Length")
             else:
                 continue
-            out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.wait, writer.limits))
+            out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.wait, writer.limits, closing))
         return alt(out)
 
 

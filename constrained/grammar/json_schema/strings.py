@@ -8,6 +8,7 @@ also as ``\uXXXX`` (two of these above U+FFFF).
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, partial
 from itertools import pairwise
 from json.encoder import encode_basestring, encode_basestring_ascii
@@ -20,7 +21,7 @@ from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
 from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
-from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText, TextCall
+from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText, Table, TextCall
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
 
@@ -30,6 +31,8 @@ RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
 RANGES = 64
 """A set of more ranges, such as all letters, has escapes beyond ASCII only in a table (`json_text.py`): as rules, they
 would be thousands."""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 _FEW = 16
 """Texts of a pattern that are tried one by one."""
@@ -89,14 +92,87 @@ def free(low: int, high: int | None) -> Node:
     return nodes.alt([nodes.seq([nodes.repeat(raw, low, None), _MORE]), *begun])
 
 
+def guarded(text: str, closing: str) -> str:
+    """JSON text in whose strings `closing` is written with an escape of its first character."""
+    if not closing or closing not in text:
+        return text
+    escaped = f"\\u{ord(closing[0]):04x}{closing[1:]}"
+    return _STRING.sub(lambda found: found[0].replace(closing, escaped), text)
+
+
+def _free_without(closing: str) -> Node:
+    """Any text in which `closing` doesn't stand literally."""
+    # After each beginning of it comes a character that breaks it off, an escape, another beginning, or the end.
+    raw = RAW & _one(closing[0]).complement()
+    plain = nodes.repeat(nodes.Chars(raw), 0, None)
+    ways = [nodes.seq([_ESCAPE, plain])]
+    for i, after in enumerate(closing[1:], 1):
+        breaking = raw & _one(after).complement()
+        broken_off = nodes.repeat(nodes.seq([nodes.Chars(breaking), plain]), 0, 1)
+        ways.append(nodes.seq([nodes.literal(closing[:i]), broken_off]))
+    return nodes.seq([plain, nodes.repeat(nodes.alt(ways), 0, None)])
+
+
+@lru_cache(maxsize=64)
+def _table_without(closing: str, low: int) -> Table | None:
+    """What reads texts of `low` characters or more without `closing` standing literally; None: it is too large."""
+    letters, size = sorted(set(closing)), len(closing)
+    if (low + 1) * size * (len(letters) + 2) > MOST_COUNTED_STEPS:
+        return None
+    others = len(letters)
+    begins = {0: others, 0xD800: -1, 0xE000: others}
+    begins |= {ord(c) + 1: others for c in letters} | {ord(c): i for i, c in enumerate(letters)}
+
+    def state(count: int, read: int) -> int:
+        return min(count, low) * size + read
+
+    after = []
+    for count in range(low + 1):
+        for read in range(size):
+            row = [state(count + 1, int(c == closing[0])) for c in [*letters, ""]]
+            row[letters.index(closing[read])] = -1 if read == size - 1 else state(count + 1, read + 1)
+            after.append((*row, state(count + 1, 0)))
+    starts = sorted(begins)
+    ends = tuple(count >= low for count in range(low + 1) for _ in range(size))
+    return Table(tuple(starts), tuple(begins[at] for at in starts), tuple(after), ends)
+
+
+def _one(character: str) -> CharSet:
+    return charset([(ord(character), ord(character))])
+
+
+def _holding(text: str) -> Node:
+    """The tree of the texts that hold another."""
+    every = nodes.repeat(nodes.Chars(ANY), 0, None)
+    return nodes.seq([every, nodes.literal(text), every])
+
+
+def _may_hold(trees: list[Node], text: str) -> bool:
+    """Whether texts of some trees together may hold another text, as far as their characters show."""
+    return all(all(_has(tree, character) for character in set(text)) for tree in trees)
+
+
+def _has(tree: Node, character: str) -> bool:
+    code = ord(character)
+    for node in nodes.walk(tree):
+        if isinstance(node, nodes.Chars) and code in node.chars:
+            return True
+        if isinstance(node, nodes.Literal) and character.encode() in node.data:
+            return True
+        if isinstance(node, nodes.Choices) and any(character.encode() in value for value in node.values):
+            return True
+    return False
+
+
 def quoted(content: Node) -> Node:
     """A JSON string with that content."""
     return nodes.seq([nodes.literal('"'), content, nodes.literal('"')])
 
 
-def texts(value: str) -> set[bytes]:
-    """The spellings of one JSON string, quotes included."""
-    return {encode_basestring(value).encode(), encode_basestring_ascii(value).encode()}  # as json.dumps writes it
+def texts(value: str, closing: str = "") -> set[bytes]:
+    """The spellings of one JSON string, quotes included, without `closing` in it."""
+    ways = (encode_basestring(value), encode_basestring_ascii(value))  # as json.dumps writes it
+    return {guarded(way, closing).encode() for way in ways}
 
 
 def spelled(node: Node) -> Node:
@@ -258,22 +334,37 @@ def _choices(values: tuple[str, ...]) -> Node:
 
 def string(constraints: Constraints, name: str, wait: Wait) -> Node:
     """The text between the quotes; `wait` takes the rules it needs, whose names begin with `name`."""
-    counts = constraints.counts("Length")
-    return language(trees(constraints), unmatched(constraints), *counts, name, wait, constraints.limits)
+    counts, closing = constraints.counts("Length"), constraints.options.closing
+    return language(trees(constraints), unmatched(constraints), *counts, name, wait, constraints.limits, closing)
 
 
 def language(
-    fitting: list[Node], without: list[Node], low: int, high: int | None, name: str, wait: Wait, limits: Limits
+    fitting: list[Node],
+    without: list[Node],
+    low: int,
+    high: int | None,
+    name: str,
+    wait: Wait,
+    limits: Limits,
+    closing: str = "",
 ) -> Node:
-    """The strings of `low` to `high` characters that fit all of some trees and none of others, unquoted."""
+    """The strings of `low` to `high` characters that fit all of some trees and none of others, unquoted.
+
+    Where anything else may stand, `closing` is written with an escape; elsewhere it may not be in them.
+    """
     if high is not None and high < low:
         return nodes.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
     # From the simplest form to the most general: any text; one pattern, as nodes that the automaton reads by itself;
     # any text but a few; else a table of the states of all patterns together, or rules where it would be too large.
     without = [tree for tree in without if not _begin_differently([*fitting, tree])]
-    if not fitting and not without:
+    any_text = not fitting and not without
+    if any_text and not closing:
         return free(low, high)
+    if any_text and not low and high is None:
+        return _free_without(closing)
+    if closing and _may_hold(fitting, closing):
+        without = [*without, _holding(closing)]
     if len(fitting) == 1 and not without and not looks(fitting[0]) and not has_large_sets(fitting[0]):
         node = within(fitting[0], low, high)
         if node is not None:
@@ -290,7 +381,8 @@ def language(
     endless = texts if high is None else Texts(fitting, without, low, None, limits)
     most = MOST_STEPS if high is None else MOST_COUNTED_STEPS
     write = partial(_States(texts, name, wait).node, texts.start)
-    node = JsonText(write, partial(endless.table, most), high)
+    make = partial(_table_without, closing, low) if any_text else partial(endless.table, most)
+    node = JsonText(write, make, high)
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
 
 

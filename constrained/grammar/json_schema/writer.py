@@ -317,7 +317,7 @@ class Writer:
 
     def _listed(self, values: list[Any]) -> Node:
         inner = [v for v in values if isinstance(v, (list, dict))]
-        plain = [text for v in values if not isinstance(v, (list, dict)) for text in scalar(v)]
+        plain = [text for v in values if not isinstance(v, (list, dict)) for text in scalar(v, self.options.closing)]
         if len(inner) > SPACED:
             plain += [text for v in inner for text in self.spellings(v)]
             inner = []
@@ -327,9 +327,9 @@ class Writer:
     def spellings(self, value: Any) -> set[bytes]:
         """The texts of one value, those of an array or object as `json.dumps` writes it."""
         if not isinstance(value, (list, dict)):
-            return scalar(value)
+            return scalar(value, self.options.closing)
         ways = (JSONEncoder(ensure_ascii=a, separators=s) for s in self.layout.separators for a in (False, True))
-        return {way.encode(value).encode() for way in ways}
+        return {strings.guarded(way.encode(value), self.options.closing).encode() for way in ways}
 
     def _name(self, key: tuple[str, ...]) -> str:
         name = min(key, key=len, default="#any")
@@ -356,12 +356,13 @@ class Writer:
         if isinstance(value, list):
             return self.layout.between("[", [self.value(v, any_order) for v in value], "]")
         if not isinstance(value, dict):
-            return choices(scalar(value))
+            return choices(scalar(value, self.options.closing))
         values = [seq([self.layout.colon, self.value(v, any_order)]) for v in value.values()]
         if not any_order or len(value) < 2:
-            pairs = [seq([choices(strings.texts(name)), node]) for name, node in zip(value, values)]
+            closing = self.options.closing
+            pairs = [seq([choices(strings.texts(name, closing)), node]) for name, node in zip(value, values)]
             return self.layout.between("{", pairs, "}")
-        names = {text: i for i, name in enumerate(value) for text in strings.texts(name)}
+        names = {text: i for i, name in enumerate(value) for text in strings.texts(name, self.options.closing)}
         variants, every = tuple(((node, 0),) for node in values), (1 << len(values)) - 1
         members = Names(names, variants, every, NEVER, NEVER, 0, self.layout.comma, 1, None)
         return self.layout.around("{", members.start(), "}")
@@ -380,10 +381,10 @@ _FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
 _INNER: dict[str, Callable[[Constraints, Document], Contents | None]] = {"object": members, "array": elements}
 
 
-def scalar(value: Any) -> set[bytes]:
-    """The spellings of a value that is no array or object."""
+def scalar(value: Any, closing: str = "") -> set[bytes]:
+    """The spellings of a value that is no array or object, without `closing` in them."""
     if isinstance(value, str):
-        return strings.texts(value)
+        return strings.texts(value, closing)
     found = {json.dumps(value).encode()}
     return found | {str(int(value)).encode()} if isinstance(value, float) and value == int(value) else found
 

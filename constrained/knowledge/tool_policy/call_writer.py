@@ -16,6 +16,7 @@ from constrained.automaton import Grammar
 from constrained.errors import KnowledgeError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema import validator, write_schema
+from constrained.grammar.json_schema.strings import guarded
 from constrained.grammar.nodes import Lazy, Node
 from constrained.knowledge.tool_calls import call_literal
 from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, kind_of, listed, onto, pattern_of
@@ -90,6 +91,10 @@ class CallWriter:
         self.rules, self._texts = ({}, {}) if calls.narrows else (calls.rules, calls.texts)
         self._cases = 0
         self._found: dict[tuple, Any] = {}
+
+    def _json(self, value: Any) -> str:
+        """A value as it is written in a call."""
+        return guarded(_dumped(value), self.calls.options.closing)
 
     def _place(self, item: tuple, args: dict) -> tuple:
         """What the rest of a call depends on: the position, and the earlier arguments that conditions still use."""
@@ -224,7 +229,7 @@ class CallWriter:
                     inside = args
                     for step in path[:-1]:
                         inside = inside[step]
-                    name = f"{', ' if inside else ''}{_dumped(path[-1])}: "
+                    name = f"{', ' if inside else ''}{self._json(path[-1])}: "
                     if asked == "never" and inside:
                         free = nodes.seq([nodes.literal(name), self._text(path, schema, args)])
                         sure.append(nodes.alt([free, nodes.EMPTY]))
@@ -242,9 +247,10 @@ class CallWriter:
                     if what == "values" and not found:
                         return None
                     if what == "values" and self.calls.matters(path):
-                        return self._numbered(item, args, ((_dumped(v), agenda, _with(args, path, v)) for v in found))
+                        each = ((self._json(value), agenda, _with(args, path, value)) for value in found)
+                        return self._numbered(item, args, each)
                     if what == "values":
-                        sure.append(nodes.choices([_dumped(choice).encode() for choice in found]))
+                        sure.append(nodes.choices([self._json(choice).encode() for choice in found]))
                         args = _with(args, path, found[0])
                     elif what == "free":
                         if parts is not None or pattern_of(path) in self.calls.domains:

@@ -9,6 +9,7 @@ have few possible values. An argument that no condition mentions may be whatever
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, KnowledgeError
@@ -16,7 +17,7 @@ from constrained.grammar.json_schema import Options, layout, write_schema
 from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
 from constrained.grammar.traverse import reached
-from constrained.knowledge.tool_calls import call_around
+from constrained.knowledge.tool_calls import call_around, closing_marker
 from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import narrowed_path, path_of
@@ -97,7 +98,8 @@ class Calls:
     """
 
     def __init__(self, name: str, schema: dict, policy: Policy, template: str, options: Options):
-        self.name, self.functions, self.options = name, policy.functions, options
+        self.name, self.functions = name, policy.functions
+        self.options = replace(options, closing=closing_marker(template, name))
         self.style = layout("dumps")
         # The arguments and their order: that of the policy's `write` line, then of the schema.
         properties = {**schema.get("properties", {})}
