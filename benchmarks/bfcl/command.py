@@ -166,7 +166,8 @@ def answer(model: LoadedModel, question: Question, row: str, max_tokens: int) ->
     grammar = None
     if row == OWN:
         prompt = own_prompt(model, question)
-        read: Any = partial(read_own_form, lang=question.language)
+        official = judge.official_reader(question.language)
+        read: Any = partial(read_own_form, lang=question.language, official=official)
     else:
         request = our_request(question, "required" if row == REQUIRED else "auto", max_tokens)
         prompt, admitted = our_prompt(model, request)

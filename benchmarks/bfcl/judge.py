@@ -41,6 +41,22 @@ def official() -> Callable[..., dict[str, Any]] | None:
             sys.modules[_TABLE] = known
 
 
+@cache
+def official_reader(lang: str) -> Callable[[str], list[Call]] | None:
+    """What reads a call in Java or JavaScript in bfcl-eval; None if it or tree-sitter isn't installed, and for Python.
+
+    What it reads of Python it evaluates in part, which a model's text must not be.
+    """
+    if official() is None or lang == "python":
+        return None
+    short = {"java": "java", "javascript": "js"}[lang]
+    try:
+        module = import_module(f"bfcl_eval.model_handler.parser.{short}_parser")
+    except (ImportError, TypeError):  # a newer tree-sitter has another interface
+        return None
+    return getattr(module, f"parse_{lang}_function_call")
+
+
 def judge_name() -> str:
     """Who judges, for records."""
     if official() is None:

@@ -10,7 +10,8 @@ import ast
 import json
 import operator
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.bfcl.questions import Call
@@ -23,18 +24,21 @@ class NoCalls(ValueError):
     """A text is not written in the form of calls."""
 
 
-def read_own_form(text: str, lang: str) -> list[Call]:
-    """Read calls in the benchmark's form, ``[name(argument=value), ...]``. Raises NoCalls: it has another form."""
+def read_own_form(text: str, lang: str, official: Callable[[str], Any] | None = None) -> list[Call]:
+    """Read calls in the benchmark's form, ``[name(argument=value), ...]``. Raises NoCalls: it has another form.
+
+    `official`: the benchmark's own reader of a call in Java or JavaScript, in place of ours.
+    """
     text = text.strip("`\n ")
     text = text if text.startswith("[") else f"[{text}"
     text = text if text.endswith("]") else f"{text}]"
     if len(text) > LONGEST:
         raise NoCalls("too long")
     try:
+        if official is not None:
+            return _form_of_calls(official(text[1:-1]))
         return _python(text) if lang == "python" else _braced(text[1:-1])
-    except NoCalls:
-        raise
-    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
+    except Exception as error:  # of syntax, values, depth, and whatever the benchmark's reader raises
         raise NoCalls(str(error)) from None
 
 
@@ -65,11 +69,19 @@ def read_tool_calls(text: str) -> list[Call]:
     return calls
 
 
+def _form_of_calls(read: Any) -> list[Call]:
+    if not isinstance(read, list) or not all(isinstance(one, dict) and len(one) == 1 for one in read):
+        raise NoCalls("no list of calls")
+    return read
+
+
 # Python's syntax
 
 
 def _python(text: str) -> list[Call]:
-    body = ast.parse(text.strip().strip("'"), mode="eval").body
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as "invalid decimal literal": the text is a model's
+        body = ast.parse(text.strip().strip("'"), mode="eval").body
     listed = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
     if listed is None or not all(isinstance(one, ast.Call) for one in listed):
         raise NoCalls("no list of calls")
@@ -146,6 +158,8 @@ def _arithmetic(node: ast.expr) -> Any:
 _HEAD = re.compile(r"\s*([A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
 _NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_NUMBER = re.compile(r"-?\d[\w.]*")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -155,23 +169,30 @@ def _braced(text: str) -> list[Call]:
     if head is None:
         raise NoCalls("no call")
     arguments: dict[Any, Any] = {}
-    for piece in _pieces(text, head.end()):
+    pieces, end = _pieces(text, head.end())
+    if text[end:].strip() not in ("", ";"):
+        raise NoCalls("more than one call")
+    for piece in map(str.strip, pieces):
         named = _NAMED.fullmatch(piece)
         if named:
             name, value = named[1], named[2].strip()
-        elif _IDENTIFIER.fullmatch(piece.strip()):
-            name, value = None, piece.strip()
-        else:
+        elif _IDENTIFIER.fullmatch(piece):
+            name, value = None, piece
+        elif _QUOTED.fullmatch(piece) or _NUMBER.fullmatch(piece):
             continue
+        else:
+            raise NoCalls(f"{piece[:80]!r} is no argument")
         if name in arguments:
             raise NoCalls(f"two arguments named {name}")
-        whole = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
-        arguments[name] = value[1:-1] if whole else value
+        quoted = value[:1] in ("'", '"')
+        if not value or (quoted and not _QUOTED.fullmatch(value)):
+            raise NoCalls(f"{value[:80]!r} is no value")
+        arguments[name] = value[1:-1] if quoted else value
     return [{re.sub(r"\s", "", head[1]): arguments}]
 
 
-def _pieces(text: str, at: int) -> list[str]:
-    """The texts between commas from `at` to the closing parenthesis, commas in brackets and quotes left alone."""
+def _pieces(text: str, at: int) -> tuple[list[str], int]:
+    """The texts between commas from `at` to the closing parenthesis, and where that ends; brackets and quotes count."""
     pieces, open_, begin = [], [")"], at
     while at < len(text):
         sign = text[at]
@@ -190,7 +211,7 @@ def _pieces(text: str, at: int) -> list[str]:
             if open_.pop() != sign:
                 raise NoCalls("brackets that don't match")
             if not open_:
-                return [*pieces, text[begin:at]] if text[begin:at].strip() or pieces else []
+                return [*pieces, text[begin:at]] if text[begin:at].strip() or pieces else [], at + 1
         elif sign == "," and len(open_) == 1:
             pieces.append(text[begin:at])
             begin = at + 1

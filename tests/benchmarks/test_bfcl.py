@@ -7,6 +7,7 @@ import io
 import json
 import random
 import tarfile
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -294,7 +295,55 @@ def test_calls_in_javas_and_javascripts_syntax_are_read(text, calls):
     assert read_own_form(text, "java") == read_own_form(text, "javascript") == calls
 
 
-@pytest.mark.parametrize("text", ["f(a=1", "f(a='x)", "f(a=(1])", "no call", "f(a=1, a=2)", ""])
+def in_python(calls) -> str:
+    return "[" + ", ".join(
+        f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+        for call in calls
+        for name, arguments in call.items()
+    ) + "]"  # fmt: skip
+
+
+def test_ours_reads_pythons_calls_as_the_official_decoder():
+    if judge.official() is None:
+        pytest.skip(f"needs bfcl-eval: {judge.INSTALL}")
+    for name in ("tree_sitter", "tree_sitter_java", "tree_sitter_javascript", "tenacity"):
+        pytest.importorskip(name, reason="the official decoder needs the extra bfcl, and tenacity")
+    from bfcl_eval.model_handler.utils import default_decode_ast_prompting
+
+    for questions in the_data().values():
+        for one in questions[::3]:
+            if not one.accepted or one.language != "python":
+                continue
+            text = in_python([variants(accepted)[0] for accepted in one.accepted])
+            rng = random.Random(one.name)
+            for at in (len(text), *(rng.randrange(len(text)) for _ in range(4))):
+                given = text[:at] + rng.choice("'\"(),1a=[] -") + text[at + 1 :]
+                try:
+                    with warnings.catch_warnings(action="ignore"):
+                        theirs = default_decode_ast_prompting(given)
+                except Exception:
+                    with pytest.raises(NoCalls):
+                        read_own_form(given, "python")
+                else:
+                    assert repr(read_own_form(given, "python")) == repr(theirs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f(a=1",
+        "f(a='x)",
+        "f(a=(1])",
+        "no call",
+        "f(a=1, a=2)",
+        "",
+        "f(a)) b",
+        "f(a=)",
+        "f(a='x'y)",
+        "f(a b)",
+        "f(), g()",
+    ],
+)
 def test_a_call_that_is_not_closed_is_none(text):
     with pytest.raises(NoCalls):
         read_own_form(text, "java")
