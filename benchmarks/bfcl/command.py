@@ -174,6 +174,7 @@ def answer(model: LoadedModel, question: Question, row: str, max_tokens: int) ->
         grammar = admitted.grammar if row in (AUTO, REQUIRED) else None
         read = read_tool_calls
     out: dict[str, Any] = {"question": question.name, "category": question.category, "row": row}
+    forget(model)
     began = time.perf_counter()
     try:
         generation = generate(model, prompt, grammar, max_new_tokens=max_tokens)
@@ -194,6 +195,14 @@ def answer(model: LoadedModel, question: Question, row: str, max_tokens: int) ->
         "seconds": round(seconds, 2),
         "text": generation.text[:KEPT_TEXT],
     }
+
+
+def forget(model: LoadedModel) -> None:
+    """Let llama.cpp forget the last prompt: each answer is timed with the reading of its own, which rows share."""
+    from constrained.models.llama_cpp import LlamaCpp
+
+    if isinstance(model.model, LlamaCpp):
+        model.model.read([])
 
 
 # tables

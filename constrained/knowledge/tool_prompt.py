@@ -45,7 +45,7 @@ def example_calls(form: CallForm, count: int) -> list[Demonstration]:
 
     A tool of whose arguments no example can be made that surely follows their schema has none.
     """
-    found: list[Any] = []
+    found: list[Demonstration] = []
     for number, (name, schema) in enumerate(form.schemas.items()):
         if len(found) == count:
             break

@@ -19,6 +19,7 @@ from benchmarks.bfcl.prompts import OWN, our_request, own_messages
 from benchmarks.bfcl.questions import CATEGORIES, Question, read_questions
 from benchmarks.bfcl.sound import OTHER, check_sound, misfits, refusal
 from benchmarks.bfcl.written import NoCalls, in_language, read_own_form, read_tool_calls
+from benchmarks.result_files import DOCS, RESULTS
 from constrained.cli import main
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
@@ -428,6 +429,13 @@ def test_every_accepted_answer_that_follows_its_schema_is_admitted():
     some = {category: questions[::10] for category, questions in the_data().items()}
     sound = check_sound(some, command.knowledge_of)
     assert sound["categories"]["simple_python"]["calls"] == len(some["simple_python"])
+    assert OTHER not in {**sound["never admitted"], **sound["not in every form"]}
+
+
+def test_the_page_shows_what_was_recorded_of_accepted_answers():
+    sound = json.loads((RESULTS / "bfcl_sound.json").read_text(encoding="utf-8"))["sound"]
+    page = (DOCS / "tool_agents.md").read_text(encoding="utf-8")
+    assert all(table in page for table in command.sound_text(sound).split("\n\n"))
     assert OTHER not in {**sound["never admitted"], **sound["not in every form"]}
 
 
