@@ -20,7 +20,7 @@ from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.numbers import Bound
 from constrained.grammar.json_schema.patterns import format_node
 from constrained.grammar.json_schema.presence import holds
-from constrained.grammar.json_schema.validity import Validator, type_of
+from constrained.grammar.json_schema.validity import Validator, is_of, type_of
 
 _SHOWN = 60
 """Characters of a value that a message shows."""
@@ -111,7 +111,7 @@ class _Judge(Validator):
         alternatives = self.alternatives.constraints_of(parts)
         if any(self.fits(value, one) for one in alternatives):
             return None
-        of_type = [one for one in alternatives if _is_of(type_of(value), one)]
+        of_type = [one for one in alternatives if is_of(type_of(value), one)]
         if not alternatives:
             return Misfit(place, "", "no value may be there")
         if not of_type:
@@ -121,7 +121,9 @@ class _Judge(Validator):
         if len(lists) == len(of_type) and identity(value) not in {identity(choice) for own in lists for choice in own}:
             return Misfit(place, "enum", _none_of(value, [choice for own in lists for choice in own]))
         # Only one of them is looked into, or looking into all that are nested would take exponential time.
-        nearest = max(of_type[:_LOOKED_INTO], key=lambda one: (one.listed is None, self._alike(value, one)))
+        nearest = of_type[0]
+        if len(of_type) > 1:
+            nearest = max(of_type[:_LOOKED_INTO], key=lambda one: (one.listed is None, self._alike(value, one)))
         return next(self._reasons(value, nearest, place), Misfit(place, "", f"{_shown(value)} is ruled out"))
 
     def _alike(self, value: Any, constraints: Constraints) -> int:
@@ -134,11 +136,13 @@ class _Judge(Validator):
 
     def _reasons(self, value: Any, constraints: Constraints, place: Place) -> Iterator[Misfit]:
         """Yield what one alternative says against a value of its types."""
-        kind, own = type_of(value), identity(value)
-        if any(own not in listed for listed in constraints.listed_values) and constraints.listed is not None:
-            yield Misfit(place, "enum", _none_of(value, constraints.listed[1]))
-        if own in constraints.denied_values:
-            yield Misfit(place, "not", f"{_shown(value)} is ruled out")
+        kind = type_of(value)
+        if constraints.listed is not None or constraints.denied_values:
+            own = identity(value)
+            if constraints.listed is not None and any(own not in listed for listed in constraints.listed_values):
+                yield Misfit(place, "enum", _none_of(value, constraints.listed[1]))
+            if own in constraints.denied_values:
+                yield Misfit(place, "not", f"{_shown(value)} is ruled out")
         if kind == "string":
             yield from self._of_string(value, constraints, place)
         elif kind in ("integer", "number"):
@@ -206,12 +210,15 @@ class _Judge(Validator):
             yield Misfit(place, "not", "a member is missing that tells it from what is ruled out")
 
     def written(self, value: Any, parts: list[Subschema]) -> Any:
-        """As `Values.written`; a value that doesn't fit stays as it is."""
+        """As `Values.written`; what doesn't fit stays as it is, or is ordered as far as it can be."""
         if isinstance(value, (str, bool)) or value is None:
             return value
-        constraints = next((one for one in self.alternatives.constraints_of(parts) if self.fits(value, one)), None)
-        if constraints is None:
+        alternatives = self.alternatives.constraints_of(parts)
+        if len(alternatives) > 1:
+            alternatives = [one for one in alternatives if self.fits(value, one)]
+        if not alternatives:
             return value
+        constraints = alternatives[0]
         if constraints.listed is not None:
             own = identity(value)
             return next((choice for choice in constraints.listed[1] if identity(choice) == own), value)
@@ -225,11 +232,7 @@ class _Judge(Validator):
             named = [name for name in constraints.names if name in value]
             ordered = dict.fromkeys([*named, *value])
             return {name: self.written(value[name], constraints.property(name)) for name in ordered}
-        return int(value) if value == int(value) else value
-
-
-def _is_of(kind: str, constraints: Constraints) -> bool:
-    return kind in constraints.types or kind == "integer" and "number" in constraints.types
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _count(count: int, constraints: Constraints, what: str, unit: str, place: Place) -> Iterator[Misfit]:

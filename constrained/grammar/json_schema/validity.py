@@ -43,6 +43,11 @@ def type_of(value) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
+def is_of(kind: str, constraints: Constraints) -> bool:
+    """Whether values of a type, by :func:`type_of`, are among those that `constraints` speaks of."""
+    return kind in constraints.types or kind == "integer" and "number" in constraints.types
+
+
 class Validator:
     """Tells whether a value is valid under schemas of one document."""
 
@@ -67,7 +72,7 @@ class Validator:
     def fits(self, value, constraints: Constraints) -> bool:
         """Whether `value` is one of those that `constraints` admits."""
         kind = type_of(value)
-        if kind not in constraints.types and not (kind == "integer" and "number" in constraints.types):
+        if not is_of(kind, constraints):
             return False
         if constraints.denied_values or constraints.listed_values:
             own = identity(value)
