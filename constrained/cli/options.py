@@ -34,6 +34,17 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def seconds(text: str) -> float:
+    """The value of an option that takes a time in seconds, more than 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
 def add_prompt(parser: argparse.ArgumentParser) -> None:
     """Add what a prompt shows."""
     words = """worked examples in the prompt, at most: those of the knowledge's file, or else made by the environment

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from constrained.agents.levels import STATE
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
-from constrained.cli.options import add_bindings, add_level, add_model, add_prompt, bindings
+from constrained.cli.options import add_bindings, add_level, add_model, add_prompt, bindings, seconds
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.world_state import WorldState
+from constrained.planning.planner import SearchLimits
 
 if TYPE_CHECKING:
     from constrained.environments.base import Environment
@@ -45,8 +46,13 @@ def add_parser(commands) -> None:
     add_model(parser, choosers=True)
     for role, strategies in {"planner": "Lumos and ReWOO", "grounder": "Lumos", "explorer": "WESE"}.items():
         words = f"a model for this role of {strategies}, or the folder of an adapter of --model (default: --model)"
+        if role == "planner":
+            words += """; for a planning problem, what plans in place of --model: a planner of the package
+                unified-planning, such as pyperplan or fast-downward"""
         add(f"--{role}", metavar="MODEL", help=words)
     add_level(parser, default=None)
+    words = f"processor time of the search for a problem's plan, which then gives up (default: {SearchLimits().seconds:g})"
+    add("--seconds", type=seconds, metavar="S", help=words)
     add("--max-steps", type=int, help="default: 1,000 to a problem's goal, 50 in a game, 12 if not executed")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
@@ -130,13 +136,20 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
 
     is_problem = arguments.game is None and (arguments.pddl is not None or knowledge.own_world is not None)
     chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen
+    model, planner = arguments.model, arguments.planner
+    if chosen and arguments.strategy in (None, "act"):
+        from constrained.models.chooser.chooser import PlannerChooser, SearchChooser
+
+        limits = SearchLimits() if arguments.seconds is None else SearchLimits(seconds=arguments.seconds)
+        model = SearchChooser(limits=limits) if planner is None else PlannerChooser(planner, limits)
+        planner = None
     return generate_plan(
         environment.task if environment else arguments.task,
         knowledge,
         environment=None if arguments.ahead else environment,
         strategy=arguments.strategy or ("act" if chosen else "knowagent"),
-        model=arguments.model,
-        planner=arguments.planner,
+        model=model,
+        planner=planner,
         grounder=arguments.grounder,
         explorer=arguments.explorer,
         device=arguments.device,

@@ -133,6 +133,8 @@ class Grounding:
         Operator -> its preconditions; at least one.
     changes : list of (tuple of int, tuple of int)
         Operator -> the facts that it adds and deletes; only of predicates that conditions ask for.
+    adds : list of tuple of int
+        Operator -> the facts that it makes true, with negations that conditions ask for.
     axioms : list of (tuple of int, int)
         The facts that derive a fact, and that fact; an axiom comes after those that it depends on.
     derived : set of int
@@ -162,7 +164,7 @@ class Grounding:
         self.axioms: list[tuple[tuple[int, ...], int]] = []
         self.derived: set[int] = set()
         self.opposites: list[tuple[int, int]] = []
-        self._adds: list[tuple[int, ...]] = []  # of each operator, with negated facts
+        self.adds: list[tuple[int, ...]] = []
         self._reached = State()
         self._numbered: dict[Fact, int] = {}  # reached fact -> its number
         self._tables: dict[str, tuple[Table, np.ndarray]] = {}
@@ -245,7 +247,7 @@ class Grounding:
         self.changes.append((tuple(map(self._number, added)), tuple(map(self._number, deleted))))
         self.needs.append(tuple({*needs} - {TRUE}) or (TRUE,))
         opposites = [self._opposite(fact) for fact in deleted if fact[0] in self._denied]
-        self._adds.append((*self.changes[-1][0], *opposites))
+        self.adds.append((*self.changes[-1][0], *opposites))
         self.actions.append(GroundAction(rule.action.name, values[: len(rule.action.parameters)]))
         return {fact for fact in added if fact not in self._numbered}
 
@@ -323,7 +325,7 @@ class Grounding:
         if self._blocks is None:
             axioms = [(needs, (fact,)) for needs, fact in self.axioms]
             self._blocks = (
-                Block.of(self.needs, self._adds, len(self.names)),
+                Block.of(self.needs, self.adds, len(self.names)),
                 Block.of([needs for needs, _ in axioms], [adds for _, adds in axioms], len(self.names)),
             )
             self._pairs = np.array(self.opposites, dtype=np.intp).reshape(-1, 2)

@@ -57,7 +57,9 @@ class PackedTask:
     adds, deletes : list of int
         Operator -> the facts that it adds, and those that it deletes.
     actions : list of GroundAction
-        Operator -> its action; the number of an action is that of its first operator.
+        Operator -> its action.
+    action_of : list of int
+        Operator -> the number of its action, which is that of the action's first operator.
     """
 
     def __init__(self, grounding: Grounding, origin: State):
@@ -72,7 +74,7 @@ class PackedTask:
         self.actions = grounding.actions
         # Several operators may belong to one action (see `grounding`); its number is that of the first.
         first: dict[GroundAction, int] = {}
-        self._action = [first.setdefault(action, number) for number, action in enumerate(self.actions)]
+        self.action_of = [first.setdefault(action, number) for number, action in enumerate(self.actions)]
         self._needs = [self._condition(needs) for needs in grounding.needs]
         # Fact -> the operators that may become applicable when it changes. Each is found again by a second fact that it
         # needs, the rarest, so that `ready` looks at few operators in vain.
@@ -132,7 +134,7 @@ class PackedTask:
         """The number of each applicable action that changes something, and the state after it."""
         changes: dict[int, tuple[int, int]] = {}
         for operator in ready:
-            action = self._action[operator]
+            action = self.action_of[operator]
             if action in changes:
                 deleted, added = changes[action]
                 changes[action] = deleted | self.deletes[operator], added | self.adds[operator]

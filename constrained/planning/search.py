@@ -1,7 +1,8 @@
-"""Greedy search for a plan."""
+"""Greedy search for a plan by novelty."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from heapq import heappop, heappush
 from operator import or_
@@ -41,13 +42,9 @@ class _Node(NamedTuple):
 
 
 def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[GroundAction], bool | None]:
-    """Search greedily for a plan, not a shortest one.
+    """Search greedily for a plan, not a shortest one, by novelty alone (`WidthSearch`).
 
-    Best-first width search (Lipovetzky and Geffner, "Best-first width search: exploration and exploitation in classical
-    planning", 2017): states with a new fact come first, then states with a new pair of facts; new among the states with
-    as many parts of the goal left and as many facts of a relaxed plan achieved. Among equals, states with fewer parts
-    left come first. A part that holds doesn't count if it must be undone to reach another (Koehler and Hoffmann, "On
-    reasonable and forced goal orderings", 2000). The search is complete: no state is dropped.
+    For searches of a small number of states; `constrained.planning.planner` has more than one way to search.
 
     Parameters
     ----------
@@ -64,11 +61,14 @@ def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[G
     found : bool or None
         Whether the goal can be reached; None: unknown, as the search passed the limit.
     """
-    actions, found = _WidthSearch(state, Relaxed.of(task)).run(limit)
-    return (_shortened(task, state, actions) if found else actions), found
+    search = WidthSearch(state, Relaxed.of(task))
+    for _ in search.run():
+        if search.states >= limit:
+            return search.path(search.best), None
+    return (shortened(task, state, search.plan), True) if search.plan is not None else (search.path(search.best), False)
 
 
-def _shortened(task: Task, state: State, plan: list[GroundAction]) -> list[GroundAction]:
+def shortened(task: Task, state: State, plan: list[GroundAction]) -> list[GroundAction]:
     """A plan without superfluous actions: each action is tried to be left out with those that depend on it.
 
     Nakhost and Müller, "Action elimination and plan neighborhood graph search", 2010.
@@ -88,7 +88,31 @@ def _shortened(task: Task, state: State, plan: list[GroundAction]) -> list[Groun
     return plan
 
 
-class _WidthSearch:
+class WidthSearch:
+    """A search that is advanced a little at a time.
+
+    Best-first width search (Lipovetzky and Geffner, "Best-first width search: exploration and exploitation in classical
+    planning", 2017): states with a new fact come first, then states with a new pair of facts; new among the states with
+    as many parts of the goal left and as many facts of a relaxed plan achieved. Among equals, states with fewer parts
+    left come first. A part that holds doesn't count if it must be undone to reach another (Koehler and Hoffmann, "On
+    reasonable and forced goal orderings", 2000). The search is complete: no state is dropped.
+
+    Parameters
+    ----------
+    state : State
+        Where the search begins.
+    relaxed : Relaxed
+
+    Attributes
+    ----------
+    plan : list of GroundAction or None
+        The plan, once one is found.
+    best : int
+        The most promising state, for `path`.
+    expanded : int
+        The states whose successors were looked at.
+    """
+
     def __init__(self, state: State, relaxed: Relaxed):
         self.relaxed, self.packed = relaxed, PackedTask(relaxed.grounding, state)
         changes = list(zip(self.packed.adds, self.packed.deletes))
@@ -98,15 +122,35 @@ class _WidthSearch:
         ]  # part of the goal -> the operators that undo it
         self.facts: dict[tuple[int, int], int] = {}  # (parts counted, facts achieved) -> the facts that have been true
         self.pairs: dict[tuple[int, int], dict[int, int]] = {}  # the same -> fact -> those that were true with it
+        self.nodes: list[_Node] = []
+        self.best = self.expanded = 0
+        self.plan: list[GroundAction] | None = None
 
-    def run(self, limit: int) -> tuple[list[GroundAction], bool | None]:
-        packed, best, seen = self.packed, 0, {self.packed.start}
+    @property
+    def states(self) -> int:
+        """The states that are kept."""
+        return len(self.nodes)
+
+    @property
+    def work(self) -> int:
+        """What the search has cost, in kept states."""
+        return len(self.nodes)
+
+    def run(self) -> Iterator[None]:
+        """Search; yields before each expanded state. At the end, `plan` is set, or there is none."""
+        packed, nodes, seen = self.packed, self.nodes, {self.packed.start}
         start = self._node(packed.start, _Node(packed.start, -1, -1, []), -1, -1)
-        if start is None or packed.reached(packed.start):
-            return [], start is not None
+        if start is None:
+            return
+        nodes.append(start)
+        if packed.reached(packed.start):
+            self.plan = []
+            return
         # The queue's order: novelty, parts of the goal left, age.
-        nodes, queue = [start], [(0, 0, 0)]
-        while queue and len(nodes) < limit:
+        queue = [(0, 0, 0)]
+        while queue:
+            yield
+            self.expanded += 1
             *_, place = heappop(queue)
             here = nodes[place]
             before = nodes[here.parent]  # a similar state, whose applicable actions are known
@@ -121,13 +165,21 @@ class _WidthSearch:
                     continue
                 nodes.append(node)
                 if packed.reached(after):
-                    return _path_to(packed, nodes, len(nodes) - 1), True
-                # `best` is what is returned if the limit is reached: the state with the most parts counted.
+                    self.plan = self.path(len(nodes) - 1)
+                    return
+                # The most promising state is the first with the most parts counted.
                 left = len(packed.goal) - node.counted.bit_count()
-                if node.counted.bit_count() > nodes[best].counted.bit_count():
-                    best = len(nodes) - 1
+                if node.counted.bit_count() > nodes[self.best].counted.bit_count():
+                    self.best = len(nodes) - 1
                 heappush(queue, (self._novelty(node, here.state), left, len(nodes) - 1))
-        return _path_to(packed, nodes, best), None if queue else False
+
+    def path(self, place: int) -> list[GroundAction]:
+        """The actions that lead to a state."""
+        actions = []
+        while place > 0:
+            actions.append(self.packed.actions[self.nodes[place].action])
+            place = self.nodes[place].parent
+        return actions[::-1]
 
     def _node(self, state: int, before: _Node, place: int, action: int) -> _Node | None:
         """The node of a state that follows another; None if the goal is out of reach from it."""
@@ -193,12 +245,3 @@ class _WidthSearch:
                     fresh ^= second
                     pairs[second] = pairs.get(second, 0) | fact
         return width
-
-
-def _path_to(packed: PackedTask, nodes: list[_Node], place: int) -> list[GroundAction]:
-    """The actions that lead to a node."""
-    actions = []
-    while place > 0:
-        actions.append(packed.actions[nodes[place].action])
-        place = nodes[place].parent
-    return actions[::-1]

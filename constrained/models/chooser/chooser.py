@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,10 +18,11 @@ from constrained.models.chooser.graphs import Encoder, Vocabulary
 from constrained.models.chooser.scorer import Scorer
 from constrained.models.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
+from constrained.planning.engines import plan_with
 from constrained.planning.model import ALWAYS, conjuncts
+from constrained.planning.planner import Searched, SearchLimits, search_plan
 from constrained.planning.reachable import NO_ORDER, mended
 from constrained.planning.relaxed import Relaxed
-from constrained.planning.search import MAX_STATES, find_plan
 
 MAX_AHEAD, AHEAD = 200, 5
 """Most actions that `SearchChooser` simulates before it searches, for each part of a larger goal."""
@@ -129,20 +129,21 @@ class _Plan:
 class SearchChooser:
     """Looks ahead in the task's simulator: follows the network until a state recurs, then searches.
 
-    It works in any domain with facts: without weights it searches greedily by relaxed plans
-    (`constrained.planning.search`). If the goal can't be reached by the known facts, it assumes that facts that may
+    It works in any domain with facts: without weights it searches greedily (`constrained.planning.planner`). If the goal can't be reached by the known facts, it assumes that facts that may
     hold do, and plans again when one turns out not to. It is a planner, and tables show it as one.
 
     Parameters
     ----------
     path : Path
         A file of weights; default: those that come with this package.
+    limits : SearchLimits
+        What a search may cost.
     """
 
-    name: ClassVar[str] = "search"
+    name: str = "search"
 
-    def __init__(self, path: str | Path = EMBEDDED):
-        self._chooser = GraphChooser(path)
+    def __init__(self, path: str | Path = EMBEDDED, limits: SearchLimits = SearchLimits()):
+        self._chooser, self._limits = GraphChooser(path), limits
         self.digest = self._chooser.digest
         self._plan = lru_cache(_KEPT)(lambda task: _Plan())
 
@@ -181,12 +182,15 @@ class SearchChooser:
         """Hold a plan from a state: the network's path, as it is cheaper, or else the one that a search finds."""
         way = self._ahead(task, state)
         if way is None:
-            actions, found = find_plan(task, state)
-            if not found:
-                held.hopeless[state] = _no_plan(task, state, found)
+            searched = self._searched(task, state)
+            if searched.plan is None:
+                held.hopeless[state] = _no_plan(task, state, searched)
                 return
-            way = task.states(state, actions)
+            way = task.states(state, searched.plan)
         held.actions |= way
+
+    def _searched(self, task: Task, state: State) -> Searched:
+        return search_plan(task, state, self._limits)
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
         """Follow the network without entering a state twice; return the path, or None if it misses the goal."""
@@ -204,11 +208,32 @@ class SearchChooser:
         return way
 
 
-def _no_plan(task: Task, state: State, found: bool | None) -> ConstrainedError:
-    """The error that a search found no plan; `found` False: as there is none."""
-    if found is None:
+class PlannerChooser(SearchChooser):
+    """Has a planner of the package unified-planning plan, and does what the plan says.
+
+    Parameters
+    ----------
+    name : str
+        The planner's name there, such as "pyperplan".
+    limits : SearchLimits
+    """
+
+    def __init__(self, name: str, limits: SearchLimits = SearchLimits()):
+        super().__init__(limits=limits)
+        self.name, self.digest = name, ""
+
+    def _searched(self, task: Task, state: State) -> Searched:
+        return plan_with(self.name, task, state, self._limits)
+
+    def _ahead(self, task: Task, state: State) -> None:
+        """Nothing: the planner is asked, not the network."""
+
+
+def _no_plan(task: Task, state: State, searched: Searched) -> ConstrainedError:
+    """The error that a search found no plan: that there is none, or that it gave up."""
+    if not searched.proven:
         return ModelError(
-            f"the search gave up: no plan was found among the first {MAX_STATES:,} states",
+            f"the search gave up: no plan was found {searched.limit}",
             "make the problem smaller, or give a model that doesn't search",
         )
     here = "" if state == task.initial else " from here"
