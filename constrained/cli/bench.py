@@ -33,6 +33,7 @@ MODULES = {
     "generation": "engine.generation",
     "gpu": "gpu.command",
     "imported": "imported",
+    "ipc": "planbench.ipc",
     "lumos": "lumos.command",
     "maskbench": "maskbench.command",
     "masks": "planbench.masks",

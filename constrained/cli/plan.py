@@ -14,7 +14,7 @@ from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.world_state import WorldState
-from constrained.planning.planner import SearchLimits
+from constrained.planning.planner import DEFAULT, SearchLimits
 
 if TYPE_CHECKING:
     from constrained.environments.base import Environment
@@ -51,7 +51,7 @@ def add_parser(commands) -> None:
                 unified-planning, such as pyperplan or fast-downward"""
         add(f"--{role}", metavar="MODEL", help=words)
     add_level(parser, default=None)
-    words = f"processor time of the search for a problem's plan, which then gives up (default: {SearchLimits().seconds:g})"
+    words = f"processor time of the search for a problem's plan, which then gives up (default: {DEFAULT.seconds:g})"
     add("--seconds", type=seconds, metavar="S", help=words)
     add("--max-steps", type=int, help="default: 1,000 to a problem's goal, 50 in a game, 12 if not executed")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
@@ -140,7 +140,7 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
     if chosen and arguments.strategy in (None, "act"):
         from constrained.models.chooser.chooser import PlannerChooser, SearchChooser
 
-        limits = SearchLimits() if arguments.seconds is None else SearchLimits(seconds=arguments.seconds)
+        limits = DEFAULT if arguments.seconds is None else SearchLimits(seconds=arguments.seconds)
         model = SearchChooser(limits=limits) if planner is None else PlannerChooser(planner, limits)
         planner = None
     return generate_plan(

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from constrained.errors import ModelError, needs_extra
 from constrained.planning.facts import State
-from constrained.planning.planner import Searched, SearchLimits
+from constrained.planning.planner import DEFAULT, Searched, SearchLimits
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.writer import PddlText
 
 EXTRA = "planners"
 
 
-def plan_with(name: str, task: Task, state: State, limits: SearchLimits = SearchLimits()) -> Searched:
+def plan_with(name: str, task: Task, state: State, limits: SearchLimits = DEFAULT) -> Searched:
     """Have a planner search for a plan.
 
     Parameters
@@ -60,7 +60,9 @@ def plan_with(name: str, task: Task, state: State, limits: SearchLimits = Search
     except ModelError:
         raise
     except (UPException, AssertionError, OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # its own
-        raise ModelError(f"{name} failed: {type(error).__name__}: {str(error)[:300]}", "name another planner") from error
+        raise ModelError(
+            f"{name} failed: {type(error).__name__}: {str(error)[:300]}", "name another planner"
+        ) from error
     if result.plan is None:
         proven = result.status.name == "UNSOLVABLE_PROVEN"
         return Searched(None, proven=proven, limit=f"by {name} ({result.status.name.lower().replace('_', ' ')})")
@@ -68,12 +70,12 @@ def plan_with(name: str, task: Task, state: State, limits: SearchLimits = Search
         GroundAction(names[one.action.name.lower()], tuple(names[str(term).lower()] for term in one.actual_parameters))
         for one in result.plan.actions
     ]
-    _simulate(name, task, state, plan)
+    check_plan(name, task, state, plan)
     return Searched(plan)
 
 
-def _simulate(name: str, task: Task, state: State, plan: list[GroundAction]) -> None:
-    """Check that a plan is one. Raises ModelError."""
+def check_plan(name: str, task: Task, state: State, plan: list[GroundAction]) -> None:
+    """Simulate a plan that a planner of this name gave. Raises ModelError: it isn't one."""
     for number, action in enumerate(plan, 1):
         if not task.is_applicable(state, action):
             raise ModelError(f"{name}'s plan is wrong: action {number}, {action}, is not possible there")

@@ -47,7 +47,9 @@ class Landmarks:
             self.goal |= 1 << fact
             self.all |= of.get(fact, 0)
         self.all &= ~(1 << TRUE)
-        self._negated = [(1 << fact, 1 << opposite) for fact, opposite in grounding.opposites if self.all >> opposite & 1]
+        self._negated = [
+            (1 << fact, 1 << opposite) for fact, opposite in grounding.opposites if self.all >> opposite & 1
+        ]
         self.before = {fact: of[fact] & self.all & ~(1 << fact) for fact in places(self.all)}
         # Greedy-necessary orders: what every operator needs that may be the first to make a landmark true.
         self.needed_by: dict[int, int] = {}

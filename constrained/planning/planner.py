@@ -42,12 +42,15 @@ class SearchLimits:
     seconds : float
         Of processor time.
     megabytes : int
-        Memory of the whole process, where the system tells it.
+        Memory of the whole process, where the system tells it (Linux: now; macOS: at most).
     """
 
     states: int = MAX_STATES
     seconds: float = 600.0
     megabytes: int = 8_000
+
+
+DEFAULT = SearchLimits()
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Searched:
 
 
 def search_plan(
-    task: Task, state: State, limits: SearchLimits = SearchLimits(), say: Callable[[str], None] | None = None
+    task: Task, state: State, limits: SearchLimits = DEFAULT, say: Callable[[str], None] | None = None
 ) -> Searched:
     """Search for a plan, not a shortest one.
 
@@ -124,9 +127,7 @@ _TURN, _DONE, _STATES, _SECONDS, _MEMORY = range(5)
 """How a turn ends: it is over, so is the search, or a limit is met."""
 
 
-def _advance(
-    search: _Search, steps: Iterator[None], until: int, states: int, end: float, limits: SearchLimits
-) -> int:
+def _advance(search: _Search, steps: Iterator[None], until: int, states: int, end: float, limits: SearchLimits) -> int:
     """Advance a search by one turn."""
     for number, _ in enumerate(steps):
         if search.states >= states:
@@ -142,8 +143,12 @@ def _advance(
 
 
 def _megabytes() -> float:
-    """The most memory that this process has had, where the system tells it."""
-    if resource is None:
-        return 0.0
+    """The memory of this process, where the system tells it; else the most that it has had."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * (resource.getpagesize() if resource else 4096) / (1 << 20)
+    except OSError:
+        if resource is None:
+            return 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)

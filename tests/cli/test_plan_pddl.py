@@ -50,7 +50,11 @@ def test_a_search_that_gives_up_prints_no_plan(folder, capsys):
     for form in ("pddl", "text"):
         assert main(["plan", "boat.pddl", "cross.pddl", "--format", form, "--seconds", "0.000001"]) == 1
         out, err = capsys.readouterr()
-        assert ">" not in out and "(" not in out and err.startswith("error: the search gave up: no plan was found within 1e-06 s")
+        assert (
+            ">" not in out
+            and "(" not in out
+            and err.startswith("error: the search gave up: no plan was found within 1e-06 s")
+        )
 
 
 def test_knowledge_of_ones_own_gives_the_words(folder, capsys):

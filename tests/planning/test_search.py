@@ -11,7 +11,7 @@ from constrained.planning.model import Junction, Literal, Problem, conjuncts
 from constrained.planning.packed import PackedTask
 from constrained.planning.plans import judge_plan, read_action
 from constrained.planning.relaxed import Relaxed
-from constrained.planning.search import _shortened, _WidthSearch, find_plan
+from constrained.planning.search import WidthSearch, find_plan, shortened
 from tests.planning import domains
 from tests.planning_domains import blocks_task
 
@@ -53,7 +53,7 @@ def pushing(goal: str) -> Task:
 
 def test_what_must_be_undone_to_reach_the_rest_does_not_count():
     task = blocks_task()
-    search = _WidthSearch(task.initial, Relaxed.of(task))
+    search = WidthSearch(task.initial, Relaxed.of(task))
     names = [part.terms for part in conjuncts(task.goal)]
     for part, plan, void in (
         (("a", "b"), "(unstack c a) (put-down c) (pick-up a) (stack a b)", True),
@@ -79,7 +79,7 @@ def test_a_plan_has_no_action_that_it_can_do_without():
     there = task.applicable(task.initial)[0]
     state = task.apply(task.initial, there)
     back = next(action for action in task.applicable(state) if task.apply(state, action) == task.initial)
-    assert plan and _shortened(task, task.initial, [there, back, *plan]) == plan
+    assert plan and shortened(task, task.initial, [there, back, *plan]) == plan
 
 
 @pytest.mark.parametrize("seed", range(4))

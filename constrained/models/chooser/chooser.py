@@ -20,7 +20,7 @@ from constrained.models.chooser.weights import EMBEDDED, load_scorer, read_weigh
 from constrained.planning import Domain, GroundAction, State, Task
 from constrained.planning.engines import plan_with
 from constrained.planning.model import ALWAYS, conjuncts
-from constrained.planning.planner import Searched, SearchLimits, search_plan
+from constrained.planning.planner import DEFAULT, Searched, SearchLimits, search_plan
 from constrained.planning.reachable import NO_ORDER, mended
 from constrained.planning.relaxed import Relaxed
 
@@ -129,8 +129,8 @@ class _Plan:
 class SearchChooser:
     """Looks ahead in the task's simulator: follows the network until a state recurs, then searches.
 
-    It works in any domain with facts: without weights it searches greedily (`constrained.planning.planner`). If the goal can't be reached by the known facts, it assumes that facts that may
-    hold do, and plans again when one turns out not to. It is a planner, and tables show it as one.
+    It works in any domain with facts: without weights it searches greedily (`constrained.planning.planner`). If
+    the goal can't be reached by the known facts, it assumes that facts that may hold do, and plans again when one turns out not to. It is a planner, and tables show it as one.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class SearchChooser:
 
     name: str = "search"
 
-    def __init__(self, path: str | Path = EMBEDDED, limits: SearchLimits = SearchLimits()):
+    def __init__(self, path: str | Path = EMBEDDED, limits: SearchLimits = DEFAULT):
         self._chooser, self._limits = GraphChooser(path), limits
         self.digest = self._chooser.digest
         self._plan = lru_cache(_KEPT)(lambda task: _Plan())
@@ -218,7 +218,7 @@ class PlannerChooser(SearchChooser):
     limits : SearchLimits
     """
 
-    def __init__(self, name: str, limits: SearchLimits = SearchLimits()):
+    def __init__(self, name: str, limits: SearchLimits = DEFAULT):
         super().__init__(limits=limits)
         self.name, self.digest = name, ""
 
