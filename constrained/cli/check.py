@@ -142,16 +142,16 @@ def _check_pddl(arguments, names: list[str]) -> int:
         hint = "give PDDL files alone, or DOMAIN.pddl PROBLEM.pddl ACTION ... to judge a path"
         print(f"error: PDDL files are checked by themselves\n  hint: {hint}", file=sys.stderr)
         return 2
-    if len(files) == 2 and (actions or arguments.file is not None):
-        from constrained.environments.pddl import read_pddl
-        from constrained.knowledge.pddl import import_pddl
+    from constrained.environments.pddl import read_pddl
+    from constrained.knowledge.pddl import import_pddl
 
+    if len(files) == 2 and (actions or arguments.file is not None):
         domain, problem = map(read_pddl, map(Path, files))
         knowledge = import_pddl(domain[0], source=domain[1]).knowledge().for_problem(*problem)
         return _check_path(arguments, knowledge, actions)
     try:
         with waiting("checking", not arguments.json):
-            checked = check_pddl(files)
+            checked = check_pddl(files, lambda name: read_pddl(Path(name))[0])
     except ConstrainedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

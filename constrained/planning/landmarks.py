@@ -97,8 +97,8 @@ def _propagated(
     of_operator: dict[int, int] = {}
     waiting = [len(set(facts)) for facts in needs]
     needing: list[list[int]] = [[] for _ in range(facts)]
-    for operator, own in enumerate(needs):
-        for fact in set(own):
+    for operator, needed in enumerate(needs):
+        for fact in set(needed):
             needing[fact].append(operator)
     work: dict[int, None] = dict.fromkeys(of)  # facts whose landmarks have changed
     known = set[int]()

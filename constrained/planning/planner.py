@@ -1,7 +1,7 @@
 """Search for a plan in more than one way, within named limits.
 
-Two searches take turns: by novelty (`search`), which is quick where a goal's parts can be reached one after another, and
-by relaxed plans and landmarks (`lazy`), which finds its way in large tasks. Turns are counted in states, so that a plan
+Two searches take turns: by novelty (`search`), which is quick where a goal's parts can be reached one by one, and by
+relaxed plans and landmarks (`lazy`), which finds its way in large tasks. Turns are counted in states, so that a plan
 doesn't depend on the machine; only where the search gives up may.
 """
 
@@ -24,7 +24,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 FIRST_TURN, TURN = 10_000, 2_000
-"""The first turn of the search by novelty, enough for most problems of a page, and those that follow: `work` of either."""
+"""The `work` of the first turn, the search by novelty's, which is enough for most small problems, and of all others."""
 
 CHECKED = 50
 """States expanded between two looks at the limits."""

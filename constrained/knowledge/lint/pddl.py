@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from constrained.environments.pddl import read_pddl
 from constrained.errors import ConstrainedError, DataError, PddlError, SourceError
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lint.check import Checked
@@ -32,13 +31,15 @@ def is_problem(text: str) -> bool:
     return _PROBLEM.match(text) is not None
 
 
-def check_pddl(names: Sequence[str]) -> list[Checked]:
+def check_pddl(names: Sequence[str], read: Callable[[str], str]) -> list[Checked]:
     """Find what is, or may be, wrong with PDDL files.
 
     Parameters
     ----------
     names : sequence of str
         Paths of domains and problems. A problem belongs to the domain that it names, or to the only one.
+    read : callable
+        Returns the text of a file, or raises DataError.
 
     Raises
     ------
@@ -49,7 +50,7 @@ def check_pddl(names: Sequence[str]) -> list[Checked]:
     for name in names:
         checked[name] = Checked(name)
         try:
-            text, _ = read_pddl(Path(name))
+            text = read(name)
         except DataError as error:
             checked[name].findings.append(Finding("unreadable", error.message, error.hint or "give a text file"))
             continue

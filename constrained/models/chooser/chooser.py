@@ -129,8 +129,9 @@ class _Plan:
 class SearchChooser:
     """Looks ahead in the task's simulator: follows the network until a state recurs, then searches.
 
-    It works in any domain with facts: without weights it searches greedily (`constrained.planning.planner`). If
-    the goal can't be reached by the known facts, it assumes that facts that may hold do, and plans again when one turns out not to. It is a planner, and tables show it as one.
+    It works in any domain with facts: without weights it searches greedily (`constrained.planning.planner`). If the
+    goal can't be reached by the known facts, it assumes that facts that may hold do, and plans again when one turns out
+    not to. It is a planner, and tables show it as one.
 
     Parameters
     ----------
