@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from benchmarks.lumos.pages import GroundedShop, GroundedWeb
 from constrained.agents.strategies.lumos.grounder import Unanswered
 from constrained.environments.base import Binding, TaskEnvironment
 from constrained.environments.executor.actions import action_space, read_turn
@@ -22,6 +23,8 @@ MOST_SUBGOALS = {"gsm8k": 8, "svamp": 2, "strategyqa": 5, "hotpotqa": 5, "mind2w
 
 MATHS = ("gsm8k", "svamp")
 QUESTIONS = ("hotpotqa", "strategyqa")
+PAGES: dict[str, type[GroundedWeb] | type[GroundedShop]] = {"mind2web": GroundedWeb, "webshop": GroundedShop}
+"""Dataset -> what carries out Lumos's actions there."""
 
 ACTIONS = 4
 """Actions for each subgoal that a plan may have, on average: equations take as many."""
@@ -36,6 +39,10 @@ def grounded(suite: Suite) -> Suite:
     if family in QUESTIONS:
         tasks = [Task(task.name, task.kind, partial(GroundedQuestion, task.make)) for task in suite.tasks]
         return replace(suite, knowledge="lumos/qa", max_steps=most, tasks=tasks)
+    if family in PAGES:
+        page = PAGES[family]
+        tasks = [Task(task.name, task.kind, partial(page, task.make)) for task in suite.tasks]
+        return replace(suite, knowledge=f"lumos/{page.space}", max_steps=most, tasks=tasks)
     return suite
 
 

@@ -77,7 +77,7 @@ class Executor:
 
     def __init__(self, space: str, tools: Tools = NO_TOOLS, worker: MathsWorker | None = None):
         if space not in ("maths", "qa"):
-            raise ActionError(f"actions of {space!r} aren't carried out here", "use 'maths' or 'qa'")
+            raise ActionError(f"actions of {space!r} are carried out on their pages, not here", "use 'maths' or 'qa'")
         self.space = space
         self.tools = tools
         self.worker = worker or shared_worker

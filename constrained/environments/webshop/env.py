@@ -165,6 +165,17 @@ class WebshopEnv:
 
     # -- the page ------------------------------------------------------------
 
+    @property
+    def product(self) -> Product | None:
+        """The product whose page, or a part of it, is shown."""
+        return self._state.product
+
+    def listed(self) -> list[Product]:
+        """The products on the page of results that is shown; none on other pages."""
+        if self._state.product is not None:
+            return []
+        return [self._shop.products[number] for number in self._shown()]
+
     def clickable(self) -> list[str]:
         """What can be clicked now; nothing on the search page."""
         if self.reward is not None or self._state.results is None:
