@@ -38,6 +38,7 @@ from benchmarks.planbench import command as planbench
 from benchmarks.planbench import masks as planbench_masks
 from benchmarks.reporting import markdown
 from benchmarks.result_files import DOCS, RECORDS, RESULTS
+from constrained.errors import DataError
 from constrained.files import write_whole
 
 ROOT = DOCS.parent
@@ -109,7 +110,13 @@ def _rows(name: str, **wanted: Any) -> list[dict]:
 
 
 def provenance(name: str) -> dict[str, str]:
-    """Command, date, commit, machine, seeds and sample of a record."""
+    """Command, date, commit, machine, seeds and sample of a record.
+
+    Raises DataError: nothing is noted of it.
+    """
+    if name not in _provenances():
+        hint = "write it by the benchmark's own --json or --update, which note that, and add its seeds and its sample"
+        raise DataError(f"{RECORDS.name} doesn't say where {name}.json is from", hint)
     return _provenances()[name]
 
 
@@ -486,10 +493,18 @@ def _agents_page() -> list[str]:
     ]
 
 
-def _science_page() -> list[str]:
+def _environments() -> list[str]:
     rows = record("scienceworld")["rows"]
     gold, understood = (sum(row[key] for row in rows) for key in ("gold", "understood"))
-    return [f"of {gold:,} actions, all {understood:,} that the simulator accepts at that point are admitted"]
+    played = record("original")
+    same = min(played["answers identical"], played["admissible commands identical"])
+    assert played["moments compared"] == same and not played["differences"]
+    best = max(row["recall"]["5"] for row in record("retrieval")["rows"] if row["backend"] == "sqlite")
+    return [
+        f"of {gold:,} actions, all {understood:,} that the simulator accepts at that point are admitted",
+        f"{played['games']} games, {same:,} states: no answer and no admissible command differs",
+        f"{best:.0%} among the five found first".replace("%", " %"),
+    ]
 
 
 def _tools_page() -> list[str]:
@@ -504,7 +519,7 @@ def _training_page() -> list[str]:
 SENTENCES: dict[str, Callable[[], list[str]]] = {
     "README.md": _readme,
     "docs/engine_figures.md": _engine_page,
-    "docs/agents_figures.md": lambda: _agents_page() + _science_page(),
+    "docs/agents_figures.md": lambda: _agents_page() + _environments(),
     "docs/tool_agents.md": _tools_page,
     "docs/training.md": _training_page,
 }

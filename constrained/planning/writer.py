@@ -57,7 +57,7 @@ class PddlText:
 
     def _domain_lines(self) -> Iterator[str]:
         domain = self._task.domain
-        yield f"(define (domain {_pddl_name(domain.name) or 'domain'})"
+        yield f"(define (domain {_pddl_name(domain.title or domain.name) or 'domain'})"
         yield f"  (:requirements {' '.join(self._requirements())})"
         if domain.types:
             yield f"  (:types {self._typed(domain.types)})"
@@ -81,7 +81,7 @@ class PddlText:
         task = self._task
         objects = {name: kind for name, kind in task.objects.items() if name not in task.domain.constants}
         yield f"(define (problem {_pddl_name(task.problem.name) or 'problem'})"
-        yield f"  (:domain {_pddl_name(task.domain.name) or 'domain'})"
+        yield f"  (:domain {_pddl_name(task.domain.title or task.domain.name) or 'domain'})"
         yield f"  (:objects {self._typed(objects)})"
         yield "  (:init"
         for fact in sorted(task.initial):

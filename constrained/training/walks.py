@@ -124,7 +124,8 @@ def walk_suite(
 
 def key(problem: Problem) -> Key:
     """The identity of a task."""
-    goal = problem.condition.parts if isinstance(problem.condition, Junction) else ()
+    # A goal of one fact is read as that fact alone.
+    goal = problem.condition.parts if isinstance(problem.condition, Junction) else (problem.condition,)
     return frozenset(problem.init), frozenset((p.predicate, *p.terms) for p in goal if isinstance(p, Literal))
 
 

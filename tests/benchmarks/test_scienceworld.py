@@ -1,7 +1,6 @@
 """constrained bench scienceworld: its figures how it goes on, and what was measured last."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from benchmarks import scienceworld
 from constrained.cli import main
 from tests.environments.scienceworld.present import needs_scienceworld
 
-LAST = Path(scienceworld.__file__).parent / "results" / "scienceworld.json"
 TASK = "find-non-living-thing"
 
 
@@ -44,12 +42,3 @@ def test_a_file_of_another_kind_is_not_written_over(tmp_path, capsys, text):
     file.write_text(text)
     assert main(["bench", "scienceworld", "--task", TASK, "--json", str(file)]) == 1
     assert "is not a file of this benchmark" in capsys.readouterr().err and file.read_text() == text
-
-
-def test_the_last_figures():
-    """All 30 tasks are solved; every gold action that the simulator understands is admitted, none drawn is unknown."""
-    rows = json.loads(LAST.read_text())["rows"]
-    assert len(rows) == 30 and all(row["score"] == 1.0 for row in rows)
-    for row in rows:
-        assert row["understood and admitted"] == row["understood"]
-        assert row["drawn"]["unknown"] == row["valid_admitted"]["unknown"] == 0

@@ -66,6 +66,25 @@ def test_rounds_are_resumed_and_end_as_they_would_have(tmp_path, capsys):
     assert "since round 0 gained" in capsys.readouterr().out
 
 
+FIVE = f"""
+(define (problem five) (:domain blocks) (:objects a b c d e)
+  (:init (handempty) {" ".join(f"(ontable {name}) (clear {name})" for name in "abcde")}) (:goal (on a b)))
+"""
+
+
+def test_a_round_gains_on_tasks_that_nobody_played(tmp_path):
+    """From random weights, with five blocks; the documentation's three rounds go from 59 to 71 % to 97 to 99 %."""
+    (tmp_path / "domain.pddl").write_text(BLOCKS)
+    (tmp_path / "problem.pddl").write_text(FIVE)
+    command = ["train", "self-learning", "--pddl", str(tmp_path / "domain.pddl"), str(tmp_path / "problem.pddl"),
+               "--tasks", "80", "--samples", "2", "--test-tasks", "40", "--rounds", "1"]  # fmt: skip
+    assert main([*command, "--output", str(tmp_path / "run")]) == 0
+    before, after = json.loads((tmp_path / "run" / "report.json").read_text())
+    (one,), (other,) = before["test"].values(), after["test"].values()
+    assert other["success %"] >= one["success %"] + 10
+    assert other["invalid %"] == other["misordered %"] == 0
+
+
 def test_a_paired_test_counts_only_the_tasks_that_differ():
     before = {"a": False, "b": False, "c": True, "d": True, "e": False}
     after = {"a": True, "b": True, "c": True, "d": False, "e": False}
