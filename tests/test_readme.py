@@ -54,7 +54,8 @@ def test_the_world_loads_in_lark(refunds):
 
 
 def test_it_is_at_most_a_thousand_words():
-    assert len(README.split()) <= 1000
+    words = re.sub(r"<!--.*?-->", "", README).split()
+    assert len([word for word in words if re.search(r"\w", word)]) <= 1000  # the bars of tables are none
 
 
 def test_every_file_named_is_there():
