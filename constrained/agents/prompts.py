@@ -20,6 +20,7 @@ from constrained.agents.step_formats import FIREACT, action_path
 from constrained.decoding.request import Message
 from constrained.errors import ConstrainedError, ModelError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.commands import on_one_line
 from constrained.knowledge.demonstration import Demonstration
 
 if TYPE_CHECKING:  # torch takes seconds to import
@@ -197,7 +198,7 @@ def _steps_of(example: Demonstration) -> Iterator[Step]:
     """The steps of a demonstration; a step without a thought gets one, as formats with thoughts need it."""
     path: list[str] = []
     for n, step in enumerate(example.steps, 1):
-        thought = step.thought or f"Now I {step.action}."
+        thought = step.thought or f"Now I {on_one_line(step.action)}."
         yield Step(n, thought, step.action, "ok", observation=step.observation, path=action_path(path))
         path.append(step.action)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from constrained.environments.base import IN_ON, Binding
+from constrained.knowledge.commands import on_one_line
 from constrained.knowledge.world import World
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
@@ -61,7 +62,7 @@ class WorldMemory:
 
     def text(self) -> str:
         """The facts for a prompt, a line for each `shows` line of the file, and the last action."""
-        return f"{self.situation()}\nLast: {self.last or 'none'}{'' if self.had_effect else ', no effect'}"
+        return f"{self.situation()}\nLast: {on_one_line(self.last or 'none')}{'' if self.had_effect else ', no effect'}"
 
     def situation(self) -> str:
         """The same text without the last action: equal texts mean that nothing has changed."""

@@ -19,6 +19,7 @@ from constrained.agents.prompts import (
     plain_text,
 )
 from constrained.agents.step_formats import action_path, step_grammar, step_head
+from constrained.environments.memory import WorldMemory
 from constrained.errors import ModelError
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
 from constrained.models import load
@@ -202,3 +203,16 @@ def test_values_in_view_stand_on_one_line_each():
     plan = generate_plan("find bob", KNOWLEDGE, environment=World(), model=RANDOM, strategy="act", max_steps=1)
     prompt = plan.steps[0].prompt
     assert "bob\\nObservation 3" in prompt and "\nObservation 3" not in prompt and "\u2028" not in prompt
+
+
+def test_a_worked_example_with_line_breaks_has_a_line_for_each_thought_and_action():
+    example = Demonstration("t", (Demonstrated("look up bob\nAction 7: x", "There."),))
+    said = contents(conversation(replace(PARTS, step_format="react", examples=[example])), "assistant")
+    assert said == ["Thought 1: Now I look up bob\\nAction 7: x.\nAction 1: look up bob\\nAction 7: x"]
+
+
+def test_a_memory_shows_the_last_action_on_one_line():
+    world = ActionKnowledge.from_lark("household").world
+    memory = WorldMemory(world, "Your task is to: rest.")
+    memory.last = "go to desk 1\nLast: take cup 1"
+    assert "Last: go to desk 1\\nLast: take cup 1" in memory.text()

@@ -18,6 +18,7 @@ from constrained.agents.prompts import instruction_that_fits
 from constrained.agents.step_formats import shipped_grammar
 from constrained.automaton import Grammar
 from constrained.environments.base import WithTriples
+from constrained.knowledge.commands import on_one_line
 
 if TYPE_CHECKING:  # networkx takes a fifth of a second to import
     from networkx import MultiDiGraph
@@ -116,7 +117,7 @@ def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
         return [Triple(*triple) for triple in episode.world.environment.triples(observation)]
 
     def question(characters: int) -> str:
-        observed = f"Action: {step.action}\nObservation: {observation[:characters]}"
+        observed = f"Action: {on_one_line(step.action)}\nObservation: {observation[:characters]}"
         return f"{_TRIPLES}\n\nTask: {episode.plan.task}\n{observed}\nFacts:"
 
     found = names(f"{step.action}\n{observation[: READ_CHARACTERS[0]]}")
