@@ -36,7 +36,10 @@ class Limits:
     repeat : int
         Either bound of a repeat; at most 2**31 - 1, what a counter holds.
     schema : int
-        Rules, combinations, and pattern states that a JSON Schema is compiled to.
+        Rules, combinations, and states of single patterns that a JSON Schema is compiled to.
+    pattern_steps : int
+        States, by the classes of characters that are told apart, of what a JSON Schema says of one string: patterns,
+        formats, lengths, and what these leave out, together.
     values : int
         Texts of one slot or one choice.
     value_bytes : int
@@ -85,6 +88,7 @@ class Limits:
     lookaround: int = 100_000
     repeat: int = 10**9
     schema: int = 10_000
+    pattern_steps: int = 1_000_000
     values: int = 1_000_000
     value_bytes: int = 256 << 20
     distinct: int = 1_000

@@ -7,19 +7,21 @@ come, each has every escape there is (RFC 8259, section 7). The kernel reads the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from constrained.grammar.charset import MAX_CODE_POINT
 from constrained.grammar.nodes import Call, Node
 
-MOST_STEPS, MOST_COUNTED_STEPS = 4_000, 40_000
-"""Steps of a table, all states by all classes; above, a text is read by rules, written as it comes to them.
+MOST_STEPS = 1 << 23
+"""Steps of a table, all states by all classes, that the kernel takes."""
 
-The second where the characters are counted, as rules are then one for each state and count.
-"""
+NO_END = (1 << 31) - 1
+"""In place of a number of characters to an end where there is none."""
 
 _CHARACTER, _ESCAPE, _DIGITS, _PAIR, _PAIR_ESCAPE, _PAIR_DIGITS = range(1, 7)
 """Where in a character: some of its bytes read; after a backslash; after ``\\u``; and the same for a surrogate pair.
@@ -65,8 +67,7 @@ class Table:
     @cached_property
     def fewest(self) -> tuple[int, ...]:
         """The fewest characters from each state to an end."""
-        found = distances(self.after, self.ends)
-        return tuple(found[state] for state in sorted(found))
+        return tuple(distances(np.array(self.after, ndmin=2), np.array(self.ends)).tolist())
 
     @cached_property
     def farthest(self) -> int:
@@ -81,13 +82,9 @@ class Table:
         """Raise ValueError unless it can be an automaton's: read from a file, it may be anything."""
         states, width = len(self.after), max(self.classes) + 2
         ordered = all(a < b for a, b in pairwise((-1, *self.starts, MAX_CODE_POINT + 1))) and self.starts[0] == 0
-        counts = (
-            len(self.starts) == len(self.classes)
-            and len(self.ends) == states
-            and states * width <= 2 * MOST_COUNTED_STEPS
-        )
+        counts = len(self.starts) == len(self.classes) and len(self.ends) == states and states * width <= MOST_STEPS
         rows = all(len(row) == width and all(-1 <= to < states for to in row) for row in self.after)
-        if not (ordered and counts and rows and min(self.classes) >= -1 and len(self.fewest) == states):
+        if not (ordered and counts and rows and min(self.classes) >= -1 and max(self.fewest) < NO_END):
             raise ValueError("no table of an automaton")
 
     def bytes_left(self, state: int, inside: int, least: bool = False) -> int:
@@ -146,18 +143,29 @@ class Table:
                     yield self.after[state][self.classes[i]], max(low, self.starts[i]), min(high, last)
 
 
-def distances(after: Sequence[Sequence[int]], ends: Sequence[bool]) -> dict[int, int]:
-    """How many steps the states from which an end can be reached are from the nearest one."""
-    before: list[list[int]] = [[] for _ in after]
-    for state, row in enumerate(after):
-        for to in {*row} - {-1}:
-            before[to].append(state)
-    work = [state for state, end in enumerate(ends) if end]
-    found = dict.fromkeys(work, 0)
-    for state in work:  # which grows meanwhile
-        new = [one for one in before[state] if one not in found]
-        found.update(dict.fromkeys(new, found[state] + 1))
-        work += new
+def distances(after: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The fewest steps from each state to an end; `NO_END` where none can be reached.
+
+    Parameters
+    ----------
+    after : numpy.ndarray of int
+        (states, classes) The state after each step; -1: none.
+    ends : numpy.ndarray of bool
+        (states,) Whether a state is an end.
+    """
+    # Steps are sorted by where they lead: those into one state stand in a row.
+    states, width = after.shape
+    into = np.argsort(after, axis=None, kind="stable")
+    begin = np.searchsorted(after.ravel()[into], np.arange(states + 1))
+    source = into // max(width, 1)
+    found = np.full(states, NO_END)
+    nearest, count = np.flatnonzero(ends), 0
+    while nearest.size:
+        found[nearest] = count
+        many = begin[nearest + 1] - begin[nearest]
+        last = np.cumsum(many)
+        before = source[np.arange(last[-1]) + np.repeat(begin[nearest] - last + many, many)]
+        nearest, count = np.unique(before[found[before] == NO_END]), count + 1
     return found
 
 

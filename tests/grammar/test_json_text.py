@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from constrained.grammar.json_schema.finite_automata import Texts
+from constrained.grammar.json_schema.character_automata import Texts
 from constrained.grammar.json_schema.patterns import pattern_node
-from constrained.grammar.json_text import MOST_STEPS, Table
+from constrained.grammar.json_text import Table
 from constrained.limits import Limits
 
 LETTERS = 'a bé\n\x7f"\\中😀'
@@ -26,7 +26,7 @@ PATTERNS = {
 
 def table(name: str) -> tuple[Table, str, int, int | None]:
     pattern, low, high = PATTERNS[name]
-    made = Texts([pattern_node(pattern, Limits())], [], low, None, Limits()).table(MOST_STEPS)
+    made = Texts([pattern_node(pattern, Limits())], [], low, None, Limits()).table()
     assert made is not None
     made.check()
     return made, pattern, low, high

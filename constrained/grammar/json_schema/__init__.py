@@ -7,8 +7,8 @@
    `presence` makes conditions on which names an object has one formula instead of alternatives.
 3. `constraints` reads a conjunction as one: its types, bounds, and what holds for the parts of the value.
 4. `writer` writes each conjunction, type by type: `objects` and `arrays`, with what differs in them by `unique`,
-   `numbers`, and `strings` with `patterns`, `pattern_trees` and `finite_automata`; `whitespace` is what stands between
-   the pieces.
+   `numbers`, and `strings` with `patterns`, `pattern_trees`, `finite_automata` and `character_automata`, where what
+   several patterns have in common, or leave out, is worked out; `whitespace` is what stands between the pieces.
 5. `plain_walk` tells which schemas may wait: they are written when a text reaches them. `plain` has what it asks of
    objects, arrays, numbers and patterns, also where several schemas hold together. `validity` decides whether one
    value fits a schema, which enum, const and listed names ask for. `misfit` says why one

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
+from constrained.grammar.json_schema.character_automata import automaton_of
 from constrained.grammar.json_schema.document import NOTING, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.keywords import (
@@ -300,12 +301,20 @@ class Constraints:
         both, either = (pattern_of(place, pattern, pattern, self.limits, either) for either in (False, True))
         return both, either
 
-    def check_patterns(self) -> None:
-        """Make the automata of the patterns of names, so that none passes a limit later."""
-        for pattern in self.key_patterns:
-            if not is_simple(pattern, self.limits):
-                for either in (False, True):
-                    _automaton(pattern, self.limits, either)
+    def has_small_patterns(self) -> bool:
+        """Whether it is plain that to tell names apart by their patterns passes no limit."""
+        # What names have in common with some patterns, and not with others, is a product of these patterns' automata;
+        # a name that is listed adds no more states than it has characters.
+        states, classes = 1, 0
+        try:
+            for both, either in self.key_trees.values():
+                automata = [automaton_of(tree, self.limits) for tree in (both, either)]
+                states *= 1 + max(len(one.ends) for one in automata)
+                classes += max(one.after.shape[1] for one in automata)
+        except LimitError:
+            return False
+        letters = "".join(self.names) if states > 1 else ""
+        return (states + len(letters)) * (classes + len(set(letters)) + 1) <= self.limits.pattern_steps
 
     def property(self, name: str) -> list[Subschema]:
         """What holds for the property of that name."""

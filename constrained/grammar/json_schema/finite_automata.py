@@ -1,25 +1,15 @@
-"""Finite automata over characters: intersections and complements of patterns, and bounds on their length.
-
-A tree of characters becomes a nondeterministic automaton; several of these become one deterministic
-automaton by the subset construction (Rabin and Scott, "Finite automata and their decision
-problems", 1959). Its states are made when a text reaches them, and only those that lead to an end.
-"""
+"""Nondeterministic finite automata of trees of characters, which tell whether a text is in the language of one."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from heapq import heappop, heappush
-from itertools import count as counter
-from itertools import takewhile
 
 from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
-from constrained.grammar.assertions import Look, looks
+from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.json_text import Table, distances
 from constrained.grammar.lookaround import LookingToken
 from constrained.limits import Limits
 
@@ -33,16 +23,22 @@ def _only(character: str) -> CharSet:
 
 
 class Nfa:
-    """The nondeterministic automaton of a tree of characters, as `regex_node` gives it."""
+    """The nondeterministic automaton of a tree of characters, as `regex_node` gives it.
+
+    It is made from the end, and states that the same texts follow, as far as that shows, are one: alternatives that all
+    end with any text share what reads it.
+    """
 
     def __init__(self, node: nodes.Node, limits: Limits):
-        self._is_list = isinstance(node, (nodes.Choices, nodes.Literal))
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
         self.empty: list[list[int]] = []
         self._steps: dict[tuple[frozenset[int], int], frozenset[int]] = {}
-        self.begin = self._state()
-        self.end = self._add_looking(node, self.begin) if looks(node) else self._add(node, self.begin)
+        self._known: dict[tuple, int] = {}
+        self._looking = Steps(limits)
+        self.end = self._state()
+        self.begin = self._alternatives(node)
+        del self._known
 
     @cached_property
     def start(self) -> frozenset[int]:
@@ -57,54 +53,36 @@ class Nfa:
             self._steps[key] = found
         return found
 
-    def moves(self, characters: list[int]) -> Callable[[frozenset[int]], list[frozenset[int]]]:
-        """A function that returns the states after each of some characters, quicker than :meth:`step` for many."""
-        # sets of states as bits of a number
-        closures: dict[int, int] = {}
-        onward: list[list[tuple[int, int]]] = [[] for _ in self.edges]
-        indices: dict[CharSet, list[int]] = {}
-        for state, edges in enumerate(self.edges):
-            for chars, to in edges:
-                if chars not in indices:
-                    indices[chars] = [i for i, character in enumerate(characters) if character in chars]
-                if to not in closures:
-                    closures[to] = sum(1 << one for one in self._closure({to}))
-                onward[state] += [(i, closures[to]) for i in indices[chars]]
-        sets: dict[int, frozenset[int]] = {}
-
-        def after(states: frozenset[int]) -> list[frozenset[int]]:
-            found = [0] * len(characters)
-            for state in states:
-                for i, bits in onward[state]:
-                    found[i] |= bits
-            for bits in found:
-                if bits not in sets:
-                    sets[bits] = frozenset(_bits(bits))
-            return [sets[bits] for bits in found]
-
-        return after
-
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
         return self.ends(self.start, text)
 
     def ends(self, states: frozenset[int], text: str) -> bool:
         """Whether a text may be over after `text`, read from `states`."""
-        steps, end, goes_round = self._steps, self.end, self._goes_round
+        steps, end, universal = self._steps, self.end, self.universal
         for character in map(ord, text):
-            if not states or goes_round and end in states:  # nothing changes any more
-                break
+            if not states or not universal.isdisjoint(states):  # nothing changes any more
+                return bool(states)
             after = steps.get((states, character))
             states = self.step(states, character) if after is None else after
         return end in states
 
-    def takes_all(self, states: frozenset[int]) -> bool:
-        """Whether any text may follow, as far as it shows: a tree that ends with any number of any character."""
-        return self.end in states and self._goes_round
-
     @cached_property
-    def _goes_round(self) -> bool:
-        return any(self.end in self._closure({to}) for chars, to in self.edges[self.end] if chars is ANY)
+    def universal(self) -> frozenset[int]:
+        """States from which every text leads to the end, as far as single states show it."""
+        # The largest set of states that may end, and from which any character leads back into the set. States are
+        # numbered from the end, so that a chain of them is mostly gone after one pass.
+        closures = {s: self._closure({s}) for s, empty in enumerate(self.empty) if empty}
+        closures[self.end] = frozenset([self.end])
+        found = {s for s, closure in closures.items() if self.end in closure}
+        before = -1
+        while before != len(found):
+            before = len(found)
+            for s in sorted(found):
+                ways = (to for one in closures[s] for chars, to in self.edges[one] if chars is ANY)
+                if not any(to in found for to in ways):
+                    found.remove(s)
+        return frozenset(found)
 
     @cached_property
     def distances(self) -> list[int]:
@@ -124,17 +102,6 @@ class Nfa:
                     work.append(state) if step else work.appendleft(state)
         return found
 
-    def listed(self, states: frozenset[int]) -> list[str] | None:
-        """The texts that may follow, if the tree is a list of texts."""
-        if not self._is_list:
-            return None
-        out, work = [], [(state, "") for state in states]
-        for state, text in work:
-            out += [text] if state == self.end else []
-            work += [(to, text) for to in self.empty[state] if to not in states or text]
-            work += [(to, text + chr(chars.ranges[0][0])) for chars, to in self.edges[state]]
-        return out
-
     def sets(self, states: frozenset[int]) -> set[CharSet]:
         """The sets of characters that the next states depend on."""
         return {chars for s in states for chars, _ in self.edges[s]}
@@ -151,6 +118,10 @@ class Nfa:
         self.empty.append([])
         return len(self.edges) - 1
 
+    def closure(self, state: int) -> frozenset[int]:
+        """A state and those that no character leads to from there."""
+        return self._closure({state})
+
     def _closure(self, states: set[int]) -> frozenset[int]:
         work = list(states)
         while work:
@@ -160,269 +131,91 @@ class Nfa:
                     work.append(to)
         return frozenset(states)
 
-    def _add(self, node: nodes.Node, at: int) -> int:
-        """Add `node` after state `at`; return the state after it."""
-        if isinstance(node, nodes.Literal):
-            for character in node.data.decode():
-                at = self._edge(at, _only(character))
-            return at
-        if isinstance(node, nodes.Chars):
-            return self._edge(at, node.chars)
-        if isinstance(node, nodes.Seq):
-            for item in node.items:
-                at = self._add(item, at)
-            return at
-        if isinstance(node, nodes.Repeat):
-            return self._repeat(node, at)
-        end = self._state()
-        if isinstance(node, nodes.Choices):  # equal beginnings once
-            known = {"": at}
-            for text in (value.decode() for value in node.values):
-                for i, character in enumerate(text):
-                    if text[: i + 1] not in known:
-                        known[text[: i + 1]] = self._edge(known[text[:i]], _only(character))
-                self.empty[known[text]].append(end)
-            return end
-        assert isinstance(node, nodes.Alt)
-        for item in node.items:
-            self.empty[self._add(item, at)].append(end)
-        return end
+    def _alternatives(self, node: nodes.Node) -> int:
+        """The state from which a whole text is read."""
+        if isinstance(node, nodes.Alt):
+            return self._any_of([self._alternatives(item) for item in node.items])
+        return self._looking_around(node) if looks(node) else self._add(node, self.end)
 
-    def _edge(self, at: int, chars: CharSet) -> int:
-        to = self._state()
-        self.edges[at].append((chars, to))
+    def _add(self, node: nodes.Node, to: int) -> int:
+        """The state from which `node` is read up to state `to`."""
+        if isinstance(node, nodes.Literal):
+            for character in reversed(node.data.decode()):
+                to = self._edge(_only(character), to)
+            return to
+        if isinstance(node, nodes.Chars):
+            return self._edge(node.chars, to)
+        if isinstance(node, nodes.Seq):
+            for item in reversed(node.items):
+                to = self._add(item, to)
+            return to
+        if isinstance(node, nodes.Repeat):
+            return self._repeat(node, to)
+        if isinstance(node, nodes.Choices):
+            return self._choices([value.decode() for value in node.values], to)
+        assert isinstance(node, nodes.Alt)
+        return self._any_of([self._add(item, to) for item in node.items])
+
+    def _edge(self, chars: CharSet, to: int) -> int:
+        return self._shared((chars, to), [(chars, to)], [])
+
+    def _any_of(self, states: list[int]) -> int:
+        once = list(dict.fromkeys(states))
+        return once[0] if len(once) == 1 else self._shared(tuple(sorted(once)), [], once)
+
+    def _shared(self, key: tuple, edges: list[tuple[CharSet, int]], empty: list[int]) -> int:
+        """The state with these ways on, made once."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._state()
+            self.edges[found], self.empty[found] = edges, empty
+        return found
+
+    def _choices(self, texts: list[str], to: int) -> int:
+        """The state from which some texts are read: equal beginnings once, and equal ends."""
+        # A node of the tree of beginnings: its children by character, None standing for the end.
+        root: dict = {}
+        for text in texts:
+            at = root
+            for character in text:
+                at = at.setdefault(character, {})
+            at[None] = {}
+        work: list[dict] = [root]
+        for at in work:  # which grows meanwhile
+            work += [below for character, below in at.items() if character is not None]
+        made: dict[int, int] = {}
+        for at in reversed(work):
+            ways = tuple((_only(c), made[id(below)]) for c, below in at.items() if c is not None)
+            if ways or None not in at:
+                made[id(at)] = self._shared(("choices", ways, None in at, to), [*ways], [to] * (None in at))
+            else:
+                made[id(at)] = to
+        return made[id(root)]
+
+    def _repeat(self, node: nodes.Repeat, to: int) -> int:
+        if node.high is None:
+            item = node.item.chars if isinstance(node.item, nodes.Chars) else node.item
+            key = "loop", item, to
+            if key not in self._known:
+                loop = self._known[key] = self._state()
+                self.empty[loop] = [to, self._add(node.item, loop)]
+            to = self._known[key]
+        else:
+            end = to
+            for _ in range(node.high - node.low):
+                to = self._any_of([self._add(node.item, to), end])
+        for _ in range(node.low):
+            to = self._add(node.item, to)
         return to
 
-    def _repeat(self, node: nodes.Repeat, at: int) -> int:
-        for _ in range(node.low):
-            at = self._add(node.item, at)
-        if node.high is None:
-            loop = self._state()
-            self.empty[at].append(loop)
-            self.empty[self._add(node.item, loop)].append(loop)
-            return loop
-        end = self._state()
-        for _ in range(node.high - node.low):
-            self.empty[at].append(end)
-            at = self._add(node.item, at)
-        self.empty[at].append(end)
-        return end
-
-    def _add_looking(self, node: nodes.Node, at: int) -> int:
-        """Add an expression that looks around, by the deterministic automaton of its texts."""
-        texts = LookingToken(node, Steps(self.limits), alone=True)
-        states, end = [self._state() for _ in texts.edges], self._state()
-        self.empty[at].append(states[texts.starts[texts.first_past]])
+    def _looking_around(self, node: nodes.Node) -> int:
+        """The state from which an expression that looks around is read, by the deterministic automaton of its texts."""
+        texts = LookingToken(node, self._looking, alone=True)
+        states = [self._state() for _ in texts.edges]
         for state, edges, rest in zip(states, texts.edges, texts.ends):
-            self.edges[state] += [(chars, states[to]) for to, chars in edges.items()]
-            if rest is not None:
-                self.empty[self._add(rest, state)].append(end)
-        return end
-
-
-Sets = tuple[frozenset[int], ...]
-"""The states of each automaton."""
-
-State = tuple[Sets, int]
-"""The states of each automaton, and how many characters were read, as far as it matters."""
-
-
-class Texts:
-    """The texts of `low` to `high` characters that all of some trees have, and none of others.
-
-    The deterministic automaton of them all, whose states are made when they are asked for.
-    """
-
-    def __init__(
-        self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits
-    ):
-        conditions = [one for node in fitting for one in _conditions(node)] + [(node, False) for node in without]
-        self.parts = [(nfa(node, limits), wanted) for node, wanted in conditions]
-        self.low, self.high, self.limits = low, high, limits
-
-        self.start: State = tuple(one.start for one, _ in self.parts), 0
-        self._top = low if high is None else high
-        self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
-        self._lives: dict[State, bool] = {}
-        self._fewest: dict[State, int] = {}
-
-    def may_end(self, state: State) -> bool:
-        """Whether a text may be over."""
-        sets, count = state
-        return count >= self.low and all((one.end in s) == wanted for (one, wanted), s in zip(self.parts, sets))
-
-    def all_but(self, state: State) -> list[str] | None:
-        """The texts that may not follow, if every other text may; else None."""
-        sets, count = state
-        if self.high is not None or count < self.low:
-            return None
-        if not all(one.takes_all(s) for (one, wanted), s in zip(self.parts, sets) if wanted):
-            return None
-        lists = [one.listed(s) for (one, wanted), s in zip(self.parts, sets) if s and not wanted]
-        return None if None in lists else [text for texts in lists for text in texts or ()]
-
-    def after(self, state: State) -> dict[State, CharSet]:
-        """The states after one more character, with these characters; only states from which a text can be finished."""
-        sets, count = state
-        ways = self._ways(sets) if count != self.high else {}
-        onward = {(to, min(count + 1, self._top)): chars for to, chars in ways.items()}
-        return {to: chars for to, chars in onward.items() if self.lives(to)}
-
-    def table(self, most: int) -> Table | None:
-        """All states as a table; None if it has more than `most` cells (states by classes of characters).
-
-        Only without a bound on the length.
-        """
-        # Every state that is reached, by number; a row has the state after each class of characters.
-        read = {chars: None for one, _ in self.parts for edges in one.edges for chars, _ in edges}
-        cells = charsets.partition([ANY, *read])
-        moves = [one.moves([cell.ranges[0][0] for cell in cells]) for one, _ in self.parts]
-        work, rows = [self.start], []
-        numbers: dict[State | None, int] = {self.start: 0, None: -1}
-        known: dict[Sets, list[Sets | None]] = {}
-        for sets, count in work:
-            if sets not in known:
-                each = (one(states) for one, states in zip(moves, sets))
-                known[sets] = [self._unless_ruled_out(to) for to in zip(*each)] if sets else [()] * len(cells)
-            onward = [None if to is None else (to, min(count + 1, self.low)) for to in known[sets]]
-            rows.append([numbers.setdefault(to, len(numbers) - 1) for to in onward])
-            work += [to for to in dict.fromkeys(onward) if to is not None and numbers[to] >= len(work)]
-            if len(work) * len(cells) > most:
-                return None
-        ends = [self.may_end(state) for state in work]
-        starts = sorted([(0xD800, -1), *((low, i) for i, cell in enumerate(cells) for low, _ in cell.ranges)])
-        # States from which no end can be reached are left out. The last column of a row is for characters escaped
-        # without need, which may be of any class: they may come only where all classes lead to one state.
-        alive = sorted(distances(rows, ends))
-        renumbered = {state: number for number, state in enumerate(alive)}
-        after = [[renumbered.get(to, -1) for to in rows[state]] for state in alive]
-        return Table(
-            tuple(low for low, _ in starts),
-            tuple(i for _, i in starts),
-            tuple((*row, row[0] if len({*row}) == 1 else -1) for row in after),
-            tuple(ends[state] for state in alive),
-        )
-
-    def lives(self, state: State) -> bool:
-        """Whether some text can be finished from there.
-
-        Raises
-        ------
-        LimitError
-            It takes more than `limits.schema` states to tell.
-        """
-        # First those that are nearest to an end by one tree alone: the search goes straight there, however many states
-        # there are. It marks its whole way.
-        if state in self._lives:
-            return self._lives[state]
-        before: dict[State, State | None] = {state: None}
-        work = [(0, 0, state)]
-        seen = 0
-        while work:
-            *_, at = heappop(work)
-            seen += 1
-            self.limits.check("schema", seen, "patterns and lengths that take too many states together")
-            if self._lives.get(at) or self.may_end(at):
-                way: State | None = at
-                while way is not None:
-                    self._lives[way], way = True, before[way]
-                return True
-            sets, count = at
-            for then in self._ways(sets) if count != self.high else ():
-                to = then, min(count + 1, self._top)
-                if to in before or not self._lives.get(to, True):
-                    continue
-                least = self._least(to)
-                if self.high is None or to[1] + least <= self.high:
-                    before[to] = at
-                    heappush(work, (least, len(before), to))
-        self._lives.update(dict.fromkeys(before, False))
-        return False
-
-    def fewest(self, state: State) -> int:
-        """The fewest characters from a state that lives to an end. Raises LimitError as `lives`."""
-        # A* (Hart, Nilsson and Raphael, 1968); every state on the way is known then.
-        before: dict[State, State | None] = {}
-        work: list[tuple[int, int, int, int, State, State | None]] = [(0, 0, 0, 0, state, None)]
-        order = counter(1)
-        while state not in self._fewest:
-            *_, read, at, last = heappop(work)
-            if at in before:
-                continue
-            before[at] = last
-            self.limits.check("schema", len(before), "patterns and lengths that take too many states together")
-            if at in self._fewest or self.may_end(at):
-                left = self._fewest.get(at, 0)
-                way: State | None = at
-                while way is not None:
-                    self._fewest[way], way, left = left, before[way], left + 1
-                break
-            for to in self.after(at):
-                least = self._fewest.get(to, self._least(to))
-                heappush(work, (read + 1 + least, -read, next(order), read + 1, to, at))
-        return self._fewest[state]
-
-    def _least(self, state: State) -> int:
-        """A bound on the fewest characters that may follow."""
-        sets, count = state
-        each = (min(one.distances[s] for s in states) for (one, wanted), states in zip(self.parts, sets) if wanted)
-        return max(each, default=0) if count >= self.low else max(self.low - count, *each, 0)
-
-    def _after(self, sets: Sets, character: int) -> Sets | None:
-        """The sets after one more character; None where these plainly rule every text out."""
-        return self._unless_ruled_out(tuple(one.step(s, character) for (one, _), s in zip(self.parts, sets)))
-
-    def _unless_ruled_out(self, sets: Sets) -> Sets | None:
-        for (one, wanted), states in zip(self.parts, sets):
-            if not states if wanted else states and one.takes_all(states):
-                return None
-        return sets
-
-    def at_least(self, most: int) -> int:
-        """A number of texts that there surely are, as a short search shows; no more than `most`."""
-        level = {self.start: 1} if self.lives(self.start) else {}
-        found = best = seen = 0
-        while level and best < most and seen < 20 * most:
-            seen += len(level)
-            found += sum(n for state, n in level.items() if self.may_end(state))
-            best = max(best, found, sum(level.values()))  # each beginning leads to an end
-            longer: dict[State, int] = {}
-            for state, n in level.items():
-                for to, chars in self.after(state).items():
-                    longer[to] = longer.get(to, 0) + n * sum(high - low + 1 for low, high in chars.ranges)
-            level = longer
-        return min(best, most)
-
-    def accepts(self, text: str, state: State) -> bool:
-        """Whether `text`, which is not too long, may follow and be the end."""
-        sets, count = state
-        return count + len(text) >= self.low and all(
-            one.ends(s, text) == wanted for (one, wanted), s in zip(self.parts, sets)
-        )
-
-    def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
-        """The sets after one more character, with these characters, without sets that plainly rule every text out."""
-        if sets not in self._known:
-            found: dict[Sets, list[tuple[int, int]]] = {}
-            for cell in partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(self.parts, sets)))):
-                to = self._after(sets, cell.ranges[0][0])
-                if to is not None:
-                    found.setdefault(to, []).extend(cell.ranges)
-            self._known[sets] = {to: charset(ranges) for to, ranges in found.items()}
-        return self._known[sets]
-
-
-@lru_cache(maxsize=256)
-def _conditions(node: nodes.Node) -> list[tuple[nodes.Node, bool]]:
-    """Trees that a text must have, or must not have, to have the tree `node`: each lookahead at its start is one.
-
-    Their automata are combined as a text is read, which takes far fewer states than one automaton of the whole tree.
-    """
-    items = node.items if isinstance(node, nodes.Seq) else (node,)
-    looks_ahead = list(takewhile(lambda item: isinstance(item, Look) and item.behind is None, items))
-    rest = nodes.repeat(nodes.Chars(ANY), 0, None)
-    found = [(nodes.seq([look.node, rest]), look.holds) for look in looks_ahead if isinstance(look, Look)]
-    return [(nodes.seq(items[len(found) :]) if found else node, True), *found]
+            self.edges[state] = [(chars, states[to]) for to, chars in edges.items()]
+            self.empty[state] = [] if rest is None else [self._add(rest, self.end)]
+        return states[texts.starts[texts.first_past]]
 
 
 @lru_cache(maxsize=256)
@@ -435,11 +228,3 @@ def nfa(node: nodes.Node, limits: Limits) -> Nfa:
 def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     """Divide all characters into sets of those that the same ones of `sets` contain."""
     return charsets.partition([ANY, *sets])
-
-
-def _bits(number: int) -> Iterator[int]:
-    """Yield which bits are set."""
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest

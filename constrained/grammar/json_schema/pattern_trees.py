@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from constrained.grammar import nodes
+from constrained.grammar.assertions import looks
 
 
 def lengths(node: nodes.Node) -> tuple[int, int | None]:
@@ -110,6 +111,23 @@ def _shared_beginning(texts: list[str]) -> str:
     first, last = min(texts, default=""), max(texts, default="")
     same = (i for i, (a, b) in enumerate(zip(first, last)) if a != b)
     return first[: next(same, len(first))]
+
+
+def without_counts(node: nodes.Node) -> tuple[nodes.Node, int | None]:
+    """A tree, and a number of characters (None: any) that its texts have at most, which together mean what `node` does.
+
+    Where only one part of it varies in length, and repeats one set of characters, its upper bound is a bound on the
+    whole text.
+    """
+    items = node.items if isinstance(node, nodes.Seq) else (node,)
+    counted = [item for item in items if isinstance(item, nodes.Repeat) and item.low != item.high]
+    if len(counted) != 1 or counted[0].high is None or not isinstance(counted[0].item, nodes.Chars) or looks(node):
+        return node, None
+    sizes = [lengths(item) for item in items if item is not counted[0]]
+    if any(low != high for low, high in sizes):
+        return node, None
+    opened = [nodes.repeat(i.item, i.low, None) if i is counted[0] else i for i in items]
+    return nodes.seq(opened), counted[0].high + sum(low for low, _ in sizes)
 
 
 def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:

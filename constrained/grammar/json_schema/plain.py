@@ -55,9 +55,8 @@ def members(constraints: Constraints, document: Document) -> Contents | None:
         return None
     others = [part for part in parts if not says_nothing(part.keywords.get("additionalProperties", True))]
     patterns = constraints.key_patterns
-    if not are_apart(patterns):  # a name may match several
+    if not are_apart(patterns) or not constraints.has_small_patterns():  # a name may match several
         return None
-    constraints.check_patterns()
     closing = [] if patterns else [one for one in others if one["additionalProperties"] is False]
     closed = [one.keywords.get("properties", {}) for one in closing]
     values: dict[str, list[Subschema]] = {}

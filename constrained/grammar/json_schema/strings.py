@@ -16,12 +16,13 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
+from constrained.grammar.json_schema.character_automata import State, Texts
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
-from constrained.grammar.json_schema.finite_automata import ANY, State, Texts
+from constrained.grammar.json_schema.finite_automata import ANY
 from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
 from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
-from constrained.grammar.json_text import MOST_COUNTED_STEPS, MOST_STEPS, JsonText, Table, TextCall
+from constrained.grammar.json_text import JsonText, Table, TextCall
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
 
@@ -114,10 +115,10 @@ def _free_without(closing: str) -> Node:
 
 
 @lru_cache(maxsize=64)
-def _table_without(closing: str, low: int) -> Table | None:
+def _table_without(closing: str, low: int, most: int) -> Table | None:
     """What reads texts of `low` characters or more without `closing` standing literally; None: it is too large."""
     letters, size = sorted(set(closing)), len(closing)
-    if (low + 1) * size * (len(letters) + 2) > MOST_COUNTED_STEPS:
+    if (low + 1) * size * (len(letters) + 2) > most:
         return None
     others = len(letters)
     begins = {0: others, 0xD800: -1, 0xE000: others}
@@ -141,6 +142,7 @@ def _one(character: str) -> CharSet:
     return charset([(ord(character), ord(character))])
 
 
+@lru_cache(maxsize=64)
 def _holding(text: str) -> Node:
     """The tree of the texts that hold another."""
     every = nodes.repeat(nodes.Chars(ANY), 0, None)
@@ -288,10 +290,6 @@ class _States:
         return TextCall(name, fewest=partial(self.texts.fewest, state), high=self.texts.high)
 
     def _written(self, state: State) -> Node:
-        but = self.texts.all_but(state)
-        node = None if but is None else others(but)
-        if node is not None:
-            return node
         after = self.texts.after(state)
         loop = run(after.pop(state)) if state in after else EMPTY
         ways = [nodes.seq([character(chars), self.node(to)]) for to, chars in after.items()]
@@ -358,6 +356,7 @@ def language(
     # From the simplest form to the most general: any text; one pattern, as nodes that the automaton reads by itself;
     # any text but a few; else a table of the states of all patterns together, or rules where it would be too large.
     without = [tree for tree in without if not _begin_differently([*fitting, tree])]
+    fitting = [tree for tree in fitting if not _is_any_text(tree)]
     any_text = not fitting and not without
     if any_text and not closing:
         return free(low, high)
@@ -371,19 +370,31 @@ def language(
             return spelled(node)
     if _begin_differently(fitting):
         return nodes.NEVER
+    if not fitting and not low and high is None and all(isinstance(tree, nodes.Choices) for tree in without):
+        node = others([text.decode() for tree in without if isinstance(tree, nodes.Choices) for text in tree.values])
+        if node is not None:
+            return node
     texts = Texts(fitting, without, low, high, limits)
-    if not _has_text(texts, fitting):
+    texts.check()
+    if not texts.lives(texts.start):
         return nodes.NEVER
-    but = texts.all_but(texts.start)
-    node = None if but is None else others(but)
-    if node is not None:
-        return node
-    endless = texts if high is None else Texts(fitting, without, low, None, limits)
-    most = MOST_STEPS if high is None else MOST_COUNTED_STEPS
     write = partial(_States(texts, name, wait).node, texts.start)
-    make = partial(_table_without, closing, low) if any_text else partial(endless.table, most)
-    node = JsonText(write, make, high)
+    make = partial(_table_without, closing, low, limits.pattern_steps) if any_text else texts.table
+    node = JsonText(write, make, texts.high)
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node
+
+
+def _is_any_text(tree: Node) -> bool:
+    """Whether it is plain that every text has a tree."""
+    items = tree.items if isinstance(tree, nodes.Seq) else (tree,)
+    return bool(items) and all(
+        isinstance(item, nodes.Repeat)
+        and not item.low
+        and item.high is None
+        and isinstance(item.item, nodes.Chars)
+        and item.item.chars is ANY
+        for item in items
+    )
 
 
 def is_one_tree(constraints: Constraints) -> bool:
@@ -452,13 +463,13 @@ def _has_text(texts: Texts, fitting: list[Node]) -> bool:
     # a pattern has few texts, these tell.
     examples = [example(node) or "" for node in fitting] or ["~"]
     for likely in dict.fromkeys(["".join(examples), *examples]):
-        if (texts.high is None or len(likely) <= texts.high) and texts.accepts(likely, texts.start):
+        if (texts.high is None or len(likely) <= texts.high) and texts.accepts(likely):
             return True
-    for node in fitting if len(texts.parts) > 1 else ():
+    for node in fitting:
         few = few_of(node, _FEW)
         if few is not None:
             short = (text for text in few if texts.high is None or len(text) <= texts.high)
-            return any(texts.accepts(text, texts.start) for text in short)
+            return any(texts.accepts(text) for text in short)
     return texts.lives(texts.start)
 
 

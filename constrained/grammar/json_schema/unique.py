@@ -12,9 +12,9 @@ from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
+from constrained.grammar.json_schema.character_automata import Texts
 from constrained.grammar.json_schema.constraints import Constraints, ValueWriter, identity
 from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.finite_automata import Texts
 from constrained.grammar.json_schema.numbers import whole
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from constrained import Grammar, GrammarError
-from constrained.grammar.json_schema.finite_automata import Texts
+from constrained.grammar.json_schema.character_automata import Texts
 from constrained.grammar.json_schema.pattern_trees import example, few_of
 from constrained.grammar.json_schema.patterns import (
     EXAMPLES,
@@ -222,15 +222,14 @@ def test_patterns_that_end_differently_share_no_text_in_either_reading():
     assert told > 50
 
 
-@pytest.mark.parametrize("free", [True, False])
-def test_names_of_a_pattern_with_many_states_are_read_where_others_are_listed(free):
+def test_names_of_a_pattern_with_many_states_are_read_where_others_are_listed():
     """Its deterministic automaton has 2**21 states; to tell whether a name can still end takes few of them."""
     inner = {"properties": {"ax": {"type": "string"}}, "patternProperties": {"[ab]*a[ab]{20}$": {"type": "integer"}}}
-    schema = {"properties": {"inner": {"type": "object", **inner, "additionalProperties": free}}}
+    schema = {"properties": {"inner": {"type": "object", **inner, "additionalProperties": False}}}
     grammar = Grammar.from_json_schema(schema)
     assert grammar.matches(f'{{"inner": {{"{"ab" * 12}a": 1, "ax": "y"}}}}')
     assert not grammar.is_prefix(f'{{"inner": {{"{"ab" * 12}a": "')
-    assert grammar.is_prefix('{"inner": {"bbbb": ') == free
+    assert not grammar.is_prefix('{"inner": {"bbbb": ')
 
 
 def test_a_string_with_one_pattern_and_not_another_where_their_automata_have_many_states():

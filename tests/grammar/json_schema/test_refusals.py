@@ -94,7 +94,7 @@ HOSTILE = {
     "anyOf of anyOf": chain("anyOf", 60),
     "many anyOf": {"allOf": [{"anyOf": [{"minLength": i}, {"maxLength": i}]} for i in range(40)]},
     "a pattern of 10^6 states": {"type": "string", "pattern": "((a{1,100}){1,100}){1,100}", "minLength": 5},
-    "many lookaheads": {"type": "string", "pattern": "^" + "".join(f"(?=.*{c})" for c in "abcdefghijkl") + ".*$"},
+    "many lookaheads": {"type": "string", "pattern": "".join(f"(?=.*{chr(c)})" for c in range(97, 117))},
     "long strings": {"type": "string", "minLength": 10**12},
 }  # fmt: skip
 
