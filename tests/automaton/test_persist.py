@@ -59,7 +59,7 @@ GRAMMARS = {
         {"type": "string", "maxLength": 9, "pattern": "^([^a]+ ){0,2}[^é]+$"}
     ),
     "a pattern of more states than a table has": lambda: Grammar.from_json_schema(
-        {"type": "string", "pattern": "^(?!aab)[a-c]{600}[d-f]{600}$"}
+        {"type": "string", "pattern": "^(?!aab)[a-c]{600}[d-f]{600}$", "minLength": 300}
     ),
     "members in any order": lambda: Grammar.from_json_schema(
         {

@@ -119,7 +119,7 @@ EXAMPLES = {
 }
 """Of each format, what `pattern_trees.example` gives for it, without reading its pattern."""
 FORMAT_STATES = 10_000
-"""States that it takes at most to tell that there are texts of a format as long as its example."""
+"""States that it takes at most to tell that there are texts of a format as long as its example, and steps of these."""
 
 
 @cache

@@ -142,7 +142,9 @@ def has_format(own: Constraints) -> bool:
     if not said or said == {"type"}:
         return not said or part["type"] == "string"
     (low, high), length = own.counts("Length"), len(EXAMPLES[part["format"]])
-    small = max(low, high or 0) <= own.limits.repeat and own.limits.schema >= FORMAT_STATES
+    small = (
+        max(low, high or 0) <= own.limits.repeat and min(own.limits.schema, own.limits.pattern_steps) >= FORMAT_STATES
+    )
     counted = said <= _COUNTED_TEXT and part["type"] == "string"
     return counted and small and low <= length and (high is None or length <= high)
 

@@ -179,7 +179,7 @@ def test_other_formats_only_describe():
 @pytest.mark.parametrize("name", sorted(PATTERNS))
 def test_what_is_known_of_formats_without_reading_their_patterns(name):
     assert EXAMPLES[name] == example(format_node(name))
-    length, limits = len(EXAMPLES[name]), Limits(schema=FORMAT_STATES)
+    length, limits = len(EXAMPLES[name]), Limits(schema=FORMAT_STATES, pattern_steps=FORMAT_STATES)
     texts = Texts([format_node(name)], [], length, length, limits)
     assert texts.lives(texts.start)
 
