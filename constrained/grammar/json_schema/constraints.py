@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
-from constrained.grammar.json_schema.character_automata import automaton_of
+from constrained.grammar.json_schema.character_automata import Texts, automaton_of
 from constrained.grammar.json_schema.document import NOTING, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.keywords import (
@@ -40,6 +40,9 @@ def key_of(conjunction: Conjunction) -> tuple[str, ...]:
     """The pointers of a conjunction's schemas, which identify it."""
     return tuple([part.pointer for part in conjunction])
 
+
+_MULTIPLIED = 8
+"""Patterns of names whose automata are multiplied to tell whether they are small together."""
 
 T = TypeVar("T")
 
@@ -305,16 +308,26 @@ class Constraints:
         """Whether it is plain that to tell names apart by their patterns passes no limit."""
         # What names have in common with some patterns, and not with others, is a product of these patterns' automata;
         # a name that is listed adds no more states than it has characters.
+        trees, limits = self.key_trees, self.limits
         states, classes = 1, 0
         try:
-            for both, either in self.key_trees.values():
-                automata = [automaton_of(tree, self.limits) for tree in (both, either)]
+            for pair in trees.values():
+                automata = [automaton_of(tree, limits) for tree in pair]
                 states *= 1 + max(len(one.ends) for one in automata)
                 classes += max(one.after.shape[1] for one in automata)
+            if (
+                states * classes > limits.pattern_steps and len(trees) <= _MULTIPLIED
+            ):  # where they begin differently, few
+                without = {
+                    pattern: [either for p, (_, either) in trees.items() if p != pattern] for pattern in (*trees, None)
+                }
+                fitting = {pattern: [both] for pattern, (both, _) in trees.items()}
+                made = [Texts(fitting.get(p, []), others, 0, None, limits).automaton for p, others in without.items()]
+                states = max(len(one.ends) for one in made)
         except LimitError:
             return False
-        letters = "".join(self.names) if states > 1 else ""
-        return (states + len(letters)) * (classes + len(set(letters)) + 1) <= self.limits.pattern_steps
+        letters = "".join(self.names) if trees else ""
+        return (states + len(letters)) * (classes + len(set(letters)) + 1) <= limits.pattern_steps
 
     def property(self, name: str) -> list[Subschema]:
         """What holds for the property of that name."""
