@@ -318,11 +318,9 @@ class Constraints:
             if (
                 states * classes > limits.pattern_steps and len(trees) <= _MULTIPLIED
             ):  # where they begin differently, few
-                without = {
-                    pattern: [either for p, (_, either) in trees.items() if p != pattern] for pattern in (*trees, None)
-                }
-                fitting = {pattern: [both] for pattern, (both, _) in trees.items()}
-                made = [Texts(fitting.get(p, []), others, 0, None, limits).automaton for p, others in without.items()]
+                every = [(None, []), *((pattern, [both]) for pattern, (both, _) in trees.items())]
+                others = [[either for p, (_, either) in trees.items() if p != pattern] for pattern, _ in every]
+                made = [Texts(own, rest, 0, None, limits).automaton for (_, own), rest in zip(every, others)]
                 states = max(len(one.ends) for one in made)
         except LimitError:
             return False
