@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
 from constrained.knowledge.tool_calls import CallForm, referred
 
 _WORDS = ("Lisbon", "Maria", "green", "autumn", "Kappa 7")
-_INTEGERS = (7, 12, 3, 250)
-_NUMBERS = (2.5, 7.5, 0.25, 1200.5)
+_INTEGERS = (7, 12, 3, 250, 40)
+_NUMBERS = (2.5, 7.5, 0.25, 1200.5, 60.0)
+
+LONGEST = 200
+"""Characters of a description's first sentence that a request repeats."""
 
 _DEPTH = 4
 """Levels of objects and lists that an example has, at most."""
@@ -41,20 +45,28 @@ def tools_text(form: CallForm) -> str:
 
 
 def example_calls(form: CallForm, count: int) -> list[Demonstration]:
-    """A worked example for each of the first tools, at most `count`.
+    """Worked examples of calls: of each tool in turn, then of the first ones again, with other values.
 
-    A tool of whose arguments no example can be made that surely follows their schema has none.
+    A tool of whose arguments no example can be made that surely follows their schema has none. Several examples of one
+    tool show that its values are the request's: after a single one, small models copy its values.
     """
     found: list[Demonstration] = []
-    for number, (name, schema) in enumerate(form.schemas.items()):
-        if len(found) == count:
+    left = list(form.schemas.items())
+    for number in range(len(left) + count):
+        if len(found) == count or not left:
             break
+        name, schema = left.pop(0)
         try:
             arguments = _Values(schema, number).object(schema, 0)
         except _NoExample:
             continue
+        left.append((name, schema))
         request = _request(name, form.descriptions.get(name, ""), arguments)
-        found.append(Demonstration(request, (Demonstrated(form.write(name, arguments)),)))
+        example = Demonstration(request, (Demonstrated(form.write(name, arguments)),))
+        if example in found:  # a tool without arguments, or whose arguments are always the same
+            left.pop()
+        else:
+            found.append(example)
     return found
 
 
@@ -63,6 +75,7 @@ def _request(name: str, description: str, arguments: Mapping[str, Any]) -> str:
     sentence = re.split(r"(?<=[a-z)])\.(?:\s|$)", " ".join(description.split()), maxsplit=1)[0].rstrip(".")
     task = sentence or " ".join(filter(None, re.split(r"[\W_]+", name)))
     values = ", ".join(f"{key.strip('_').replace('_', ' ')} {_said(value)}" for key, value in arguments.items())
+    task = shorten(task, LONGEST, placeholder=" …")
     return f"{task}: {values}." if values else f"{task}."
 
 

@@ -19,10 +19,10 @@ def tool(name="f", description="Do it.", required=None, **properties):
     }
 
 
-def made(*tools, call_format="hermes", count=5):
-    """The examples of a tool list, each of which the masks admit."""
+def made(*tools, call_format="hermes", count=None):
+    """The examples of a tool list, one a tool unless told otherwise; the masks admit each."""
     knowledge = ActionKnowledge.from_tools(list(tools), call_format=call_format, whitespace="dumps")
-    examples = example_calls(knowledge.calls, count)
+    examples = example_calls(knowledge.calls, len(tools) if count is None else count)
     assert all(knowledge.judge(step.action) for example in examples for step in example.steps)
     return examples
 
@@ -101,6 +101,15 @@ def test_there_are_at_most_as_many_as_asked_for_and_their_values_differ():
     assert len(examples) == 3 and made(*tools, count=0) == []
     assert len({json.dumps(arguments(example)) for example in examples}) == 3
     assert all(arguments(example)["b"] != arguments(example)["c"] for example in examples)
+
+
+def test_tools_come_again_with_other_values_where_more_examples_are_asked_for():
+    one = tool("one", a={"type": "integer"})
+    two = tool("two", a={"type": "string"}, b={"type": "boolean"})
+    names = [example.steps[0].action.split('"')[3] for example in made(one, two, tool("none"), count=5)]
+    assert names == ["one", "two", "none", "one", "two"]
+    assert len({example.task for example in made(one, count=3)}) == 3
+    assert len(made(tool("none"), count=3)) == 1  # whose call is always the same
 
 
 @pytest.mark.parametrize("call_format", ["hermes", "json", "llama", "call NAME with ARGUMENTS"])
