@@ -23,6 +23,7 @@ from benchmarks import (
     imported,
     merge,
     scienceworld_play,
+    serve,
     tau,
     worlds,
 )
@@ -409,6 +410,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "executor": _executor,
     "planbench": _planbench,
     "planbench-masks": lambda: planbench_masks.table(record("masks")["rows"]),
+    "serve": lambda: serve.compared(record("serve")),
     "tau-gold": _tau_gold,
     "tau-calls": _tau_calls,
     "tau-refused": _tau_refused,
@@ -511,6 +513,15 @@ def _tools_page() -> list[str]:
     return [tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip(".")]
 
 
+def _hosts_page() -> list[str]:
+    many = record("serve")["crowd"]
+    lost = sum(many["lost"].values()) or "none"
+    return [
+        f"{many['clients']} clients that ask for {many['seconds']:.0f} s get {many['answers']:,} answers, and {lost} "
+        f"is lost; half of them take {many['p50']:.0f} s, the longest {many['worst']:.0f} s"
+    ]
+
+
 def _training_page() -> list[str]:
     tables = (merge.table(_values("merge")), lumos.table(record("lumos")["rows"]))
     return [" ".join(_tables(table)[0].split()) for table in tables]
@@ -521,6 +532,7 @@ SENTENCES: dict[str, Callable[[], list[str]]] = {
     "docs/engine_figures.md": _engine_page,
     "docs/agents_figures.md": lambda: _agents_page() + _environments(),
     "docs/tool_agents.md": _tools_page,
+    "docs/hosts.md": _hosts_page,
     "docs/training.md": _training_page,
 }
 """What a page must say, made from the records; line breaks and blanks don't count."""

@@ -50,10 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--clients", type=whole_number, default=200, help="of the crowd (default: 200)")
     add("--seconds", type=float, default=60.0, help="of the crowd (default: 60; 0: none)")
     add("--checkout", type=Path, default=CHECKOUT, help="the checkout whose server is measured (default: this one)")
+    add("--before", type=Path, metavar="FILE", help="the JSON of an earlier server's run, kept beside this one's")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
+    before = {"before": json.loads(options.before.read_text(encoding="utf-8"))} if options.before else {}
+    began = os.getloadavg()[0]
     wanted = {name: act for name, act in hostile().items() if _asked(name, options)}
     rows = []
     with running(options) as server:
@@ -70,7 +73,8 @@ def run_command(options: argparse.Namespace) -> int:
         with running(options) as server:
             many = crowd(server, options.clients, options.seconds)
     facts = {"version": __version__, "machine": describe_machine(), "model": options.model}
-    return report(table(rows, many), {**facts, "rows": rows, "crowd": many}, options)
+    load = {"begin": began, "end": os.getloadavg()[0]}
+    return report(table(rows, many), {**facts, "load": load, "rows": rows, "crowd": many, **before}, options)
 
 
 def _asked(name: str, options: argparse.Namespace) -> bool:
@@ -136,8 +140,14 @@ def running(options: argparse.Namespace, descriptors: int | None = None) -> Iter
 
     command = [sys.executable, "-m", "constrained", "serve", "--port", "0", "--name", NAME, "--model", options.model]
     paths = {**os.environ, "PYTHONPATH": str(options.checkout.resolve())}
-    with subprocess.Popen(
-        command, env=paths, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=limit
+    with subprocess.Popen(  # in that folder, which `-m` looks in first
+        command,
+        env=paths,
+        cwd=options.checkout,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=limit,
     ) as process:
         try:
             assert process.stdout is not None
@@ -300,6 +310,18 @@ def crowd(server: Server, clients: int, seconds: float) -> dict[str, Any]:
         thread.join()
     spread = {"p50": float(np.percentile(took, 50)), "worst": float(max(took))}
     return {"clients": clients, "seconds": seconds, "answers": len(took), "lost": lost, **spread}
+
+
+def compared(record: dict[str, Any]) -> str:
+    """The gaps in other clients' streams of text beside those of an earlier server, as Markdown."""
+    earlier = {row["request"]: row["text"] for row in record["before"]["rows"]}
+    head = ["while another client sends", "p50", "worst", "before: p50", "worst"]
+    cells = [
+        [row["request"], *(f"{one[key]:.2f} s" if one else "–" for one in (row["text"], earlier.get(row["request"]))
+                           for key in ("p50", "worst"))]
+        for row in record["rows"]
+    ]  # fmt: skip
+    return markdown(head, cells)
 
 
 def _line(row: dict[str, Any]) -> str:

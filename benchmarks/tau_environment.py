@@ -115,7 +115,6 @@ class TauDomain:
             return f"Error: {error}"
 
 
-@cache
 def _find_package(given: str | None) -> Path:
     for folder in (given, os.environ.get("TAU_BENCH")):
         if folder:
