@@ -53,8 +53,9 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     episode.begin("exploit")
     episode.hints = "\n".join(map(str, retrieved))
     if isinstance(episode.world.memory, LearningMemory):
-        # The triples retrieved, and nothing else, as in the paper; other places that were searched count as unseen.
-        episode.world.memory.learn([(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON])
+        # Of the triples that were not retrieved, it is told only which places were searched.
+        locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
+        episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:
         yield from play_step(episode)
 
