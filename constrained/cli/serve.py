@@ -123,7 +123,16 @@ def add_serve(commands) -> None:
         epilog="example: constrained serve --model Qwen/Qwen2.5-1.5B-Instruct --knowledge shop.lark",
     )
     add = parser.add_argument
-    add("--model", required=True, help="a folder, a GGUF file, smollm2 or a Hub name")
+    add("--model", help="a folder, a GGUF file, smollm2 or a Hub name")
+    add("--upstream", metavar="URL", help="in place of --model: a proxy before this server, such as https://host/v1")
+    words = "of --upstream: how often a refused answer goes back to the model, with the reason (default: 2)"
+    add("--retries", type=int, default=2, metavar="N", help=words)
+    words = "of --upstream: what clients get then: ask the user, an error, or the answer with a mark (default: ask)"
+    add("--on-violation", choices=("ask", "block", "flag"), default="ask", help=words)
+    words = "of --upstream: leave out tools that can't be called now, and tell which values arguments may have"
+    add("--narrow", action="store_true", help=words)
+    words = "of --upstream: longest time without a byte of its answer (default: 300)"
+    add("--timeout", type=float, default=300.0, metavar="SECONDS", help=words)
     add("--knowledge", metavar="FILE", help="a policy: a .lark file whose rules name the tools, or a name that ships")
     add("--name", help="what clients call the model (default: what --model says)")
     words = "how the model writes a call (default: hermes if its chat template says <tool_call>, else json)"
@@ -135,7 +144,44 @@ def add_serve(commands) -> None:
     parser.set_defaults(run=run_serve)
 
 
+def run_proxy(arguments) -> int:
+    with needs_extra("proxy", "constrained serve --upstream", "starlette", "uvicorn", "httpx2"):
+        from constrained.server.connections import is_loopback, serve
+        from constrained.server.proxy import make_proxy
+    from constrained.grammar import read_source
+
+    if arguments.model or not arguments.knowledge:
+        what = "a model is served, or an upstream" if arguments.model else "--upstream needs a policy"
+        raise DataError(what, "give --upstream URL --knowledge FILE")
+    if not arguments.timeout > 0:
+        raise DataError(f"--timeout is {arguments.timeout}", "use more than 0 seconds")
+    local = is_loopback(arguments.host)
+    if not local:
+        print("warning: the proxy's connections are not encrypted; keys pass through it", file=sys.stderr)
+    app = make_proxy(
+        arguments.upstream,
+        read_source(arguments.knowledge),
+        retries=arguments.retries,
+        on_violation=arguments.on_violation,
+        narrow=arguments.narrow,
+        seconds=arguments.timeout,
+        hosts=["127.0.0.1", "localhost", arguments.host] if local else None,
+    )
+    logging.basicConfig(format='{"time": "%(asctime)s", "level": "%(levelname)s", "event": %(message)s}')
+    logging.getLogger("constrained.proxy").setLevel(logging.INFO)
+
+    def ready(url: str) -> None:
+        print(f"{arguments.upstream} under {arguments.knowledge} at {url} (Ctrl+C ends it)", flush=True)
+
+    serve(app, arguments.host, arguments.port, ready)
+    return 0
+
+
 def run_serve(arguments) -> int:
+    if arguments.upstream is not None:
+        return run_proxy(arguments)
+    if arguments.model is None:
+        raise DataError("there is no model to serve", "give --model NAME, or --upstream URL --knowledge FILE")
     check_source(arguments.model)  # before torch is imported, which takes seconds
     with needs_extra("serve", "constrained serve", "starlette", "uvicorn"):
         from constrained.server.app import make_app

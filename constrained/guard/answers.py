@@ -65,10 +65,14 @@ def correction(message: Mapping[str, Any], judged: Judged) -> list[dict[str, Any
     # Each call needs an identity by which its result names it.
     given: Sequence[Any] = message.get("tool_calls") or ()
     identities = [call.identity or f"call_{number}" for number, call in enumerate(judged.calls)]
-    answer["tool_calls"] = [{**_plain(call), "id": identity} for call, identity in zip(given, identities)]
+    answer["tool_calls"] = [_sent(*each) for each in zip(given, judged.calls, identities)]
     texts = [judged.verdict.text(), *[LATER] * (len(identities) - 1)]
     return [answer, *({"role": "tool", "tool_call_id": i, "content": text} for i, text in zip(identities, texts))]
 
 
-def _plain(call: Any) -> dict[str, Any]:
-    return dict(call) if isinstance(call, Mapping) else call.model_dump()
+def _sent(given: Any, call: Call, identity: str) -> dict[str, Any]:
+    """A refused call as it is sent back; arguments that servers can't parse are left out."""
+    plain = dict(given) if isinstance(given, Mapping) else given.model_dump()
+    if not isinstance(call.arguments, Mapping) or not call.arguments:
+        plain["function"] = {**plain["function"], "arguments": "{}"}
+    return {**plain, "id": identity}

@@ -147,6 +147,8 @@ class Conversation:
         Calls without a result.
     promised : Memory or None
         What holds if all calls that wait succeed; None if none waits.
+    violations : int
+        Calls that got a result although they were not admitted.
     """
 
     guard: Guard
@@ -155,6 +157,7 @@ class Conversation:
     said: str = ""
     waiting: tuple[Call, ...] = ()
     promised: Memory | None = None
+    violations: int = 0
 
     # what happens
 
@@ -222,7 +225,7 @@ class Conversation:
         if isinstance(call.arguments, Mapping) and slot_of(call.name) in self.guard.slots:
             policy = self.guard.tools.named(call.name)
             memory = policy.told(memory, call.name, self.guard.given(call), result)
-        return self._with(memory, rest)
+        return replace(self._with(memory, rest), violations=self.violations + call.refused)
 
     def _with(self, memory: Memory, waiting: tuple[Call, ...]) -> Conversation:
         promised = None

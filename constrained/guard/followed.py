@@ -15,6 +15,9 @@ from constrained.guard.messages import message_events
 KEPT = 256
 """Conversations whose last point is kept."""
 
+KEPT_BYTES = 16 << 20
+"""Bytes of all their messages together."""
+
 
 class Followed:
     """Replays conversations; what was replayed before isn't again.
@@ -30,33 +33,36 @@ class Followed:
 
     def __init__(self, guard: Guard, kept: int = KEPT):
         self.guard, self._most = guard, kept
-        self._points: OrderedDict[bytes, Conversation] = OrderedDict()
+        self._points: OrderedDict[bytes, tuple[Conversation, int]] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def at_end_of(self, messages: Sequence[Any]) -> Conversation:
         """The conversation after these messages. Raises KnowledgeError: one can't be read."""
-        digests = _digests(messages)
+        digests, size = _digests(messages)
         with self._lock:
             known = next((n for n in range(len(messages), 0, -1) if digests[n - 1] in self._points), 0)
-            point = self._points[digests[known - 1]] if known else self.guard.start
+            point = self._points[digests[known - 1]][0] if known else self.guard.start
         for number in range(known, len(messages)):
             for event in message_events(messages[number], f"messages[{number}]"):
                 point = point.after(event)
-        if messages:
+        if messages and size <= KEPT_BYTES:
             with self._lock:
-                self._points[digests[-1]] = point
-                self._points.move_to_end(digests[-1])
-                while len(self._points) > self._most:
-                    self._points.popitem(last=False)
+                self._size += size - self._points.pop(digests[-1], (point, 0))[1]
+                self._points[digests[-1]] = point, size
+                while len(self._points) > self._most or self._size > KEPT_BYTES:
+                    self._size -= self._points.popitem(last=False)[1][1]
         return point
 
 
-def _digests(messages: Sequence[Any]) -> list[bytes]:
-    """The digest of each beginning of a conversation."""
-    running, found = hashlib.sha256(), []
+def _digests(messages: Sequence[Any]) -> tuple[list[bytes], int]:
+    """The digest of each beginning of a conversation, and the bytes of all of it."""
+    running, found, size = hashlib.sha256(), [], 0
     for message in messages:
         dump = getattr(message, "model_dump", None)
-        data = json.dumps(dump() if callable(dump) else message, sort_keys=True, default=repr)
-        running.update(data.encode("utf-8", "surrogatepass") + b"\n")
+        text = json.dumps(dump() if callable(dump) else message, sort_keys=True, default=repr)
+        data = text.encode("utf-8", "surrogatepass") + b"\n"
+        running.update(data)
         found.append(running.digest())
-    return found
+        size += len(data)
+    return found, size

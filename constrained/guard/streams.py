@@ -43,7 +43,10 @@ class Assembled:
             if isinstance(delta.get("content"), str):
                 message["content"] = (message["content"] or "") + delta["content"]
                 self._count(delta["content"])
-            for call in delta.get("tool_calls") or ():
+            calls = delta.get("tool_calls") or []
+            if not isinstance(calls, list):
+                raise KnowledgeError(f"calls in a chunk of the answer can't be read: {str(calls)[:80]!r}")
+            for call in calls:
                 self._add_call(message["tool_calls"], call)
             if choice.get("finish_reason"):
                 self.finish[index] = choice["finish_reason"]

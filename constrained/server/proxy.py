@@ -1,0 +1,369 @@
+"""A proxy before any server of OpenAI's API: answers are judged under a policy before the client sees them.
+
+It keeps no state: what is known comes from the conversation that each request holds. Copies of it can stand behind any
+load balancer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from constrained.errors import ConstrainedError
+from constrained.grammar.source import Source
+from constrained.guard.answers import Judged, correction
+from constrained.server import bounds
+from constrained.server.bodies import Bodies
+from constrained.server.chat_request import RequestError, failed
+from constrained.server.judged import FLAG, Exchange, Judge
+from constrained.server.metrics import Metrics
+from constrained.server.upstream import Upstream, headers_back, nonsense, server_sent, whole
+
+log = logging.getLogger("constrained.proxy")
+
+READY_SECONDS = 5.0
+"""How long an upstream's state is believed, and the time that it has to answer."""
+
+_DONE = "[DONE]"
+T = TypeVar("T")
+
+
+class Proxy:
+    """The proxy's requests.
+
+    Parameters
+    ----------
+    upstream : Upstream
+    judge : Judge
+    """
+
+    def __init__(self, upstream: Upstream, judge: Judge):
+        self.upstream, self.judge, self.metrics = upstream, judge, Metrics()
+        self.bodies = Bodies(lambda: self._held)
+        self._held = 0
+        self._running = 0
+        self._seen_up = (0.0, False)
+
+    # what is asked
+
+    async def chat(self, request: Request) -> Response:
+        """A chat completion: passed on, and judged before it is given back."""
+        if self._running >= bounds.WAITING:
+            raise RequestError("too many requests are being answered", "try again later", status=429)
+        began, identity = time.monotonic(), f"req_{uuid.uuid4().hex[:24]}"
+        data = await self.bodies.read(request)
+        self._running += 1
+        self._held += len(data)
+        note: dict[str, Any] = {"request": identity, "attempts": 0, "violations": []}
+        streams = False
+        try:
+            exchange = await asyncio.to_thread(self.judge.begin, data)
+            note["past_violations"] = exchange.conversation.violations
+            streams = exchange.body.get("stream") is True
+            headers = {**dict(request.headers), "x-request-id": request.headers.get("x-request-id", identity)}
+            if streams:
+                events = self._streamed(exchange, headers, note, began, len(data))
+                first = await _while_there(anext(events), request)
+                return StreamingResponse(_with_first(first, events), media_type="text/event-stream",
+                                         headers=self._headers(exchange, identity))  # fmt: skip
+            return await _while_there(self._answered(exchange, headers, note, identity), request)
+        except BaseException as error:
+            streams = False
+            note["error"] = type(error).__name__ if not isinstance(error, RequestError) else error.message[:200]
+            raise
+        finally:
+            if not streams:
+                self._over(note, began, len(data))
+
+    def _over(self, note: dict[str, Any], began: float, size: int) -> None:
+        self._running -= 1
+        self._held -= size
+        note["seconds"] = round(time.monotonic() - began, 4)
+        self.metrics.answered(note)
+        log.info("%s", json.dumps(note))
+
+    def _headers(self, exchange: Exchange, identity: str) -> dict[str, str]:
+        past = exchange.conversation.violations
+        return {"x-constrained-request": identity, **({"x-constrained-past-violations": str(past)} if past else {})}
+
+    async def _answered(
+        self, exchange: Exchange, headers: Mapping[str, str], note: dict[str, Any], identity: str
+    ) -> Response:
+        messages = exchange.messages
+        used: dict[str, Any] = {}
+        back = self._headers(exchange, identity)
+        for attempt in range(self.judge.retries + 1):
+            note["attempts"] = attempt + 1
+            asked = time.monotonic()
+            async with self.upstream.ask("POST", "/chat/completions", headers, exchange.asks(messages)) as answer:
+                data = await whole(answer)
+            note["upstream_seconds"] = round(note.get("upstream_seconds", 0) + time.monotonic() - asked, 4)
+            back |= headers_back(answer)
+            if answer.status_code >= 400:
+                note["status"] = answer.status_code
+                kind = answer.headers.get("content-type", "application/json")
+                return Response(data, answer.status_code, {**back, "content-type": kind})
+            completion = _completion(data)
+            message = completion["choices"][0]["message"]
+            judged = await asyncio.to_thread(exchange.judged, message)
+            _add_usage(used, completion.get("usage"))
+            if judged.verdict is None:
+                return Response(data, 200, {**back, "content-type": "application/json"}) if not attempt else (
+                    JSONResponse({**completion, **({"usage": used} if used else {})}, headers=back))  # fmt: skip
+            note["violations"].append(_noted(judged))
+            if not judged.refused:
+                message["tool_calls"] = message["tool_calls"][: judged.kept]
+                return JSONResponse({**completion, **({"usage": used} if used else {})}, headers=back)
+            messages = [*messages, *correction(message, judged)]
+        assert judged.verdict is not None
+        if self.judge.on_violation == FLAG:
+            completion["constrained"] = judged.verdict.to_dict()
+            return JSONResponse(completion, headers={**back, "x-constrained-violation": "1"})
+        completion["choices"][0] |= {"message": self.judge.instead(judged.verdict), "finish_reason": "stop"}
+        return JSONResponse({**completion, **({"usage": used} if used else {})}, headers=back)
+
+    async def _streamed(
+        self, exchange: Exchange, headers: Mapping[str, str], note: dict[str, Any], began: float, size: int
+    ) -> AsyncIterator[str]:
+        """Yield the events of an answer: texts as they come, calls when they are whole and admitted."""
+        messages, head = exchange.messages, None
+        try:
+            for attempt in range(self.judge.retries + 1):
+                note["attempts"] = attempt + 1
+                async with self.upstream.ask("POST", "/chat/completions", headers, exchange.asks(messages)) as answer:
+                    if answer.status_code >= 400:
+                        raise _passed_on(answer.status_code, await whole(answer))
+                    if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                        raise nonsense("it is no stream of events")
+                    taken = exchange.stream(head)
+                    finished = False
+                    async for data in server_sent(answer):
+                        if data.strip() == _DONE:
+                            finished = True
+                            break
+                        for event in taken.add(data):
+                            yield event
+                    if not finished and not taken.finished:
+                        raise nonsense("the stream broke off")
+                head = taken.head
+                judged = await asyncio.to_thread(exchange.judged, taken.message())
+                if judged.verdict is not None:
+                    note["violations"].append(_noted(judged))
+                if not judged.refused:
+                    for event in taken.rest(judged.kept if judged.verdict is not None else None):
+                        yield event
+                    yield f"data: {_DONE}\n\n"
+                    return
+                messages = [*messages, *correction(taken.message(), judged)]
+            assert judged.verdict is not None
+            if self.judge.on_violation == FLAG:
+                for event in taken.rest(None, constrained=judged.verdict.to_dict()):
+                    yield event
+            else:
+                for event in taken.instead(self.judge.instead(judged.verdict)["content"]):
+                    yield event
+            yield f"data: {_DONE}\n\n"
+        except ConstrainedError as error:
+            if not exchange.begun:
+                raise
+            note["error"] = error.message[:200]
+            said = error.said if isinstance(error, _PassedOn) else RequestError.of(error, 502).body()
+            yield f"data: {json.dumps(said)}\n\n"
+        finally:
+            if exchange.begun:
+                self._over(note, began, size)
+
+    # what else there is
+
+    async def passed(self, request: Request) -> Response:
+        """A request without tools and conversations, such as the list of models: passed on as it is."""
+        path = request.url.path.removeprefix("/v1")
+        async with self.upstream.ask(request.method, path, dict(request.headers)) as answer:
+            data = await whole(answer)
+        kind = answer.headers.get("content-type", "application/json")
+        return Response(data, answer.status_code, {**headers_back(answer), "content-type": kind})
+
+    async def health(self, _: Request) -> Response:
+        """Whether the proxy runs."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, _: Request) -> Response:
+        """Whether the upstream answers, too; asked at most once in `READY_SECONDS`."""
+        at, up = self._seen_up
+        if not at or time.monotonic() - at > READY_SECONDS:
+            up = await self.upstream.up(READY_SECONDS)
+            self._seen_up = time.monotonic(), up
+        return JSONResponse({"status": "ok" if up else "the upstream can't be reached"}, 200 if up else 503)
+
+    async def measured(self, _: Request) -> Response:
+        """Counts and times, for Prometheus."""
+        text, kind = self.metrics.text()
+        return Response(text, media_type=kind)
+
+
+def make_proxy(
+    upstream: str,
+    policy: Source,
+    *,
+    retries: int = 2,
+    on_violation: str = "ask",
+    narrow: bool = False,
+    seconds: float = bounds.SECONDS,
+    hosts: list[str] | None = None,
+) -> Starlette:
+    """Make the proxy as an ASGI application.
+
+    Parameters
+    ----------
+    upstream : str
+        The address of a server of OpenAI's API, such as ``https://api.example.com/v1``.
+    policy : Source
+        The knowledge that tool calls obey: a `.lark` file whose rules name the tools.
+    retries : int
+        How often a refused answer is sent back to the model, with the reason.
+    on_violation : str
+        What the client gets then: "ask", a text in place of the calls that asks the user or says why not; "block", an
+        error; "flag", the answer as it is, marked.
+    narrow : bool
+        Leave out tools that can't be called now, and make an argument's listed values an enum.
+    seconds : float
+        Longest time without a byte of the upstream's answer.
+    hosts : list of str, optional
+        Host names that requests may be sent to; default: any.
+
+    Raises
+    ------
+    ConstrainedError
+        The address or the policy can't be used.
+    """
+    proxy = Proxy(Upstream(upstream, seconds), Judge(policy, retries, on_violation, narrow))
+
+    def safe(endpoint: Any) -> Any:
+        async def run(request: Request) -> Response:
+            try:
+                return await endpoint(request)
+            except (ConstrainedError, HTTPException, ClientDisconnect):
+                raise
+            except Exception as error:  # not left to others, who would log what it says
+                raise failed(error) from None
+
+        return run
+
+    routes = [
+        Route("/v1/chat/completions", safe(proxy.chat), methods=["POST"]),
+        Route("/v1/models", safe(proxy.passed)),
+        Route("/v1/models/{name:path}", safe(proxy.passed)),
+        Route("/health", safe(proxy.health)),
+        Route("/ready", safe(proxy.ready)),
+        Route("/metrics", safe(proxy.measured)),
+        Route("/v1/{path:path}", safe(_unguarded), methods=["GET", "POST"]),
+    ]
+    handlers: dict[Any, Any] = dict.fromkeys((ConstrainedError, HTTPException, ClientDisconnect, Exception), _error)
+    trusted = Middleware(TrustedHostMiddleware, allowed_hosts=hosts or ["*"])
+    return Starlette(routes=routes, middleware=[trusted], exception_handlers=handlers)
+
+
+async def _unguarded(request: Request) -> Response:
+    raise RequestError(f"{request.url.path} isn't guarded", "use /v1/chat/completions", status=404)
+
+
+async def _error(_: Request, error: Exception) -> Response:
+    if isinstance(error, _PassedOn):
+        return Response(error.data, error.status, media_type="application/json")
+    if isinstance(error, HTTPException):
+        refused = RequestError(error.detail, status=error.status_code)
+    elif isinstance(error, ClientDisconnect):
+        return Response(status_code=499)
+    elif isinstance(error, ConstrainedError):
+        refused = RequestError.of(error)
+    else:
+        refused = RequestError(f"the server failed: {type(error).__name__}", status=500)
+    return JSONResponse(refused.body(), status_code=refused.status)
+
+
+class _PassedOn(RequestError):
+    """An error of the upstream's own, which the client gets as it is."""
+
+    data: bytes = b""
+
+    @property
+    def said(self) -> Any:
+        """Its body, where that is JSON."""
+        try:
+            return json.loads(self.data)
+        except (ValueError, RecursionError):
+            return self.body()
+
+
+def _passed_on(status: int, data: bytes) -> _PassedOn:
+    error = _PassedOn(f"the upstream answered {status}", status=status)
+    error.data = data
+    return error
+
+
+async def _while_there(work: Awaitable[T], request: Request) -> T:
+    """The result of some work, which ends when the client is gone. Raises ClientDisconnect: it is."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait([task], timeout=0.5))[0]:
+            if await request.is_disconnected():
+                raise ClientDisconnect
+        return task.result()
+    except StopAsyncIteration:
+        raise nonsense("it is empty") from None
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def _with_first(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    try:
+        yield first
+        async for event in rest:
+            yield event
+    finally:
+        await rest.aclose()  # type: ignore[attr-defined]
+
+
+def _completion(data: bytes) -> dict[str, Any]:
+    """A completion with one message. Raises RequestError: it is none."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise nonsense("it is no JSON") from None
+    choices = found.get("choices") if isinstance(found, dict) else None
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        raise nonsense("it has not one choice")
+    if not isinstance(choices[0].get("message"), dict):
+        raise nonsense("its choice has no message")
+    return found
+
+
+def _add_usage(used: dict[str, Any], usage: Any) -> None:
+    """Add what one attempt used: the client pays for all of them."""
+    for key, value in usage.items() if isinstance(usage, dict) else ():
+        if isinstance(value, int) and not isinstance(value, bool):
+            used[key] = used.get(key, 0) + value
+        else:
+            used[key] = value
+
+
+def _noted(judged: Judged) -> dict[str, Any]:
+    """A violation as it is logged: names of the policy's and the request's, nothing that somebody wrote."""
+    assert judged.verdict is not None
+    unmet = judged.verdict.unmet[0]
+    return {"tool": judged.verdict.name[:64], "kind": unmet.kind, "line": unmet.line, "kept": judged.kept}

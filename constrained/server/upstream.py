@@ -1,0 +1,160 @@
+"""Another server of OpenAI's API, asked over HTTP: connections, time-outs, and its errors as ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2 as http
+
+from constrained.server import bounds
+from constrained.server.chat_request import RequestError
+
+MAX_ANSWER = 16 << 20
+"""Bytes of an answer, or of one event of a stream."""
+
+CONNECT_SECONDS = 10.0
+"""Time to connect."""
+
+TRIES = 3
+"""Attempts to connect; a request that has been sent is not sent again."""
+
+_NOT_SENT = {
+    "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer",
+    "upgrade", "accept-encoding", "expect", "proxy-authorization", "cookie",
+}  # fmt: skip
+"""Headers of a request that are about the connection, or the proxy's own."""
+
+_GIVEN_BACK = ("retry-after", "x-request-id", "openai-processing-ms")
+_GIVEN_BACK_BEGIN = "x-ratelimit-"
+
+
+class Upstream:
+    """A server that requests are passed on to.
+
+    Parameters
+    ----------
+    url : str
+        Its address with the version, such as ``https://api.example.com/v1``.
+    seconds : float
+        Longest time without a byte of its answer.
+
+    Raises
+    ------
+    RequestError
+        That is no address of a server.
+    """
+
+    def __init__(self, url: str, seconds: float = bounds.SECONDS):
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RequestError(f"{url!r} is no server's address", "such as https://api.example.com/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise RequestError("the upstream's address has a key or parameters in it", "clients send the key")
+        self.url, self.seconds = url.rstrip("/"), seconds
+        self._client: http.AsyncClient | None = None
+
+    @property
+    def client(self) -> http.AsyncClient:
+        """Made when the event loop runs."""
+        if self._client is None:
+            limits = http.Limits(max_connections=bounds.WAITING, max_keepalive_connections=bounds.WAITING)
+            timeout = http.Timeout(self.seconds, connect=CONNECT_SECONDS)
+            self._client = http.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False, trust_env=False)
+        return self._client
+
+    async def up(self, seconds: float) -> bool:
+        """Whether it answers at all."""
+        try:
+            answer = await self.client.get(f"{self.url}/models", timeout=seconds)
+        except http.HTTPError:
+            return False
+        return answer.status_code < 500
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, path: str, headers: Mapping[str, str], body: Any = None
+    ) -> AsyncIterator[http.Response]:
+        """Send a request; what its answer says is read as it comes, and the connection is closed with the block.
+
+        Raises RequestError: the server is away (502), or says nothing for too long (504).
+        """
+        sent = {name: value for name, value in headers.items() if name.lower() not in _NOT_SENT}
+        request = self.client.build_request(
+            method, f"{self.url}{path}", headers={**sent, "accept-encoding": "identity"}, json=body
+        ) if body is not None else self.client.build_request(method, f"{self.url}{path}", headers=sent)  # fmt: skip
+        for attempt in range(TRIES):
+            try:
+                answer = await self.client.send(request, stream=True)
+                break
+            except (http.ConnectError, http.ConnectTimeout):
+                if attempt == TRIES - 1:
+                    raise RequestError("the upstream can't be reached", "try again later", status=502) from None
+                await asyncio.sleep(0.1 * 2**attempt)
+            except http.TimeoutException:
+                raise _late(self.seconds) from None
+            except http.HTTPError as error:
+                raise _broken(error) from None
+        try:
+            yield answer
+        except http.TimeoutException:
+            raise _late(self.seconds) from None
+        except http.HTTPError as error:
+            raise _broken(error) from None
+        finally:
+            await answer.aclose()
+
+
+def _late(seconds: float) -> RequestError:
+    return RequestError(f"the upstream said nothing for {seconds:g} s", "try again later", status=504)
+
+
+def _broken(error: Exception) -> RequestError:
+    return RequestError(f"the upstream's answer broke off: {type(error).__name__}", "try again", status=502)
+
+
+def nonsense(what: str) -> RequestError:
+    """The error for an answer that can't be read: nothing of it reaches the client."""
+    return RequestError(f"the upstream's answer can't be read: {what}", "nothing was carried out", status=502)
+
+
+async def whole(answer: http.Response) -> bytes:
+    """The bytes of an answer. Raises RequestError: it is too long."""
+    data = bytearray()
+    async for piece in answer.aiter_bytes():
+        data += piece
+        if len(data) > MAX_ANSWER:
+            raise nonsense(f"more than {MAX_ANSWER:,} bytes")
+    return bytes(data)
+
+
+async def server_sent(answer: http.Response) -> AsyncIterator[str]:
+    """The data of each event of a stream. Raises RequestError: an event is too long."""
+    rest, lines = b"", []
+    async for piece in answer.aiter_bytes():
+        rest += piece
+        *whole_lines, rest = rest.replace(b"\r\n", b"\n").split(b"\n")
+        if len(rest) > MAX_ANSWER:
+            raise nonsense(f"an event of more than {MAX_ANSWER:,} bytes")
+        for line in whole_lines:
+            if line.startswith(b"data:"):
+                lines.append(line[5:].lstrip(b" "))
+            elif not line.strip() and lines:
+                yield b"\n".join(lines).decode("utf-8", "replace")
+                lines = []
+    if rest.startswith(b"data:"):
+        lines.append(rest[5:].strip())
+    if lines:
+        yield b"\n".join(lines).decode("utf-8", "replace")
+
+
+def headers_back(answer: http.Response) -> dict[str, str]:
+    """The headers of an answer that clients use: limits of their rate, and when to try again."""
+    return {
+        name: value
+        for name, value in answer.headers.items()
+        if name.lower() in _GIVEN_BACK or name.lower().startswith(_GIVEN_BACK_BEGIN)
+    }
