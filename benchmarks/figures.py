@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks import (
     example_worlds,
+    guard,
     imported,
     merge,
     scienceworld_play,
@@ -417,6 +418,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-talks": _tau_talks,
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
+    "guard-outcomes": lambda: guard.outcomes(record("guard")),
+    "guard-cost": lambda: guard.cost(record("guard")),
 }
 """The tables of the pages, by the name in their mark."""
 
@@ -509,8 +512,20 @@ def _environments() -> list[str]:
     ]
 
 
+def _guard_words() -> list[str]:
+    talks = record("guard")["conversations"]
+    near, why = talks["near misses"], talks["gold refused because"]
+    total = sum(near.values())
+    return [
+        f"{talks['errors refused']} of {talks['errors']} calls that the tools answered with an error are refused",
+        f"{total} near misses: {near['confirmation']} without a confirmation, {near['read']} without a read",
+        f"Of {talks['gold calls']} exact gold calls {talks['gold calls refused']} are refused: {why['no clear yes']} "
+        f"where nobody had said yes, {why['no lookup']} where nothing had shown seats and prices, and {why['facts']}",
+    ]
+
+
 def _tools_page() -> list[str]:
-    return [tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip(".")]
+    return [*_guard_words(), tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip(".")]
 
 
 def _hosts_page() -> list[str]:

@@ -32,6 +32,7 @@ MODULES = {
     "figures": "figures",
     "generation": "engine.generation",
     "gpu": "gpu.command",
+    "guard": "guard",
     "imported": "imported",
     "ipc": "planbench.ipc",
     "lumos": "lumos.command",
