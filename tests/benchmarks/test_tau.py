@@ -7,7 +7,7 @@ import os
 import pytest
 
 from benchmarks import tau
-from benchmarks.tau_environment import RecordedDomain, TauDomain, _find_package, find_domain
+from benchmarks.tau_environment import RecordedDomain, TauDomain, find_domain
 from constrained.cli import main
 from constrained.errors import DataError
 from tests.data import shared
@@ -88,7 +88,6 @@ def test_transcripts_that_cannot_be_read_are_told(tmp_path, lines, message):
 
 def test_play_needs_the_real_tools(monkeypatch, capsys):
     monkeypatch.delenv("TAU_BENCH", raising=False)
-    _find_package.cache_clear()  # it may know of a checkout
     assert main(["bench", "tau", "--play", "1", "--model", "random", "--domain", "retail"]) == 1
     assert "tau-bench's tools aren't there" in capsys.readouterr().err
 
