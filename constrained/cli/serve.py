@@ -147,7 +147,7 @@ def add_serve(commands) -> None:
 def run_proxy(arguments) -> int:
     with needs_extra("proxy", "constrained serve --upstream", "starlette", "uvicorn", "httpx2"):
         from constrained.server.connections import is_loopback, serve
-        from constrained.server.proxy import make_proxy
+        from constrained.server.proxy import JsonLines, make_proxy
     from constrained.grammar import read_source
 
     if arguments.model or not arguments.knowledge:
@@ -167,7 +167,9 @@ def run_proxy(arguments) -> int:
         seconds=arguments.timeout,
         hosts=["127.0.0.1", "localhost", arguments.host] if local else None,
     )
-    logging.basicConfig(format='{"time": "%(asctime)s", "level": "%(levelname)s", "event": %(message)s}')
+    handler = logging.StreamHandler()  # on standard error
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("constrained.proxy").setLevel(logging.INFO)
 
     def ready(url: str) -> None:

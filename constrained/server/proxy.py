@@ -38,6 +38,16 @@ READY_SECONDS = 5.0
 """How long an upstream's state is believed, and the time that it has to answer."""
 
 _DONE = "[DONE]"
+
+
+class JsonLines(logging.Formatter):
+    """A log whose lines are JSON objects, whoever writes them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        return json.dumps({**line, **getattr(record, "fields", {"message": record.getMessage()})})
+
+
 T = TypeVar("T")
 
 
@@ -93,7 +103,7 @@ class Proxy:
         self._held -= size
         note["seconds"] = round(time.monotonic() - began, 4)
         self.metrics.answered(note)
-        log.info("%s", json.dumps(note))
+        log.info("a request was answered", extra={"fields": note})
 
     def _headers(self, exchange: Exchange, identity: str) -> dict[str, str]:
         past = exchange.conversation.violations

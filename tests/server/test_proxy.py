@@ -21,7 +21,7 @@ from constrained.grammar import read_source  # noqa: E402
 from constrained.guard.narrowing import without_slots  # noqa: E402
 from constrained.guard.verdict import REFUSED  # noqa: E402
 from constrained.server.connections import config  # noqa: E402
-from constrained.server.proxy import make_proxy  # noqa: E402
+from constrained.server.proxy import JsonLines, make_proxy  # noqa: E402
 from tests.guard.scripted import event, events, scripted  # noqa: E402
 from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, POLICY, TOOLS, asked, said, told, user  # noqa: E402
 
@@ -301,9 +301,10 @@ def test_keys_and_contents_are_never_logged_and_requests_are_counted(script, pro
     caplog.set_level(logging.DEBUG, "constrained")
     script.answers = [CANCELS, said("Shall I cancel order number 11?")]
     proxy.ask(LOOKED)
-    [record] = [json.loads(one.message) for one in caplog.records if one.name == "constrained.proxy"]
+    lines = [JsonLines().format(one) for one in caplog.records]
+    [record] = [line for line in map(json.loads, lines) if line["logger"] == "constrained.proxy"]
     assert record["attempts"] == 2 and record["violations"][0]["tool"] == "cancel_order"
-    text = " ".join(one.getMessage() for one in caplog.records)
+    text = " ".join(lines)
     assert "sk-secret" not in text and "Shall I" not in text and "#11" not in text
     measured = http.get(f"{proxy.address}/metrics")
     try:
