@@ -48,8 +48,6 @@ class Variant:
         In synthesis, and where a round is tested.
     rule : str
         Of `constrained.training.trajectory`: "paper" drops what breaks the action knowledge, "released" does not.
-    told : bool
-        Whether prompts tell the action knowledge; the embedded model reads none in any variant.
     level : str
         What the masks hold; one of `constrained.agents.levels.LEVELS`.
     """
@@ -61,11 +59,15 @@ class Variant:
     test_masks: bool = True
     rule: str = "paper"
     level: str = GOAL
-    told: bool = True
+
+    @property
+    def told(self) -> bool:
+        """Whether prompts tell the action knowledge that the filter uses; the embedded model reads none anyway."""
+        return self.rule == "paper"
 
 
 _WITHOUT_MASKS = {"masks": False, "test_masks": False}
-_WITHOUT_KNOWLEDGE = {**_WITHOUT_MASKS, "step_format": "react", "rule": "released", "told": False}
+_WITHOUT_KNOWLEDGE = {**_WITHOUT_MASKS, "step_format": "react", "rule": "released"}
 
 VARIANTS = {
     variant.name: variant
