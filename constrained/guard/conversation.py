@@ -203,7 +203,10 @@ class Conversation:
             said = str(call.arguments.get("content", ""))
             return replace(self, said=said, order=self._ordered(slot_of(call.name)))
         if refused is None:
-            refused = bool(self._unmet(call.name, call.arguments, offered=False))
+            try:
+                refused = bool(self._unmet(call.name, call.arguments, offered=False))
+            except RecursionError:
+                refused = True
         call = call._replace(refused=refused)
         order = self._ordered(slot_of(call.name))
         return replace(self._with(self.memory, (*self.waiting, call)), order=order)
@@ -224,7 +227,10 @@ class Conversation:
         memory = self.memory
         if isinstance(call.arguments, Mapping) and slot_of(call.name) in self.guard.slots:
             policy = self.guard.tools.named(call.name)
-            memory = policy.told(memory, call.name, self.guard.given(call), result)
+            try:
+                memory = policy.told(memory, call.name, self.guard.given(call), result)
+            except RecursionError:
+                raise KnowledgeError(f"the result of {call.name} is nested too deeply", "give it flatter") from None
         return replace(self._with(memory, rest), violations=self.violations + call.refused)
 
     def _with(self, memory: Memory, waiting: tuple[Call, ...]) -> Conversation:
@@ -232,8 +238,13 @@ class Conversation:
         for call in waiting:
             if isinstance(call.arguments, Mapping) and slot_of(call.name) in self.guard.slots:
                 policy = self.guard.tools.named(call.name)
-                promised = policy.promised(promised or memory, call.name, self.guard.given(call))
+                promised = policy.promised(memory if promised is None else promised, call.name, self.guard.given(call))
         return replace(self, memory=memory, waiting=waiting, promised=promised)
+
+    @property
+    def _memories(self) -> list[Memory]:
+        """What is known if all calls that wait fail, and if all succeed; an empty memory is one, too."""
+        return [self.memory] if self.promised is None else [self.memory, self.promised]
 
     def _ordered(self, slot: str) -> PathState:
         return self.order if slot not in self.guard.slots else self.order.judged(slot)[1]
@@ -251,7 +262,10 @@ class Conversation:
         allowed : bool
             Work out what may be called instead, which takes longer than the verdict.
         """
-        unmet = self._unmet(name, arguments, offered=self.guard.lists_tools)
+        try:
+            unmet = self._unmet(name, arguments, offered=self.guard.lists_tools)
+        except RecursionError:
+            unmet = [_too_deep(self.guard.source)]
         if not unmet:
             return Verdict(name, arguments)
         may = self.allowed() if allowed else None
@@ -268,7 +282,7 @@ class Conversation:
         if not isinstance(arguments, Mapping):
             return [Unmet(f"its arguments are not a JSON object: {arguments[:80]}", SCHEMA, source=source)]
         failed: list[Expression] = []
-        for memory in filter(None, (self.memory, self.promised)):
+        for memory in self._memories:
             try:
                 calls = guard.tools.calls_of(name, arguments)
                 failed += calls.failed(memory, guard.given(Call(name, arguments)))
@@ -310,10 +324,13 @@ class Conversation:
         for name, calls in guard.tools.calls.items():
             if name == guard.policy.message or not self.order.judge(slot_of(name)):
                 continue
-            memories = [*filter(None, (self.memory, self.promised))]
-            if all(_possible(calls, memory) for memory in memories):
-                found[name] = _values(calls, memories[-1])
+            if all(_possible(calls, memory) for memory in self._memories):
+                found[name] = _values(calls, self._memories[-1])
         return found
+
+
+def _too_deep(source: str) -> Unmet:
+    return Unmet("its arguments are nested too deeply", SCHEMA, source=source)
 
 
 def _static(calls: Calls, memory: Memory) -> list[Expression]:

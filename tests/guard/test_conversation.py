@@ -217,3 +217,29 @@ def test_arguments_that_are_no_object_refuse_the_call(text):
     judged = judge_answer(SHOP.follow(LISTED), message)
     assert judged.refused and kinds(judged.verdict) == [SCHEMA]
     assert SHOP.follow([*LISTED, message, *told("?")]).memory == SHOP.follow(LISTED).memory
+
+
+@pytest.mark.parametrize("depth", [10, 300, 900, 5_000])
+def test_arguments_and_results_that_are_nested_deeply_are_judged_or_refused(depth):
+    policy = "%declare _STEP SAVE\n//: tells seen = $ by save\nstart: save\nsave: SAVE _STEP [start]\n"
+    tool = {"name": "save", "parameters": {"properties": {"x": {"type": "array", "items": {}}}, "required": ["x"]}}
+    guard, text = Guard([tool], policy), "[" * depth + "]" * depth
+    message = asked(("save", f'{{"x": {text}}}'))
+    judged = judge_answer(guard.start, message)
+    assert judged.kept == 1 if depth == 10 else judged.kept == 1 or kinds(judged.verdict) == [SCHEMA]
+    assert guard.follow([message, *told(text)]).violations == (not judged.kept)
+
+
+def test_conditions_are_judged_where_nothing_is_known_yet():
+    lines = ["%declare _STEP FIND GET", "//: tells ID = $ by find", "start: find | get", "find: FIND _STEP [start]"]
+    policy = "\n".join([*lines, "//: needs id in ID // nothing has shown it", "get: GET _STEP [start]"])
+    tools = [
+        {"name": "find"},
+        {"name": "get", "parameters": {"properties": {"id": {"type": "string"}}, "required": ["id"]}},
+    ]
+    guard = Guard(tools, policy)
+    assert not guard.start.memory and [*guard.start.allowed()] == ["find"]
+    assert kinds(guard.start.judge("get", {"id": "1"})) == [FACTS]
+    assert guard.follow([asked(("find", {})), *told("a")]).judge("get", {"id": "a"})
+    both = judge_answer(guard.start, asked(("find", {}), ("get", {"id": "a"})))
+    assert both.kept == 1
