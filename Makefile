@@ -62,7 +62,7 @@ self-learning: $(BUILD)/taught/README.md
 
 # It can be stopped at any time, and then goes on from there; half an hour on one core.
 agents: $(VENV)/installed-test
-	$(BIN)/constrained bench agents --strategy act --strategy react --strategy knowagent --random 5 \
+	$(BIN)/constrained bench agents --strategy act --strategy react --strategy knowagent --random 3 \
 	  --json benchmarks/results/agents_alfworld_valid_seen.json --plot docs/agents.svg
 
 editor:

@@ -109,6 +109,7 @@ def describe(header: Mapping[str, Any]) -> dict:
         "suite": str(header.get("suite") or ""),
         "strategy": str(settings.get("strategy") or ""),
         "masks": bool(settings.get("constrained", True)),
+        "level": str(settings.get("level") or ""),
         "knowledge": str(_mapping(header.get("knowledge")).get("name") or ""),
         "models": {str(role): str(_mapping(m).get("name") or "") for role, m in _mapping(header.get("models")).items()},
         "traced": isinstance(header.get("trace"), Mapping),

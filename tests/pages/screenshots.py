@@ -6,15 +6,13 @@ One function a picture; each writes ``docs/NAME.png``. Needs Chromium and playwr
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from constrained import generate_plan
 from constrained.pages.trace_page import trace_page
 from tests.browser import chromium, watched
 from tests.documents import blocks
-from tests.pages.traced import play
 from tests.playground.serving import serving
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,17 +41,19 @@ def playground(browser, picture: Path) -> None:
 
 
 def trace(browser, picture: Path, theme: str = "light") -> None:
-    """The first token of a run with much pruned mass: the model would have looked at the same place again."""
+    """A general model in a small world, at level `state`: what it wanted most while a condition didn't hold."""
     with TemporaryDirectory() as folder:
-        with redirect_stdout(StringIO()):
-            run = play(Path(folder), "--trace", games=4)
+        run = Path(folder, "workshop.jsonl")
+        world = DOCS.parent / "examples" / "worlds" / "workshop.lark"
+        generate_plan("repair the red bike", world, strategy="act", model="smollm2", max_steps=8, trace=run)
         file = Path(folder, "trace.html")
         file.write_text(trace_page(run), encoding="utf-8")
         with watched(browser, viewport={"width": 1340, "height": 920}, color_scheme=theme) as tab:
             tab.goto(file.as_uri())
-            tab.get_by_role("tab", name="Wanted, not allowed").click()
-            tab.keyboard.press("n")
-            tab.locator("#inspector .source").wait_for()
+            tab.get_by_role("tab", name="Not allowed").click()
+            tab.locator("#why").select_option("not now")
+            tab.locator("#odds .item").first.click()
+            tab.locator("#inspector h3").first.wait_for()
             tab.screenshot(path=picture)
 
 

@@ -132,7 +132,7 @@ def test_forced_tokens_stand_together_and_say_so(open_run, traced):
 
 def test_filters_leave_the_places_at_odds_that_they_name(open_run, traced):
     tab = open_run(traced)
-    tab.get_by_role("tab", name="Wanted, not allowed").click()
+    tab.get_by_role("tab", name="Not allowed").click()
     items = tab.locator("#odds .item")
     few = items.count()
     masses = [float(text.split("\u00a0%")[0].strip("> ")) for text in items.locator("strong").all_inner_texts()]

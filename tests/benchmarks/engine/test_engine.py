@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.engine import command, correctness, engines, measure, report
+from benchmarks.engine import command, correctness, engines, first, measure, report
 from benchmarks.engine.comparison import Kept, record
 from benchmarks.engine.correctness import Verdict
 from benchmarks.engine.language import Chars, Choice, Seq
@@ -288,3 +288,18 @@ def test_without_data_the_error_says_what_to_set(capsys, tmp_path, monkeypatch):
     command = ["bench", "engine", "--vocabulary", "gpt2", "--engine", "ours", "--output", str(tmp_path / "runs")]
     assert main(command) == 1
     assert "set CONSTRAINED_DATA" in capsys.readouterr().err
+
+
+def test_first_masks_are_compared_from_the_same_text(monkeypatch):
+    for peer in ("llguidance", "xgrammar"):
+        pytest.importorskip(peer)
+    few = replace(WORKLOADS["choices"](), cases=WORKLOADS["choices"]().cases[:2])
+    monkeypatch.setattr(first, "choices", lambda: few)
+    monkeypatch.setattr(first, "ROUNDS", 2)
+    shared("tokenizers/gpt2/tokenizer.json")
+    found = first.measure(load("gpt2"))
+    assert found.keys() == first.SIDES.keys() and min(found.values()) > 0
+    ours, _, theirs = (first.SIDES[name][2](few.cases[0]) for name in list(first.SIDES)[:3])
+    assert ours == theirs  # one text for both
+    shown = first.table([{"vocabulary": "gpt2", "seconds": found}])
+    assert shown.count("100 %") >= 1 and shown.count("\n") == len(first.SIDES) + 1

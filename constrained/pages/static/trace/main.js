@@ -109,7 +109,7 @@ function showHead() {
   const parts = [
     run.suite,
     run.strategy,
-    run.masks ? "masks on" : "masks off",
+    run.masks ? (run.level ? `masks at level ${run.level}` : "masks on") : "masks off",
     models && `model ${models}`,
     run.knowledge && `knowledge ${run.knowledge}`,
     `${won} of ${plural(tasks.length, "task")} won`,
