@@ -37,7 +37,7 @@ class SearchLimits:
     Attributes
     ----------
     states : int
-        States that the search by novelty keeps, and four times as many in the queues of the other: together about a
+        States that the search by novelty keeps, and eight times as many entries of the queues of the other: about a
         gigabyte.
     seconds : float
         Of processor time.
@@ -114,7 +114,7 @@ def search_plan(
             return Searched(None, limit=f"within {limits.megabytes:,} MB of memory", expanded=expanded)
         if lazy is None:
             lazy = LazySearch(relaxed.grounding, width.packed)
-            waiting.append((lazy, lazy.run(), 4 * limits.states))
+            waiting.append((lazy, lazy.run(), 8 * limits.states))
         if over != _STATES:
             waiting.append((search, steps, most))
         if say is not None:
