@@ -153,6 +153,8 @@ def _judged(conversation: Any, answer: Any, chunks: list[Any] | None) -> tuple[J
         return None, {}, chunks
     for choice in answer.choices:
         message = choice.message.model_dump()
+        if message.get("function_call"):
+            raise KnowledgeError("the answer has a call in a form that isn't judged", "give tools, not functions")
         judged = judge_answer(conversation, message)
         if judged.refused:
             return judged, message, answer

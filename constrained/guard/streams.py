@@ -39,6 +39,8 @@ class Assembled:
             delta = {} if delta is None else delta
             if not isinstance(index, int) or not isinstance(delta, Mapping):
                 raise KnowledgeError(f"a chunk of the answer can't be read: {str(choice)[:80]!r}")
+            if delta.get("function_call") or not isinstance(delta.get("content"), str | None):
+                raise KnowledgeError("the answer has calls or a content in a form that isn't judged")
             message = self.choices.setdefault(index, {"role": "assistant", "content": None, "tool_calls": []})
             if isinstance(delta.get("content"), str):
                 message["content"] = (message["content"] or "") + delta["content"]

@@ -137,6 +137,8 @@ class Exchange:
 
     def judged(self, message: Mapping[str, Any]) -> Judged:
         """Judge an answer. Raises RequestError: it can't be read."""
+        if message.get("function_call") or not isinstance(message.get("content"), str | None):
+            raise nonsense("it has calls or a content in a form that isn't judged")
         try:
             return judge_answer(self.conversation, message)
         except ConstrainedError as error:

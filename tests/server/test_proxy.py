@@ -205,6 +205,22 @@ def test_an_upstream_s_nonsense_is_one_clear_error_and_no_call(script, proxy, an
     assert proxy.ask(AGREED, stream)[0] == "Hello."
 
 
+@both
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"function_call": {"name": "cancel_order", "arguments": json.dumps(CANCEL)}},
+        {"content": [{"type": "tool_use", "id": "t", "name": "cancel_order", "input": CANCEL}]},
+    ],
+)
+def test_calls_in_another_form_do_not_slip_through(script, proxy, more, stream):
+    message = {**asked(("list_orders", {})), **more}
+    raw = event(message) + event({}, "stop") + "data: [DONE]\n\n"
+    script.answers = [{"raw": raw}] if stream else [message]
+    with pytest.raises(openai.APIError, match="a form that isn't judged"):
+        proxy.ask(LOOKED, stream)
+
+
 def test_an_error_at_the_second_attempt_is_the_client_s_answer(script, proxy):
     for stream in (False, True):
         script.answers = [CANCELS, {"status": 429, "body": {"error": {"message": "slow down"}}}]
