@@ -62,11 +62,10 @@ class Errors:
     examples: dict[str, list[dict]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
     def add(self, kind: str, example: dict, most: int) -> None:
-        """Count an error. Examples are the first ones of different tasks and reasons, as far as there are any."""
+        """Count an error. Examples are the first ones of different tasks, as far as there are any."""
         self.counts[kind] += 1
         found = self.examples[kind]
-        key = [(one["task"], one["reason"]) for one in found]
-        if len(found) < most and all(example["task"] != task and example["reason"] != why for task, why in key):
+        if len(found) < most and all(one["task"] != example["task"] for one in found):
             found.append(example)
         elif len(found) < most:
             self._spare(kind).append(example)
@@ -132,11 +131,14 @@ def errors_of(path: Path, most: int = EXAMPLES) -> Errors:
 
 
 def _count(errors: Errors, name: str, task: TaskRecord, most: int) -> None:
-    end, steps = task.end or {}, task.steps
+    end, steps = task.end or {}, []
+    sentence = name
+    for _, line in task.lines():  # one at a time: a traced line is large
+        steps.append(line["step"])
+        sentence = line.get("sentence", sentence)
     errors.tasks += 1
     errors.won += bool(end.get("success"))
     errors.actions += len(steps)
-    sentence = next((line["sentence"] for _, line in task.lines if "sentence" in line), name)
     answered: Counter = Counter()
     wrong: dict[str, int] = {}  # phase -> its actions that were errors
     last: Mapping = {}

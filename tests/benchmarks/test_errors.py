@@ -60,7 +60,7 @@ def test_each_kind_of_error_is_counted_where_it_is_and_nowhere_else(tmp_path, st
 
 
 def test_examples_are_of_different_tasks_first_and_tasks_that_are_not_over_do_not_count(tmp_path, capsys):
-    wrong = [step(n, f"fly {n}", "invalid", reason=f"reason {n}") for n in range(1, 4)]
+    wrong = [step(n, f"fly {n}", "invalid", reason="no such action") for n in range(1, 4)]
     tasks = {f"task {n}": (wrong, LOST) for n in range(4)} | {"open": (wrong, None), "dead": (wrong, {"failure": "x"})}
     file = run_file(tmp_path / "run.jsonl", tasks)
     assert main(["bench", "errors", file, "--json", str(tmp_path / "out.json")]) == 0
