@@ -70,7 +70,8 @@ def note_record(path: Path) -> None:
         commit = "not recorded"
     machine = describe_machine()
     known[path.stem] = {
-        "command": " ".join(["constrained", *sys.argv[1:]]),
+        # Of a path elsewhere on this machine only the name says something to others.
+        "command": " ".join(["constrained", *(Path(a).name if Path(a).is_absolute() else a for a in sys.argv[1:])]),
         "date": datetime.date.today().isoformat(),
         "commit": commit,
         "machine": f"{machine['processor']}, {machine['cores']} cores",
