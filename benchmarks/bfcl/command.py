@@ -209,7 +209,7 @@ def forget(model: LoadedModel) -> None:
 
 
 def figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, float]]:
-    """(category, row) -> its questions, the share that is right and parsed, and means of tokens and seconds."""
+    """(category, row) -> its questions, how many are right and have calls, and means of tokens and seconds."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["category"], row["row"]), []).append(row)
@@ -235,6 +235,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         ours = {name: found[category, name] for name in shown if (category, name) in found}
         count = max(int(one["questions"]) for one in ours.values())
         cells.append([category, count, *(_cell(ours.get(name)) for name in shown)])
+    want = [row for row in rows if row["category"] in listed and not row["category"].endswith("irrelevance")]
+    if len({row["category"] for row in want}) > 1:
+        whole = figures({**row, "category": ""} for row in want)
+        count = max(int(one["questions"]) for one in whole.values())
+        cells.append(["all that want calls", count, *(_cell(whole.get(("", name))) for name in shown)])
     cost = [[name, *_cost([row for row in rows if row["row"] == name])] for name in shown]
     return "\n\n".join(
         [
@@ -245,7 +250,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(one: Mapping[str, float] | None) -> str:
-    return "–" if one is None else f"{one['right'] / one['questions']:.0%} ({one['parsed'] / one['questions']:.0%})"
+    return "–" if one is None else f"{one['right']:.0f} ({one['parsed']:.0f})"
 
 
 def _cost(rows: Sequence[Mapping[str, Any]]) -> list[str]:
