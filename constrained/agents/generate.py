@@ -152,7 +152,7 @@ def generate_plan(
     note = ""
     if environment is None and knowledge.facts is None and knowledge.own_world is not None:
         environment, note = own_world(knowledge, task)
-        if not environment.judged and model in (None, "search"):
+        if not environment.judged and _searches(model):
             otherwise = "give one of them, or a language model, which reads the task"
             raise ConstrainedError(f"a search needs a goal, and {note}", otherwise)
     # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
@@ -205,6 +205,15 @@ def generate_plan(
     if environment is not None and note:
         plan.note = "; ".join(filter(None, (plan.note, f"the outcome isn't judged, as {note}")))
     return plan
+
+
+def _searches(model: Any) -> bool:
+    """Whether a model looks for a plan to the goal, before it acts."""
+    if model is None or isinstance(model, str):
+        return model in (None, "search")
+    from constrained.models.chooser.chooser import SearchChooser
+
+    return isinstance(model, SearchChooser)
 
 
 def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> bool:

@@ -137,7 +137,7 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
     is_problem = arguments.game is None and (arguments.pddl is not None or knowledge.own_world is not None)
     chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen
     model, planner = arguments.model, arguments.planner
-    if chosen and arguments.strategy in (None, "act"):
+    if chosen and arguments.strategy in (None, "act") and (arguments.seconds or planner):
         from constrained.models.chooser.chooser import PlannerChooser, SearchChooser
 
         limits = DEFAULT if arguments.seconds is None else SearchLimits(seconds=arguments.seconds)

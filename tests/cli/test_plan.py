@@ -173,7 +173,15 @@ def test_a_world_is_played_with_a_sentence(capsys, argv):
 )
 def test_a_task_that_a_world_cannot_do_is_one_clear_error(capsys, argv, message, hint):
     code, out, err = run(capsys, "plan", *argv)
-    assert code == 1 and out == "" and err.startswith("error: ") and message in err and hint in err
+    proven = "nothing makes" in message
+    assert code == (3 if proven else 1)
+    assert out == "" and err.startswith("error: ") and message in err and hint in err
+
+
+@pytest.mark.parametrize("more", [["--seconds", "5"], ["--planner", "pyperplan"]])
+def test_a_search_with_a_limit_needs_a_goal_too(capsys, more):
+    code, out, err = run(capsys, "plan", HOTEL, "sing", *more)
+    assert code == 1 and out == "" and "'sing' is no goal of hotel.lark" in err
 
 
 def test_what_is_not_judged_is_neither_solved_nor_not_solved(capsys):

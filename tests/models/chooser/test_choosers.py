@@ -16,6 +16,7 @@ from constrained.models.chooser.chooser import GraphChooser, SearchChooser
 from constrained.models.chooser.graphs import Encoder, Vocabulary
 from constrained.models.chooser.weights import EMBEDDED, read_weights
 from constrained.planning import State
+from constrained.planning.planner import SearchLimits
 from constrained.planning.plans import judge_plan
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
 
@@ -77,9 +78,8 @@ def test_a_choice_without_facts_is_an_error():
 def test_a_search_that_passes_its_limit_says_so(monkeypatch):
     monkeypatch.setattr(chooser_module, "MAX_AHEAD", 0)
     monkeypatch.setattr(chooser_module, "AHEAD", 0)
-    monkeypatch.setattr(chooser_module, "find_plan", lambda *_: ([], None))
-    with pytest.raises(ModelError, match="the search gave up: no plan was found among the first 500,000 states"):
-        played(BLOCKS, tower(6, 1), "search")
+    with pytest.raises(ModelError, match="the search gave up: no plan was found among the first 2 states"):
+        played(BLOCKS, tower(6, 1), chooser_module.SearchChooser(limits=SearchLimits(states=2)))
 
 
 def test_a_path_that_was_recorded_is_remembered_as_one_that_was_chosen():
@@ -135,6 +135,6 @@ def test_the_network_reads_facts_in_the_same_order_in_every_run():
 
 def test_a_large_goal_is_given_more_actions_before_a_search(monkeypatch):
     monkeypatch.setattr(chooser_module, "MAX_AHEAD", 0)
-    monkeypatch.setattr(chooser_module, "find_plan", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr(chooser_module, "search_plan", lambda *_: pytest.fail("searched"))
     environment = PddlEnvironment(BLOCKS, tower(6, 1))
     assert generate_plan(environment.task, environment=environment, strategy="act").success
