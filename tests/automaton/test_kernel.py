@@ -248,6 +248,33 @@ def test_literals_that_may_come_at_one_place(count):
         walk_both(compiled.matcher(), plain.matcher(), rnd, 8)
 
 
+DEEP = {
+    "brackets": (Grammar.from_lark('start: s\ns: "(" s ")" | "a"'), b"("),
+    "arrays": (Grammar.from_lark('start: v\nv: "[" [v ("," v)*] "]" | /[0-9]+/\n%ignore " "'), b"["),
+    "objects": (Grammar.from_lark('start: v\nv: "{" [m ("," m)*] "}" | "1"\nm: /"[a-z]*"/ ":" v'), b'{"a":'),
+    "rules in turn": (Grammar.from_lark('start: a\na: "(" b ")" | "x"\nb: "[" a "]" | "y"'), b"(["),
+    "counts": (Grammar.from_lark('start: s\ns: "(" s "u"~0..3000 ")" | "a"'), b"("),
+    "values": (
+        Grammar.from_lark('%declare PLACE\nstart: s\ns: "(" s PLACE ")" | "a"').bind(PLACE=["here", "there"]),
+        b"(",
+    ),
+    "arguments": (Grammar.from_lark('start: s{"q"}\ns{p}: "(" s{p} p ")" | "a"'), b"("),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_deep_stack_is_gone_down_a_few_times_and_not_once_a_level(name):
+    (grammar, opening), depth = DEEP[name], 1_000
+    tokens = [*(bytes((byte,)) for byte in range(256)), b"((", b"[[[", b"))", b"<eos>"]
+    compiled, plain = both(grammar, Vocabulary(tokens, eos_token_ids=[259]))
+    deep, same = compiled.matcher(opening * depth), plain.matcher(opening * depth)
+    for budget in (None, 100 * depth, 8 * depth):
+        deep.set_budget(budget)
+        same.set_budget(budget)
+        np.testing.assert_array_equal(mask(deep), mask(same))
+    assert depth <= compiled.engine.frames_passed < 8 * depth
+
+
 @pytest.mark.parametrize(("limit", "most"), [("closure", 8), ("entered", 12), ("mask_steps", 1)])
 def test_what_is_made_ahead_passes_no_limit(limit, most):
     """It isn't needed yet: the place that needs it is refused when a text comes there, as without the kernel."""

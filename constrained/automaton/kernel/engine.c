@@ -148,6 +148,10 @@ static PyObject *engine_rows(Engine *e, void *Py_UNUSED(closure)) {
     return PyLong_FromSize_t(e->rows_made);
 }
 
+static PyObject *engine_passed(Engine *e, void *Py_UNUSED(closure)) {
+    return PyLong_FromLongLong(e->passed);
+}
+
 static PyObject *engine_precompute(Engine *e, PyObject *most) {
     Py_ssize_t limit = PyLong_AsSsize_t(most);
     if ((limit == -1 && PyErr_Occurred()) || !engine_ready(e)) return NULL;
@@ -193,6 +197,7 @@ static PyMethodDef engine_methods[] = {
 static PyGetSetDef engine_getset[] = {
     {"nbytes", (getter)engine_nbytes, NULL, "Bytes held, beside the vocabulary's.", NULL},
     {"rows", (getter)engine_rows, NULL, "Mask rows computed and kept so far.", NULL},
+    {"frames_passed", (getter)engine_passed, NULL, "Frames passed so far to find what isn't known of a stack.", NULL},
     {"half_full", (getter)engine_half_full, NULL, "Half of the stack entries that are allowed were made, or entered.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

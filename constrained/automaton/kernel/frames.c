@@ -176,23 +176,43 @@ done:
     return known;
 }
 
+/* The frames from `frame` down to the first that `is_known`, the lowest last, and how many they are. The caller frees them;
+ * NULL on error. A stack is gone down once, not once for each of its frames. */
+static int32_t *unknown_below(Engine *e, int32_t frame, int (*is_known)(const Frame *), int32_t *count) {
+    int32_t most = 1;
+    for (int32_t next = frame; (next = frame_next(e, next)) && !is_known(&e->frames[next]);) most++;
+    int32_t *path = malloc(most * sizeof *path);
+    e->passed += most;
+    if (!path) PyErr_NoMemory();
+    for (*count = 0; path && *count < most; frame = frame_next(e, frame)) path[(*count)++] = frame;
+    return path;
+}
+
+static int in_python(const Frame *frame) {
+    return frame->python != NULL;
+}
+
+static int is_capped(const Frame *frame) {
+    return frame->capped != 0;
+}
+
 /* Python's own of a frame, made where there is none yet: borrowed, NULL on error. */
 PyObject *frame_object(Engine *e, int32_t frame) {
+    int32_t count = 0, *path = NULL;
+    int failed = 0;
     if (!frame) return Py_None;
-    while (!e->frames[frame].python) {
-        int32_t lowest = frame; /* of those without one */
-        while (frame_next(e, lowest) && !e->frames[frame_next(e, lowest)].python) lowest = frame_next(e, lowest);
+    if (!in_python(&e->frames[frame]) && !(path = unknown_below(e, frame, in_python, &count))) return NULL;
+    while (!failed && count--) {
+        int32_t lowest = path[count], next = frame_next(e, lowest);
         const Construct *c = &e->constructs[e->frames[lowest].construct];
-        int32_t next = frame_next(e, lowest);
-        PyObject *below = next ? e->frames[next].python : Py_None;
-        PyObject *arguments[] = {e->bridge, c->node, c->env, below};
+        PyObject *arguments[] = {e->bridge, c->node, c->env, next ? e->frames[next].python : Py_None};
         PyObject *made = PyObject_VectorcallMethod(name_frame, arguments, 4, NULL);
         long number = made ? frame_number(e, made) : -1;
-        int failed = number < 0 || tie_frame(e, lowest, made, number) < 0;
+        failed = number < 0 || tie_frame(e, lowest, made, number) < 0;
         Py_XDECREF(made);
-        if (failed) return NULL;
     }
-    return e->frames[frame].python;
+    free(path);
+    return failed ? NULL : e->frames[frame].python;
 }
 
 /* A deep stack's top over any stack (the bottom): its masks are the same, if a walk gets no deeper. Stacks with parameters,
@@ -236,11 +256,11 @@ static int32_t cut(Engine *e, int32_t frame, int32_t next) {
 
 /* The frame with counts beyond one token's reach cut: masks are shared between far-off counts. -1 on error. */
 int32_t capped_frame(Engine *e, int32_t frame) {
-    while (frame && !e->frames[frame].capped) {
-        if (read_only) return -1;
-        int32_t lowest = frame, next; /* of those not known yet */
-        while ((next = frame_next(e, lowest)) && !e->frames[next].capped) lowest = next;
-        int32_t found = lowest;
+    int32_t count = 0, *path = NULL, found = 1;
+    if (!frame || is_capped(&e->frames[frame])) return frame ? e->frames[frame].capped : 0;
+    if (read_only || !(path = unknown_below(e, frame, is_capped, &count))) return -1;
+    while (found > 0 && count--) {
+        int32_t lowest = path[count], next = frame_next(e, lowest);
         if (e->asks || e->frames[lowest].construct < 0) {
             PyObject *object = frame_object(e, lowest);
             PyObject *made = object ? PyObject_CallMethodOneArg(e->bridge, name_capped, object) : NULL;
@@ -249,12 +269,9 @@ int32_t capped_frame(Engine *e, int32_t frame) {
         } else {
             found = cut(e, lowest, next ? e->frames[next].capped : 0);
         }
-        if (found < 0) return -1;
-        if (!found) {
-            PyErr_SetString(PyExc_ValueError, "a frame with its counts cut is none");
-            return -1;
-        }
-        e->frames[lowest].capped = found;
+        if (!found) PyErr_SetString(PyExc_ValueError, "a frame with its counts cut is none");
+        if (found > 0) e->frames[lowest].capped = found;
     }
-    return frame ? e->frames[frame].capped : 0;
+    free(path);
+    return found > 0 ? found : -1;
 }

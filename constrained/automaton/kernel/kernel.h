@@ -389,6 +389,7 @@ typedef struct {
     int32_t children_count, children_room, by_number_room;
     int32_t stamp;          /* of the closure made last; below 1 << 28, as steps are counted */
     int64_t entered, max_entered, max_closure;
+    int64_t passed;      /* frames gone down past, so far, to find those that Python lacks or whose counts aren't cut */
     int32_t bottom;      /* the frame that stands for what is left open */
     int32_t ready;       /* it was made without an error */
     int32_t ahead;       /* it does what may not be needed: what passes a limit then waits until it is */
