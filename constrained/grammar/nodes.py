@@ -302,6 +302,28 @@ class Rules(dict[str, Rule]):
         return dict, (dict(self.items()),)
 
 
+class WithTexts(dict[str, Rule]):
+    """Rules that are all there, but those of texts between quotes: each is written when it is asked for by name.
+
+    `texts`: where these wait (`Rules.hidden`); grammars made of the same rules share it.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], texts: Rules):
+        super().__init__(rules)
+        self.texts = texts
+
+    def __missing__(self, name: str) -> Rule:
+        return self.texts[name]
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+
+def alike(rules: Mapping[str, Rule], others: dict[str, Rule]) -> dict[str, Rule]:
+    """`others`, which were made of `rules` and go on asking for the same texts."""
+    return WithTexts(others, rules.texts) if isinstance(rules, WithTexts) else others
+
+
 _FOR_ONE = 3
 """Rules of one schema: its values, and of these the objects and the arrays."""
 

@@ -270,6 +270,16 @@ def test_an_engine_writes_whole_texts_of_what_ships(engine, name):
             text, state = text + BYTES[byte], state.step(byte)
 
 
+def test_states_of_texts_between_markers_are_written_out():
+    schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2, "maxLength": 14}}}
+    knowledge = ActionKnowledge.from_tools([{"name": "t", "parameters": schema}], call_format="hermes")
+    grammar = knowledge.next_action()
+    other = written_out(grammar)
+    for value in ("ab", "a", "</tool_call>", "</tool_callx", "a" * 14, "a" * 15, "<<<"):
+        text = f'<tool_call>\n{{"name": "t", "arguments": {{"a": "{value}"}}}}\n</tool_call>'
+        assert other.matches(text) == grammar.matches(text) == (value not in ("a", "</tool_call>", "a" * 15)), value
+
+
 def test_an_object_in_any_order_is_written_out_with_every_order():
     schema = {"type": "object", "properties": {"a": {"const": 1}, "ab": {"const": 2}}, "required": ["ab"]}
     grammar = Grammar.from_json_schema({**schema, "additionalProperties": {"const": 3}}, whitespace="compact")

@@ -101,8 +101,8 @@ def guarded(text: str, closing: str) -> str:
     return _STRING.sub(lambda found: found[0].replace(closing, escaped), text)
 
 
-def _free_without(closing: str) -> Node:
-    """Any text in which `closing` doesn't stand literally."""
+def _free_without(closing: str, low: int) -> Node:
+    """Any text of `low` characters or more, 0 or 1, in which `closing` doesn't stand literally."""
     # After each beginning of it comes a character that breaks it off, an escape, another beginning, or the end.
     raw = RAW & _one(closing[0]).complement()
     plain = nodes.repeat(nodes.Chars(raw), 0, None)
@@ -111,7 +111,10 @@ def _free_without(closing: str) -> Node:
         breaking = raw & _one(after).complement()
         broken_off = nodes.repeat(nodes.seq([nodes.Chars(breaking), plain]), 0, 1)
         ways.append(nodes.seq([nodes.literal(closing[:i]), broken_off]))
-    return nodes.seq([plain, nodes.repeat(nodes.alt(ways), 0, None)])
+    way = nodes.alt(ways)
+    if not low:
+        return nodes.seq([plain, nodes.repeat(way, 0, None)])
+    return nodes.seq([nodes.alt([nodes.seq([nodes.Chars(raw), plain]), way]), nodes.repeat(way, 0, None)])
 
 
 @lru_cache(maxsize=64)
@@ -348,7 +351,8 @@ def language(
 ) -> Node:
     """The strings of `low` to `high` characters that fit all of some trees and none of others, unquoted.
 
-    Where anything else may stand, `closing` is written with an escape; elsewhere it may not be in them.
+    Where anything else may stand, `closing` is written with an escape; elsewhere, and where bounds on the length are
+    written out as rules (`JsonText.written`), it may not be in them.
     """
     if high is not None and high < low:
         return nodes.NEVER
@@ -357,11 +361,13 @@ def language(
     # any text but a few; else a table of the states of all patterns together, or rules where it would be too large.
     without = [tree for tree in without if not _begin_differently([*fitting, tree])]
     fitting = [tree for tree in fitting if not _is_any_text(tree)]
+    if high is not None and high < len(closing):
+        closing = ""  # it doesn't fit in
     any_text = not fitting and not without
     if any_text and not closing:
         return free(low, high)
-    if any_text and not low and high is None:
-        return _free_without(closing)
+    if any_text and low < 2 and high is None:
+        return _free_without(closing, low)
     if closing and _may_hold(fitting, closing):
         without = [*without, _holding(closing)]
     if len(fitting) == 1 and not without and not looks(fitting[0]) and not has_large_sets(fitting[0]):

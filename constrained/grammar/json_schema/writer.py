@@ -41,6 +41,7 @@ from constrained.grammar.nodes import (
     Rule,
     Rules,
     Seq,
+    WithTexts,
     alt,
     choices,
     find,
@@ -171,6 +172,9 @@ class Writer:
 
     def wait(self, name: str, write: Callable[[], Node], hidden: bool = False) -> Node:
         """A call of a rule of which some text is certain: written when a text reaches it. `hidden`: see `Rules`."""
+        if hidden and isinstance(self.rules, WithTexts):
+            self.rules.texts.hidden.setdefault(name, write)
+            return Call(name)
         if not isinstance(self.rules, Rules):
             return self.later(name, write)
         if name not in self.rules:
