@@ -455,7 +455,20 @@ def _readme() -> list[str]:
         f"and {_to_best('ours, a tuple of texts')} where it is given the commands themselves",
         f"at most [{most:.1f} %](docs/engine_figures.md#on-a-gpu)",
         f"invalid actions from {before:.1f} % to {after:.0f}",
+        _one_call(),
     ]
+
+
+def _one_call() -> str:
+    rows = [row for row in record("bfcl")["rows"] if row["category"] != "irrelevance"]
+    answers = {name: [row for row in rows if row["row"] == name] for name in ("masks off", "masks on")}
+    called, right = (
+        {name: sum(map(bool, (r[key] for r in of))) for name, of in answers.items()} for key in ("calls", "right")
+    )
+    return (
+        f"of {len(answers['masks on'])} BFCL questions it answers {called['masks on']} with a call under masks, "
+        f"{right['masks on']} with the right one, and {called['masks off']} and {right['masks off']} without"
+    )
 
 
 def _engine_page() -> list[str]:
