@@ -176,6 +176,8 @@ class Budget:
         if position not in self._exact:
             # With nesting there are very many short texts, and the bound is seldom too high.
             steps = EXACT_STEPS // 20 if self._automaton.grammar.nests else EXACT_STEPS
+            if isinstance(position, InJsonText) and position.inside:
+                steps = 0  # there is a position for every beginning of a character: each search would make more of them
             self._exact[position] = self._search(position, steps)
         found, exact = self._exact[position]
         if exact:

@@ -173,7 +173,7 @@ class ActionKnowledge:
             Qwen's format; "llama": "parameters" for "arguments"; or your own text with NAME and ARGUMENTS in it.
         follow : mapping of str to list of str, optional
             Tool -> the tools that may follow it, "start" -> those that may come first. After a tool that isn't a key,
-            any tool may follow. A tool named "start" is the action, and here the key, "start_".
+            any tool may follow. A tool named "start" is the action, and here the key, ``start_``.
         end : list of str, optional
             Tools after which a plan may end; default: any.
         closed : bool

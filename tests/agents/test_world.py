@@ -44,7 +44,7 @@ class Desk:
 def test_environments_answer_in_three_values_or_in_gymnasiums_five(gymnasium):
     world = World(Desk({}, gymnasium))
     assert world.reset() == "A customer calls."
-    assert world.step("close") == ("Fine.", True, {"success": 1.0}, True)
+    assert world.step("close") == ("Fine.", True, {"success": 1.0}, True, 1.0)
 
 
 @pytest.mark.parametrize("reward", [None, "much"])

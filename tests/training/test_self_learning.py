@@ -19,7 +19,7 @@ from tests.decoding.tiny import tiny
 TRAIN = open_suite("household", limit=4, seed=7)
 TEST = open_suite("household", limit=1)
 SYNTHESIS = Settings("act", "act", max_steps=14, temperature=1.0)
-TUNING = Tuning(rank=2, epochs=1, batch=8, rate=1e-3)
+TUNING = Tuning(rank=2, epochs=1, batch=8, accumulation=1, rate=1e-3)
 SCHEDULE = Schedule(rounds=2)
 
 

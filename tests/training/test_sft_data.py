@@ -212,7 +212,7 @@ def test_the_command_tunes_and_reports(tiny, tmp_path, capsys):
     tiny.tokenizer.save_pretrained(model)
     data = write(tmp_path / "c.jsonl", [{"messages": CHAT}] * 3)
     command = ["train", "sft", "--data", str(data), "--model", str(model), "--out", str(tmp_path / "out"),
-               "--epochs", "2", "--batch", "2", "--rank", "2", "--targets", "q_proj", "k_proj",
+               "--epochs", "2", "--batch", "2", "--accumulation", "1", "--rank", "2", "--targets", "q_proj", "k_proj",
                "--json", str(tmp_path / "report.json")]  # fmt: skip
     assert main(command) == 0
     shown = capsys.readouterr()
