@@ -387,7 +387,25 @@ def interval(tasks: list[list[float]], draws: int = 4_000) -> tuple[float, float
     return means[round(0.025 * draws)], means[round(0.975 * draws) - 1]
 
 
+def _adapters() -> str:
+    """Lumos's two modules of a general model, before and after tuning, by level."""
+    cells = [
+        [
+            words,
+            row["level"],
+            row["tasks"],
+            f"{row['success %']:.0f} %",
+            f"{row['invalid %']:.0f} %",
+            f"{row['tokens']:.0f}",
+        ]
+        for words, name in (("none", "svamp_smollm2"), ("planner, grounder", "svamp_smollm2_adapters"))
+        for row in record(name)["rows"]
+    ]
+    return markdown(["adapters", "masks", "problems", "solved", "invalid actions", "tokens written"], cells, left=2)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "adapters": _adapters,
     "records": _records,
     "levels": _levels,
     "general-model": _general_model,
