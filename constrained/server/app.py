@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -24,8 +23,9 @@ from constrained.grammar.source import Source
 from constrained.models import LoadedModel
 from constrained.server.batches import Answer, Batches, Job
 from constrained.server.bodies import Bodies
-from constrained.server.chat_request import RequestError, failed, log
+from constrained.server.chat_request import RequestError, log
 from constrained.server.conversation import usual_format
+from constrained.server.failures import handlers, safe
 
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 
@@ -91,14 +91,9 @@ def make_app(
             given = request.headers.get("authorization", "").removeprefix("Bearer ")
             if key and not hmac.compare_digest(given.encode(), key.encode()):
                 raise RequestError("the key is wrong or missing", "send Authorization: Bearer KEY", status=401)
-            try:
-                return await endpoint(request)
-            except (ConstrainedError, HTTPException, ClientDisconnect):
-                raise
-            except Exception as error:  # not left to others, who would log what it says
-                raise failed(error) from None
+            return await endpoint(request)
 
-        return checked
+        return safe(checked)
 
     return Starlette(
         routes=[
@@ -107,12 +102,7 @@ def make_app(
             Route(MODELS + "/{name:path}", guarded(models)),
         ],
         middleware=[Middleware(Logged), Middleware(TrustedHostMiddleware, allowed_hosts=hosts or ["*"])],
-        exception_handlers={
-            ConstrainedError: _error,
-            HTTPException: _error,
-            ClientDisconnect: _error,
-            Exception: _error,
-        },
+        exception_handlers=handlers(),
     )
 
 
@@ -150,16 +140,6 @@ async def _next(told: asyncio.Queue, request: Request) -> Any:
         except TimeoutError:
             if await request.is_disconnected():
                 raise ClientDisconnect from None
-
-
-async def _error(_: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        refused = RequestError(error.detail, status=error.status_code)
-    elif isinstance(error, ConstrainedError):
-        refused = RequestError.of(error)
-    else:
-        refused = RequestError(f"the server failed: {type(error).__name__}", status=500)
-    return JSONResponse(refused.body(), status_code=refused.status)
 
 
 def _completion(answer: Answer, model: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -27,7 +26,8 @@ from constrained.grammar.source import Source
 from constrained.guard.answers import Judged, correction
 from constrained.server import bounds
 from constrained.server.bodies import Bodies
-from constrained.server.chat_request import RequestError, failed
+from constrained.server.chat_request import RequestError
+from constrained.server.failures import error_answer, handlers, safe
 from constrained.server.judged import FLAG, Exchange, Judge
 from constrained.server.metrics import Metrics
 from constrained.server.upstream import Upstream, headers_back, nonsense, server_sent, whole
@@ -261,17 +261,6 @@ def make_proxy(
     """
     proxy = Proxy(Upstream(upstream, seconds), Judge(policy, retries, on_violation, narrow))
 
-    def safe(endpoint: Any) -> Any:
-        async def run(request: Request) -> Response:
-            try:
-                return await endpoint(request)
-            except (ConstrainedError, HTTPException, ClientDisconnect):
-                raise
-            except Exception as error:  # not left to others, who would log what it says
-                raise failed(error) from None
-
-        return run
-
     routes = [
         Route("/v1/chat/completions", safe(proxy.chat), methods=["POST"]),
         Route("/v1/models", safe(proxy.passed)),
@@ -281,27 +270,18 @@ def make_proxy(
         Route("/metrics", safe(proxy.measured)),
         Route("/v1/{path:path}", safe(_unguarded), methods=["GET", "POST"]),
     ]
-    handlers: dict[Any, Any] = dict.fromkeys((ConstrainedError, HTTPException, ClientDisconnect, Exception), _error)
     trusted = Middleware(TrustedHostMiddleware, allowed_hosts=hosts or ["*"])
-    return Starlette(routes=routes, middleware=[trusted], exception_handlers=handlers)
+    return Starlette(routes=routes, middleware=[trusted], exception_handlers=handlers(_error))
 
 
 async def _unguarded(request: Request) -> Response:
     raise RequestError(f"{request.url.path} isn't guarded", "use /v1/chat/completions", status=404)
 
 
-async def _error(_: Request, error: Exception) -> Response:
+async def _error(request: Request, error: Exception) -> Response:
     if isinstance(error, _PassedOn):
         return Response(error.data, error.status, media_type="application/json")
-    if isinstance(error, HTTPException):
-        refused = RequestError(error.detail, status=error.status_code)
-    elif isinstance(error, ClientDisconnect):
-        return Response(status_code=499)
-    elif isinstance(error, ConstrainedError):
-        refused = RequestError.of(error)
-    else:
-        refused = RequestError(f"the server failed: {type(error).__name__}", status=500)
-    return JSONResponse(refused.body(), status_code=refused.status)
+    return await error_answer(request, error)
 
 
 class _PassedOn(RequestError):
