@@ -315,10 +315,11 @@ def crowd(server: Server, clients: int, seconds: float) -> dict[str, Any]:
 def compared(record: dict[str, Any]) -> str:
     """The gaps in other clients' streams of text beside those of an earlier server, as Markdown."""
     earlier = {row["request"]: row["text"] for row in record["before"]["rows"]}
-    head = ["while another client sends", "p50", "worst", "before: p50", "worst"]
+    head = ["while another client sends", "its answer", "p50", "worst", "before: p50", "worst"]
     cells = [
-        [row["request"], *(f"{one[key]:.2f} s" if one else "–" for one in (row["text"], earlier.get(row["request"]))
-                           for key in ("p50", "worst"))]
+        [row["request"], f"{row['status'] or 'none'} after {row['seconds']:.1f} s",
+         *(f"{one[key] * 1000:,.0f} ms" if one else "–" for one in (row["text"], earlier.get(row["request"]))
+           for key in ("p50", "worst"))]
         for row in record["rows"]
     ]  # fmt: skip
     return markdown(head, cells)
