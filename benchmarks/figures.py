@@ -36,7 +36,7 @@ from benchmarks.engine import generation
 from benchmarks.engine import report as engine
 from benchmarks.lumos import command as lumos
 from benchmarks.maskbench import command as maskbench
-from benchmarks.planbench import command as planbench
+from benchmarks.planbench import ipc
 from benchmarks.planbench import masks as planbench_masks
 from benchmarks.reporting import markdown
 from benchmarks.result_files import DOCS, RECORDS, RESULTS
@@ -127,12 +127,6 @@ def _provenances() -> dict[str, dict[str, str]]:
     return json.loads(RECORDS.read_text(encoding="utf-8"))
 
 
-def _records() -> str:
-    keys = ("date", "commit", "machine", "seeds", "sample")
-    cells = [[f"`{name}`", *(one[key] for key in keys), f"`{one['command']}`"] for name, one in _provenances().items()]
-    return markdown(["record", *keys, "command"], cells, left=None)
-
-
 # agents
 
 
@@ -200,15 +194,29 @@ def _self_learning() -> str:
 
 
 def _played_by(name: str) -> str:
-    return _tables(agents_table(record(name)["rows"], ("success",)))[0]
+    """A record's rows; what reading cost and the seconds are left to the record."""
+    left = {"prompt tokens", "seconds"}
+    rows = [{key: value for key, value in row.items() if key not in left} for row in record(name)["rows"]]
+    return _tables(agents_table(rows, ("success",)))[0]
 
 
 def _published() -> str:
-    text = agents_table(record("agents_alfworld_valid_seen")["rows"], ("success",), published("alfworld/valid_seen"))
-    return _tables(text)[1]
+    """Success in the papers: a row per method, a column per model."""
+    rows = published("alfworld/valid_seen")
+    success = {(row.method, row.model): f"{row.figures['success %']:.1f} %" for row in rows}
+    models = dict.fromkeys(row.model for row in rows)
+    methods = dict.fromkeys(row.method for row in rows)
+    cells = [[method, *(success.get((method, model), "–") for model in models)] for method in methods]
+    return markdown(["published", *models], cells)
 
 
 # engine
+
+
+def _engine() -> str:
+    """The engines over Tekken, without the columns of our own targets."""
+    lines = _tables(engine.table(record("engine")["measurements"], "tekken"))[0].splitlines()
+    return "\n".join("|".join(line.split("|")[:-3]) + "|" for line in lines)
 
 
 def _gpu_kernels() -> str:
@@ -310,10 +318,32 @@ def _executor() -> str:
 
 
 def _planbench() -> str:
-    levels = ("form", "state", "goal-sound", "goal")
-    rows = sorted(record("planbench")["rows"], key=lambda row: (
-        row["set"], ("random", "chooser", "search").index(row["model"]), levels.index(row["level"])))  # fmt: skip
-    return planbench.table(rows)
+    """Solved problems, a row per set and a column per player; the sets that are parts of others are left out."""
+    rows = {(row["set"], row["model"], row["level"]): row for row in record("planbench")["rows"]}
+    players = [("random", "form"), ("random", "state"), ("random", "goal-sound"), ("random", "goal"),
+               ("chooser", "state"), ("chooser", "goal"), ("search", "state")]  # fmt: skip
+    sets = sorted({name for name, *_ in rows if not name.endswith("_3")})
+
+    def cell(row: dict | None, whole: int) -> str:
+        if row is None:
+            return "–"
+        share = f"{100 * row['solved'] / (row['instances'] * len(row['seeds'])):.1f} %"
+        share += f" of {row['instances']}" if row["instances"] != whole else ""
+        longer = row["times the optimum"]
+        return share if row["model"] == "random" or longer is None else f"{share} (× {longer:.2f})"
+
+    cells = []
+    for name in sets:
+        whole = rows[name, "search", "state"]["instances"]
+        words = name.removesuffix("/basic").replace("obfuscated_randomized_logistics", "logistics, names at random")
+        cells.append([words.replace("_", " "), whole, *(cell(rows.get((name, *one)), whole) for one in players)])
+    return markdown(["problems", "instances", *(f"{model}, `{level}`" for model, level in players)], cells)
+
+
+def _ipc() -> str:
+    """The competitions' instances that took a second or more."""
+    rows = record("ipc")["rows"]
+    return ipc.table([row for row in rows if sum(row[key] or 0.0 for key in ("parse", "ground", "search")) >= 1])
 
 
 def _tau_gold() -> str:
@@ -366,6 +396,12 @@ def _science_rows() -> list[dict]:
     ]
 
 
+def _science_tables() -> list[str]:
+    """By task and in all, under masks. A play without masks is no ablation: the network reads them."""
+    rows = [row for row in record("scienceworld_play_seed_3")["rows"] if row["player"] != "no masks"]
+    return _tables(scienceworld_play.table(rows))
+
+
 def task_means(rows: Iterable[dict]) -> list[list[float]]:
     """The scores of each task's episodes."""
     scores: dict[str, list[float]] = {}
@@ -406,7 +442,6 @@ def _adapters() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "adapters": _adapters,
-    "records": _records,
     "levels": _levels,
     "general-model": _general_model,
     "self-learning": _self_learning,
@@ -414,9 +449,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "agents-published": _published,
     "agents-household": lambda: _played_by("agents_household"),
     "example-worlds": lambda: example_worlds.table(record("example_worlds")["rows"]),
-    "scienceworld-tasks": lambda: _tables(scienceworld_play.table(record("scienceworld_play_seed_3")["rows"]))[0],
-    "scienceworld-counts": lambda: _tables(scienceworld_play.table(record("scienceworld_play_seed_3")["rows"]))[1],
-    "engine": lambda: _tables(engine.table(record("engine")["measurements"], "tekken"))[0],
+    "scienceworld-tasks": lambda: _science_tables()[0],
+    "scienceworld-counts": lambda: _science_tables()[1],
+    "engine": _engine,
     "engine-first": lambda: first_masks.table(record("engine_first")["rows"]),
     "engine-generation": lambda: _tables(generation.table(record("engine_generation")["engines"]))[0],
     "gpu-kernels": _gpu_kernels,
@@ -428,6 +463,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "imported": lambda: _tables(imported.table(record("imported")))[0],
     "executor": _executor,
     "planbench": _planbench,
+    "ipc": _ipc,
     "planbench-masks": lambda: planbench_masks.table(record("masks")["rows"]),
     "serve": lambda: serve.compared(record("serve")),
     "tau-gold": _tau_gold,
@@ -559,6 +595,14 @@ def _tools_page() -> list[str]:
     return [*_guard_words(), tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip(".")]
 
 
+def _planbench_page() -> list[str]:
+    [row] = _rows("planbench", set="blocksworld/basic", model="random", level="form")
+    return [
+        f"At `form`, {row['impossible']:,} of {row['actions']:,} random actions are.",
+        ipc.totals(record("ipc")["rows"]),
+    ]
+
+
 def _hosts_page() -> list[str]:
     many = record("serve")["crowd"]
     lost = sum(many["lost"].values()) or "none"
@@ -577,6 +621,7 @@ SENTENCES: dict[str, Callable[[], list[str]]] = {
     "README.md": _readme,
     "docs/engine_figures.md": _engine_page,
     "docs/agents_figures.md": lambda: _agents_page() + _environments(),
+    "docs/planbench.md": _planbench_page,
     "docs/tool_agents.md": _tools_page,
     "docs/hosts.md": _hosts_page,
     "docs/training.md": _training_page,

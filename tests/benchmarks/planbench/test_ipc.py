@@ -5,7 +5,6 @@ import json
 import pytest
 
 from benchmarks.planbench import ipc
-from benchmarks.result_files import DOCS
 from constrained.cli import main
 from tests.data import shared
 from tests.planning.domains import FERRY, FERRY_PROBLEM, GRIPPER, ONE_HAND_PROBLEM, PUSHING
@@ -77,10 +76,8 @@ def test_what_is_wrong_is_said(folder, capsys, arguments):
     assert code and capsys.readouterr().err.strip()
 
 
-def test_the_documentation_shows_what_was_recorded():
+def test_no_recorded_plan_is_invalid():
     record = json.loads(ipc.RECORD.read_text(encoding="utf-8"))
-    page = (DOCS / "planbench.md").read_text(encoding="utf-8")
-    assert ipc.table(record["rows"]) in page and ipc.totals(record["rows"]) in page
     assert all(row["valid"] is not False for row in record["rows"])
 
 
