@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from constrained import Limits
+from constrained.knowledge.lint import CODES
 from tests.documents import Block, blocks, matches_lines, run_page
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -70,6 +71,11 @@ def limits_table() -> list[str]:
 def test_the_table_of_limits_is_that_of_the_code():
     rows = re.findall(r"^\| `\w+` \| [\d,]+ \| .*\|$", (DOCS / "language.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == limits_table(), "the table must be\n" + "\n".join(limits_table())
+
+
+def test_the_linters_page_has_every_code_with_its_severity():
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \|", (DOCS / "check.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted((code, str(severity)) for code, severity in CODES.items())
 
 
 # the runner itself
