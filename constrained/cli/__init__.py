@@ -86,14 +86,14 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors=ESCAPE)
-    words = sys.argv[1:] if argv is None else argv
+    words = knowledge_files.with_kind(sys.argv[1:] if argv is None else argv)
     parser = make_parser(words[0] if words else "")
     for word in words:
         if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in word):
             # surrogates are how Python shows bytes of the shell that are no UTF-8
             print(f"error: the argument {word[:80]!a} is not UTF-8 text", file=sys.stderr)
             return 1
-    arguments, rest = parser.parse_known_args(argv)
+    arguments, rest = parser.parse_known_args(words)
     if not _join_rest(arguments, rest):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from constrained.cli.options import add_model, read_text, whole_number
@@ -22,6 +23,16 @@ SOLUTIONS = {
     "svamp": "SVAMP's word problems with equations (.json)",
     "strategyqa": "StrategyQA's questions with their decompositions (.json)",
 }
+
+
+ENDINGS = {".pddl": "pddl", ".dot": "dot", ".gv": "dot"}
+"""The ending of a file that `import` reads -> the kind that it is of."""
+
+
+def with_kind(words: Sequence[str]) -> list[str]:
+    """A command's words; `import FILE` gets the KIND that the file's name tells."""
+    kind = ENDINGS.get(Path(words[1]).suffix.lower()) if len(words) > 1 and words[0] == "import" else None
+    return [words[0], kind, *words[1:]] if kind else [*words]
 
 
 def add_new(commands) -> None:
@@ -64,12 +75,14 @@ def run_new(arguments) -> int:
 def add_import(commands) -> None:
     parser = commands.add_parser(
         "import",
-        help="turn a PDDL domain into action knowledge, or published solutions into training conversations",
-        description="Turn a PDDL planning domain into a .lark file to refine, or a data set's solutions into the "
-        "conversations that train Lumos's planner and grounder.",
+        help="turn a PDDL domain or a workflow into action knowledge, or published solutions into conversations",
+        description="Turn a PDDL planning domain, or a workflow drawn as a .dot graph, into a .lark file to refine, or "
+        "a data set's solutions into the conversations that train Lumos's planner and grounder. The KIND may be left "
+        f"out where a file's name tells it: {', '.join(ENDINGS)}.",
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     _add_pddl(kinds)
+    _add_dot(kinds)
     for name, words in SOLUTIONS.items():
         _add_solutions(kinds, name, words)
 
@@ -130,6 +143,30 @@ def run_pddl(arguments) -> int:
         source=Path(arguments.domain).name,
     )
     _write_knowledge(arguments, imported.text, imported.knowledge(), [])
+    return 0
+
+
+def _add_dot(kinds) -> None:
+    parser = kinds.add_parser(
+        "dot",
+        help="a workflow as a graph in Graphviz's DOT: nodes, and what may follow which",
+        description="Turn a workflow, drawn as a directed graph, into a draft of action knowledge: each node is a rule, "
+        "written as its label (a diamond is a check, which is only a choice), each edge says what may follow, and the "
+        "labels of edges, conditions, become comments.",
+        epilog="example: constrained import workflow.dot -o workflow.lark",
+    )
+    parser.add_argument("graph", metavar="GRAPH.dot")
+    _add_knowledge_output(parser)
+    parser.set_defaults(run=run_dot)
+
+
+def run_dot(arguments) -> int:
+    from constrained.knowledge.workflow import import_dot
+
+    check_separate(arguments.output, arguments.graph)
+    text = read_text(arguments.graph, "the path of a text file")
+    imported = import_dot(text, source=Path(arguments.graph).name)
+    _write_knowledge(arguments, imported.text, imported.knowledge(), imported.notes)
     return 0
 
 
