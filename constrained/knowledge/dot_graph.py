@@ -1,8 +1,8 @@
 """Read directed graphs in Graphviz's DOT language: nodes with labels and shapes, edges with labels.
 
-Read is what says which node may follow which: node and edge statements, chains, subgraphs (also as ends of edges), ports,
-defaults of labels and shapes, quoted names with escapes and ``+``, comments. How a graph is drawn is ignored. Undirected
-graphs and HTML-like labels are refused. The language is that of https://graphviz.org/doc/info/lang.html.
+Read is what says which node may follow which: node and edge statements, chains, subgraphs (also as ends of edges),
+ports, defaults of labels and shapes, quoted names with escapes and ``+``, comments. How a graph is drawn is ignored.
+Undirected graphs and HTML-like labels are refused. The language: https://graphviz.org/doc/info/lang.html.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`import_dot`: turn a workflow, drawn as a graph in Graphviz's DOT language, into a draft of action knowledge.
 
-Each node becomes a rule: an action, written as the node's label, or, where the shape is a diamond, a check, which is only a
-choice. Edges say what may follow; their labels stand beside as comments, since a grammar doesn't know whether they hold.
+Each node becomes a rule: an action, written as the node's label, or, where the shape is a diamond, a check, which is
+only a choice. Edges say what may follow; their labels stand beside as comments, since a grammar doesn't know whether
+they hold.
 """
 
 from __future__ import annotations
@@ -103,10 +104,14 @@ class _Drafter:
         entered = {edge.head for edge in self.graph.edges if edge.head != edge.tail}
         found = [name for name in self.graph.nodes if name not in entered]
         seen = set(reached(found, self.after.__getitem__))
+
+        def unseen(name: str) -> set[str]:
+            return self.after[name].keys() - seen
+
         for name in self.graph.nodes:
             if name not in seen:
                 found.append(name)
-                seen |= set(reached([name], lambda at: self.after[at].keys() - seen))
+                seen.update(reached([name], unseen))
                 self.notes.append(f"each node around {name!r} follows another: the draft lets a plan begin with it")
         return found
 
@@ -141,10 +146,14 @@ class _Drafter:
             before[edge.head].append(edge.tail)
         ending = set(reached([name for name in self.graph.nodes if not self.after[name]], before.__getitem__))
         found = set()
+
+        def open_before(name: str) -> set[str]:
+            return set(before[name]) - ending
+
         for name in self.graph.nodes:
             if name not in ending and name not in self.checks and name != self.begun:
                 found.add(name)
-                ending |= set(reached([name], lambda at: set(before[at]) - ending))
+                ending.update(reached([name], open_before))
                 self.notes.append(f"no end can be reached from {name!r}: the draft lets a plan end after it")
         return found
 
@@ -180,7 +189,7 @@ class _Drafter:
             yield self.choice(START, self.after[self.begun])
         else:
             yield "// Where a plan begins."
-            yield self.choice(START, dict.fromkeys(first, []))
+            yield self.choice(START, {name: [] for name in first})
 
     def rule(self, name: str) -> Iterator[str]:
         node, rule, after = self.graph.nodes[name], self.rules[name], self.after[name]

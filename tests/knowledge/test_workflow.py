@@ -93,7 +93,8 @@ def test_edges_are_read_as_graphviz_does(text, found):
 
 def test_labels_of_nodes_come_from_their_statement_or_the_defaults_where_they_are_first_named():
     graph = read_dot(
-        'digraph { node [label="\\N!", shape=diamond]; a; subgraph { node [shape=box] b } c [label="<f>x|{y}" shape=record] }'
+        'digraph { node [label="\\N!", shape=diamond]; a; subgraph { node [shape=box] b }'
+        ' c [label="<f>x|{y}" shape=record] }'
     )
     assert {name: (node.label, node.shape) for name, node in graph.nodes.items()} == {
         "a": ("a!", "diamond"), "b": ("b!", "box"), "c": ("x y", "record"),
