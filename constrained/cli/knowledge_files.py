@@ -151,8 +151,8 @@ def _add_dot(kinds) -> None:
         "dot",
         help="a workflow as a graph in Graphviz's DOT: nodes, and what may follow which",
         description="Turn a workflow, drawn as a directed graph, into a draft of action knowledge: each node is a "
-        "rule, written as its label (a diamond is a check, which is only a choice), each edge says what may follow, and "
-        "the labels of edges, conditions, become comments.",
+        "rule, written as its label (a diamond is a check, which is only a choice), each edge says what may follow, "
+        "and the labels of edges, conditions, become comments.",
         epilog="example: constrained import workflow.dot -o workflow.lark",
     )
     parser.add_argument("graph", metavar="GRAPH.dot")
