@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     "interrupts version errors arguments limits files waiting gguf_file html subprocesses grammar automaton "
-    "planning knowledge guard decoding models environments agents training pages playground server "
+    "planning knowledge guard decoding chooser models environments agents training pages playground server "
     "language_server cli"
 ).split()
 """From the bottom up; above them all stand the package itself, which exports from every room, and `__main__`."""

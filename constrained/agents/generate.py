@@ -211,7 +211,7 @@ def _searches(model: Any) -> bool:
     """Whether a model looks for a plan to the goal, before it acts."""
     if model is None or isinstance(model, str):
         return model in (None, "search")
-    from constrained.models.chooser.chooser import SearchChooser
+    from constrained.chooser.chooser import SearchChooser
 
     return isinstance(model, SearchChooser)
 

@@ -138,7 +138,7 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
     chosen = is_problem and arguments.model is None  # nothing is written, whole actions are chosen
     model, planner = arguments.model, arguments.planner
     if chosen and arguments.strategy in (None, "act") and (arguments.seconds or planner):
-        from constrained.models.chooser.chooser import PlannerChooser, SearchChooser
+        from constrained.chooser.chooser import PlannerChooser, SearchChooser
 
         limits = DEFAULT if arguments.seconds is None else SearchLimits(seconds=arguments.seconds)
         model = SearchChooser(limits=limits) if planner is None else PlannerChooser(planner, limits)

@@ -202,15 +202,15 @@ def _no_weights(source: Any) -> RemoteModel | Chooser | None:
         return CHOOSERS[name]()
     if name not in CHOOSING and not name.endswith(".safetensors"):
         return None
-    from constrained.models.chooser.chooser import GraphChooser, SearchChooser
-    from constrained.models.chooser.weights import TEXTS, holds
+    from constrained.chooser.chooser import GraphChooser, SearchChooser
+    from constrained.chooser.weights import TEXTS, holds
 
     if name in ("chooser", "search"):
         own: dict[str, type] = {"chooser": GraphChooser, "search": SearchChooser}
         return own[name]()
     if name != "scienceworld" and not holds(name, TEXTS):
         return GraphChooser(name)
-    from constrained.models.chooser.text import TextChooser  # imports torch
+    from constrained.chooser.text import TextChooser  # imports torch
 
     return TextChooser() if name == "scienceworld" else TextChooser(name)
 

@@ -15,6 +15,11 @@ import torch
 from tqdm import tqdm
 
 from constrained.agents.settings import Settings
+from constrained.chooser.chooser import GraphChooser
+from constrained.chooser.graphs import Encoder, Example, Vocabulary
+from constrained.chooser.network import Network, collate, imitation_loss
+from constrained.chooser.scorer import Scorer
+from constrained.chooser.weights import load_scorer, save_scorers
 from constrained.decoding import Generation
 from constrained.environments.data import fields, read_json
 from constrained.environments.pddl import PddlEnvironment
@@ -23,11 +28,6 @@ from constrained.errors import DataError, TrainingError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel, load_adapters
-from constrained.models.chooser.chooser import GraphChooser
-from constrained.models.chooser.graphs import Encoder, Example, Vocabulary
-from constrained.models.chooser.network import Network, collate, imitation_loss
-from constrained.models.chooser.scorer import Scorer
-from constrained.models.chooser.weights import load_scorer, save_scorers
 from constrained.planning import Domain, read_problem_of
 from constrained.planning import Task as PlanningTask
 from constrained.planning.plans import read_action

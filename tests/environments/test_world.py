@@ -10,14 +10,14 @@ from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
+from constrained.chooser.chooser import GraphChooser
+from constrained.chooser.graphs import Vocabulary
+from constrained.chooser.network import Network
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import ConstrainedError, DataError, KnowledgeError, UnreachableError
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world.known import Known
-from constrained.models.chooser.chooser import GraphChooser
-from constrained.models.chooser.graphs import Vocabulary
-from constrained.models.chooser.network import Network
 from constrained.planning.relaxed import Relaxed
 from tests.environments.walk import WALK
 from tests.knowledge.world.kitchen import KITCHEN

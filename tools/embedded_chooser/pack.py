@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from constrained.models.chooser.graphs import Vocabulary
-from constrained.models.chooser.network import Network
-from constrained.models.chooser.weights import EMBEDDED, save_scorers
+from constrained.chooser.graphs import Vocabulary
+from constrained.chooser.network import Network
+from constrained.chooser.weights import EMBEDDED, save_scorers
 from constrained.planning import read_domain
 
 

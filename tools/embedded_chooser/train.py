@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from constrained.models.chooser.graphs import Encoder, Example, Vocabulary
-from constrained.models.chooser.network import Network, collate, imitation_loss
+from constrained.chooser.graphs import Encoder, Example, Vocabulary
+from constrained.chooser.network import Network, collate, imitation_loss
 from constrained.planning import Task, read_domain
 from tools.embedded_chooser.exhaustive import Space
 from tools.embedded_chooser.problems import SIZES, draw_goal, draw_small, problem

@@ -26,11 +26,11 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from constrained import ActionKnowledge
+from constrained.chooser.reader import Moment, Reader
+from constrained.chooser.story import Story, Words, blocks_of, forms_of, read
+from constrained.chooser.weights import TEXTS
 from constrained.environments.scienceworld.reading import Reading
 from constrained.files import write_whole
-from constrained.models.chooser.reader import Moment, Reader
-from constrained.models.chooser.story import Story, Words, blocks_of, forms_of, read
-from constrained.models.chooser.weights import TEXTS
 
 OUT = Path("build/scienceworld/model.safetensors")
 EXAMPLES = 100

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from constrained import ActionKnowledge
+from constrained.chooser.reader import Reader
+from constrained.chooser.story import Words, forms_of
 from constrained.environments.scienceworld.scene import Scene
-from constrained.models.chooser.reader import Reader
-from constrained.models.chooser.story import Words, forms_of
 from tests.environments.scienceworld.present import needs_scienceworld
 from tools.scienceworld_model.paths import direct, shortened
 from tools.scienceworld_model.play import Play, written

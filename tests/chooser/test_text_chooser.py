@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from constrained import ActionKnowledge
+from constrained.chooser.reader import Moment, Reader
+from constrained.chooser.story import FEW, JUDGED, RECENT, Story, Words, blocks_of, forms_of, read
+from constrained.chooser.text import EMBEDDED, TextChooser, load_reader
 from constrained.decoding.choosers import Choice
 from constrained.errors import DataError, ModelError
 from constrained.models import load_roles
-from constrained.models.chooser.reader import Moment, Reader
-from constrained.models.chooser.story import FEW, JUDGED, RECENT, Story, Words, blocks_of, forms_of, read
-from constrained.models.chooser.text import EMBEDDED, TextChooser, load_reader
 from tools.scienceworld_model.train import save_reader
 
 LARK = """

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from constrained.chooser.graphs import Encoder, Vocabulary
+from constrained.chooser.network import Network, collate, imitation_loss
+from constrained.chooser.scorer import Scorer
+from constrained.chooser.signature import signature
+from constrained.chooser.weights import load_scorer, save_scorers
 from constrained.errors import DataError
-from constrained.models.chooser.graphs import Encoder, Vocabulary
-from constrained.models.chooser.network import Network, collate, imitation_loss
-from constrained.models.chooser.scorer import Scorer
-from constrained.models.chooser.signature import signature
-from constrained.models.chooser.weights import load_scorer, save_scorers
 from constrained.planning import GroundAction, State, Task, read_domain
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from constrained.chooser.graphs import Encoder, Vocabulary
+from constrained.chooser.scorer import Scorer
+from constrained.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.decoding.choosers import Choice
 from constrained.errors import ConstrainedError, ModelError, UnreachableError
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world_state import WorldState
-from constrained.models.chooser.graphs import Encoder, Vocabulary
-from constrained.models.chooser.scorer import Scorer
-from constrained.models.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
 from constrained.planning.engines import plan_with
 from constrained.planning.model import ALWAYS, conjuncts

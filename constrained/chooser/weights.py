@@ -15,10 +15,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from constrained.chooser.graphs import Vocabulary
+from constrained.chooser.scorer import Scorer
 from constrained.errors import DataError
 from constrained.files import write_whole
-from constrained.models.chooser.graphs import Vocabulary
-from constrained.models.chooser.scorer import Scorer
 from constrained.planning import Domain
 
 EMBEDDED = Path(__file__).with_name("weights.safetensors")

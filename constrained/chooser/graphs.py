@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from constrained.models.chooser.signature import Signature, signature
+from constrained.chooser.signature import Signature, signature
 from constrained.planning import Domain, Fact, GroundAction, State, Task
 from constrained.planning.model import Condition, Junction, Literal
 from constrained.planning.task import ground

@@ -1,7 +1,7 @@
 """The network of a text chooser: it scores forms of actions with the names that they may use.
 
 A recurrent network reads the actions and their results; attention looks up the task; every name is read by itself,
-with its features (`constrained.models.chooser.story`). The score of a form with a name is the product of a query of the
+with its features (`constrained.chooser.story`). The score of a form with a name is the product of a query of the
 form and a key of the name: a pointer network (Vinyals et al., 2015) over the admitted actions, which are scored against
 the text as in He et al., "Deep reinforcement learning with a natural language action space" (2016).
 """
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from constrained.models.chooser.story import BLOCK, JUDGED, NAME, PAIRS, TASK, Look, Story, Words
+from constrained.chooser.story import BLOCK, JUDGED, NAME, PAIRS, TASK, Look, Story, Words
 
 JUDGES = 16
 """Width of the products that choose between names by the task's words."""

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from constrained.models.chooser.graphs import Example, Vocabulary
-from constrained.models.chooser.scorer import FEWEST_ROUNDS, MOST_ROUNDS, Scorer
+from constrained.chooser.graphs import Example, Vocabulary
+from constrained.chooser.scorer import FEWEST_ROUNDS, MOST_ROUNDS, Scorer
 
 WIDTH = 48
 """Features of an object."""

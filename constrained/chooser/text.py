@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
+from constrained.chooser.reader import Moment, Reader
+from constrained.chooser.story import Story, Words, blocks_of, forms_of
+from constrained.chooser.weights import TEXTS, read_file
 from constrained.decoding.choosers import Choice
 from constrained.errors import DataError, ModelError
-from constrained.models.chooser.reader import Moment, Reader
-from constrained.models.chooser.story import Story, Words, blocks_of, forms_of
-from constrained.models.chooser.weights import TEXTS, read_file
 
 EMBEDDED = Path(__file__).with_name("scienceworld.safetensors")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from constrained.models.chooser.graphs import Example, Vocabulary
+from constrained.chooser.graphs import Example, Vocabulary
 
 FEWEST_ROUNDS, MOST_ROUNDS = 10, 32
 """Rounds of messages: as many as there are objects, within these bounds."""

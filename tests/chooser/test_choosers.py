@@ -7,14 +7,14 @@ import pytest
 
 from constrained import generate_plan
 from constrained.agents.world import World
+from constrained.chooser import chooser as chooser_module
+from constrained.chooser.chooser import GraphChooser, SearchChooser
+from constrained.chooser.graphs import Encoder, Vocabulary
+from constrained.chooser.weights import EMBEDDED, read_weights
 from constrained.decoding.choosers import Choice
 from constrained.environments.pddl import PddlEnvironment
 from constrained.errors import DataError, ModelError
 from constrained.models import load_roles
-from constrained.models.chooser import chooser as chooser_module
-from constrained.models.chooser.chooser import GraphChooser, SearchChooser
-from constrained.models.chooser.graphs import Encoder, Vocabulary
-from constrained.models.chooser.weights import EMBEDDED, read_weights
 from constrained.planning import State
 from constrained.planning.planner import SearchLimits
 from constrained.planning.plans import judge_plan
