@@ -164,7 +164,7 @@ def _light(name: str, source: str | None, lamp: str, stand: str) -> Plan:
 
 def _after(game: Game, facts: State, command: str) -> State | None:
     """The state after a command; None if it isn't possible."""
-    [action, *_] = game.start.told(facts).actions.get(command) or [None]
+    [action, *_] = game.start.in_state(facts).actions.get(command) or [None]
     return None if action is None else game.start.task.apply(facts, action)
 
 

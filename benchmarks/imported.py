@@ -65,7 +65,7 @@ class DomainEnv(HouseholdEnv):
 
     def facts_now(self) -> WorldState:
         """The facts of the game, in the terms of the planning domain."""
-        return self._facts.told(self.truth.state)
+        return self._facts.in_state(self.truth.state)
 
 
 def in_domain(suite: Suite) -> tuple[Suite, ActionKnowledge]:
@@ -103,7 +103,8 @@ def judge(game: Game, transcript: Transcript, knowledge: dict[str, ActionKnowled
     for action, _ in transcript.turns:
         if env.done:
             break
-        imported, household = imported.told(facts.told(env.truth.state)), household.bind_view(env.admissible())
+        imported = imported.with_facts(facts.in_state(env.truth.state))
+        household = household.bind_view(env.admissible())
         judges = imported, household
         judgements = [judge.judge(action) for judge in judges]
         env.step(action)

@@ -45,12 +45,13 @@ from benchmarks.tau_environment import (
     find_domain,
     reads_before,
 )
-from constrained import ActionKnowledge, __version__, compile_grammar
+from constrained import __version__, compile_grammar
 from constrained.automaton.automaton import State
 from constrained.cli.options import whole_number
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
+from constrained.knowledge import ToolKnowledge
 from constrained.knowledge.tool_policy import Memory
 from constrained.knowledge.tool_policy.policy import slot_of
 
@@ -168,7 +169,7 @@ def _counts(result: Mapping[str, Any]) -> dict[str, int]:
 # gold actions
 
 
-def replay_gold(domain: Domain, knowledge: ActionKnowledge, split: str, tasks: Sequence[Task]) -> dict[str, Any]:
+def replay_gold(domain: Domain, knowledge: ToolKnowledge, split: str, tasks: Sequence[Task]) -> dict[str, Any]:
     """How many gold actions are admitted."""
     counts: Counter[str] = Counter()
     left_out: list[dict[str, Any]] = []
@@ -185,7 +186,7 @@ def replay_gold(domain: Domain, knowledge: ActionKnowledge, split: str, tasks: S
 
 
 def gold_steps(
-    domain: Domain, knowledge: ActionKnowledge, task: Task
+    domain: Domain, knowledge: ToolKnowledge, task: Task
 ) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
     """Yield (kind, tool, arguments, memory before it) of a task's gold calls; kinds: lookup, action, error."""
     if isinstance(task, RecordedTask):
@@ -193,7 +194,6 @@ def gold_steps(
         return
     assert isinstance(domain, TauDomain), "whose tools answer"
     tools = knowledge.tools
-    assert tools is not None
     # Before each gold call come the lookups that show what it names, each once, and the user's yes.
     data, memory, done = domain.data(), tools.policy.initial, set()
     memory = tools.policy.told(memory, tools.policy.message, {"content": ""}, task.instruction)
@@ -221,12 +221,9 @@ def gold_steps(
         yield "error" if answer.startswith("Error") else "action", name, arguments, before
 
 
-def _recorded_steps(
-    knowledge: ActionKnowledge, task: RecordedTask
-) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
+def _recorded_steps(knowledge: ToolKnowledge, task: RecordedTask) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
     """The same of a transcript."""
     tools = knowledge.tools
-    assert tools is not None
     memory = tools.policy.told(tools.policy.initial, tools.policy.message, {"content": ""}, task.instruction)
     for step in task.steps:
         if step.kind != "lookup":
@@ -235,8 +232,7 @@ def _recorded_steps(
         memory = tools.policy.told(memory, step.tool, step.arguments, step.result)
 
 
-def _judge(knowledge: ActionKnowledge, memory: Memory, name: str, arguments: Mapping[str, Any]):
-    assert knowledge.tools is not None
+def _judge(knowledge: ToolKnowledge, memory: Memory, name: str, arguments: Mapping[str, Any]):
     return knowledge.bind_view(knowledge.tools.view(memory)).judge(knowledge.tools.write(name, arguments))
 
 
@@ -269,10 +265,9 @@ def read_conversations(options: argparse.Namespace) -> list[Conversation]:
         raise DataError(f"can't read conversations from {path}: {error}", "give tau-bench's runs as .jsonl") from None
 
 
-def judge_conversations(knowledge: ActionKnowledge, conversations: list[Conversation]) -> dict[str, Any]:
+def judge_conversations(knowledge: ToolKnowledge, conversations: list[Conversation]) -> dict[str, Any]:
     """What the masks would have done with each recorded call, and in how many conversations they refuse one."""
     tools = knowledge.tools
-    assert tools is not None
     calls: Counter[str] = Counter()
     kinds: Counter[tuple[str, str]] = Counter()
     exceptions: list[dict[str, Any]] = []
@@ -336,7 +331,7 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[Conversa
 # cost
 
 
-def measure(domain: Domain, knowledge: ActionKnowledge, tasks: Sequence[Task], tokens: Tokens) -> dict[str, Any]:
+def measure(domain: Domain, knowledge: ToolKnowledge, tasks: Sequence[Task], tokens: Tokens) -> dict[str, Any]:
     """Measure the CPU milliseconds of a call: binding what is known, and a mask at each token.
 
     Every admitted gold call and lookup is timed where it stands in its conversation.
@@ -378,7 +373,7 @@ def measure(domain: Domain, knowledge: ActionKnowledge, tasks: Sequence[Task], t
 # play
 
 
-def play(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], options) -> Iterator[dict[str, Any]]:
+def play(domain: TauDomain, knowledge: ToolKnowledge, tasks: list[TauTask], options) -> Iterator[dict[str, Any]]:
     """Games against the real tools: a model's, masks on and off, or random calls that the masks admit."""
     for masks in (True,) if options.model == "random" else (True, False):
         counts: Counter[str] = Counter()
@@ -402,7 +397,7 @@ def play(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], op
         yield {"domain": domain.name, "model": model, "masks": masks, "tasks": len(tasks), **zero, **counts}
 
 
-def play_at_random(env: TauEnv, knowledge: ActionKnowledge, max_steps: int) -> dict[str, int]:
+def play_at_random(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> dict[str, int]:
     """Play with random calls: a tool is drawn from those that may follow, then its arguments byte by byte."""
     rng, counts = random.Random(env.name), Counter()
     env.reset()

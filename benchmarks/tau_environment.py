@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from constrained.environments.data import data_folder
 from constrained.errors import DataError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, ToolKnowledge
 
 DOMAINS = ("retail", "airline")
 
@@ -103,7 +103,7 @@ class TauDomain:
             for i, one in enumerate(listed)
         ]
 
-    def knowledge(self, **options: Any) -> ActionKnowledge:
+    def knowledge(self, **options: Any) -> ToolKnowledge:
         """The shipped policy over the domain's tools (`grammars/tau_retail.lark`, `tau_airline.lark`)."""
         return ActionKnowledge.from_tools(self.infos, policy=f"tau_{self.name}", **options)
 
@@ -193,7 +193,7 @@ class RecordedDomain:
             raise DataError(f"{self.name} has no split {split!r}", f"there are: {', '.join(self._tasks)}")
         return self._tasks[split]
 
-    def knowledge(self, **options: Any) -> ActionKnowledge:
+    def knowledge(self, **options: Any) -> ToolKnowledge:
         """The shipped policy over the domain's tools, as `TauDomain.knowledge`."""
         return ActionKnowledge.from_tools(self.infos, policy=f"tau_{self.name}", **options)
 
@@ -213,11 +213,10 @@ class TauEnv:
 
     The user says what the task's instruction says, and yes to every question after that.
 
-    `knowledge`: with `tools`: what calls are read by.
+    `knowledge`: what calls are read by.
     """
 
-    def __init__(self, domain: TauDomain, task: TauTask, knowledge: ActionKnowledge):
-        assert knowledge.tools is not None, "made with a policy"
+    def __init__(self, domain: TauDomain, task: TauTask, knowledge: ToolKnowledge):
         self.domain, self.tools, self.name, self.task = domain, knowledge.tools, task.name, task.instruction
         self.gold = task.actions
         self.reset()

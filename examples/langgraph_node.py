@@ -55,7 +55,6 @@ def main(arguments=None):
     parser.add_argument("--model", help="a Hugging Face name or folder; default: the model that ships")
     options = parser.parse_args(arguments)
     knowledge = ActionKnowledge.from_tools(TOOLS, policy=POLICY)
-    assert knowledge.tools is not None  # there is a policy
     task = "Customer: I don't need order #11 any more."
     begin = {"knowledge": knowledge, "memory": knowledge.tools.policy.initial, "action": "", "done": [task]}
     done = make_graph(load(options.model), knowledge.tools).invoke(begin, {"recursion_limit": 4 * STEPS})["done"][1:]

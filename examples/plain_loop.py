@@ -16,7 +16,6 @@ def play(loaded, task, steps=6):
     """The calls that the model made, each with its result."""
     knowledge = ActionKnowledge.from_tools(TOOLS, policy=POLICY)
     tools = knowledge.tools
-    assert tools is not None  # there is a policy
     memory = tools.policy.initial
     done: list[tuple[str, str]] = []
     for _ in range(steps):

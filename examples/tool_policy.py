@@ -77,7 +77,6 @@ def call(name: str, arguments: dict) -> str:
 def main() -> list[str]:
     knowledge = ActionKnowledge.from_tools(TOOLS, policy=POLICY)
     tools = knowledge.tools
-    assert tools is not None
     memory, verdicts = tools.policy.initial, []
     wanted = [
         ("get_order", {"id": "#11"}),  # nothing has shown it yet

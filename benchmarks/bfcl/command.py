@@ -33,7 +33,7 @@ from constrained import __version__
 from constrained.cli.options import add_model, whole_number
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, CallKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.models import LoadedModel
@@ -118,7 +118,7 @@ def chosen(questions: Mapping[str, Sequence[Question]], options: argparse.Namesp
     return wanted
 
 
-def knowledge_of(question: Question) -> ActionKnowledge:
+def knowledge_of(question: Question) -> CallKnowledge:
     """The action knowledge of a question's tools."""
     return ActionKnowledge.from_tools(question.functions, call_format="hermes", whitespace="dumps", name=question.name)
 

@@ -12,7 +12,7 @@ from benchmarks.bfcl.gold import variants
 from benchmarks.bfcl.judge import is_right
 from benchmarks.bfcl.questions import Call, Question
 from benchmarks.bfcl.written import in_language
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import CallKnowledge
 
 OTHER = "the schema admits it, the masks don't"
 """The kind that would be a fault of ours."""
@@ -73,11 +73,10 @@ def _all_right(question: Question) -> bool:
     return is_right(question, in_language(calls, question.functions, question.language))
 
 
-def refusal(knowledge: ActionKnowledge, call: Call) -> str:
+def refusal(knowledge: CallKnowledge, call: Call) -> str:
     """Why the masks don't admit a call, by kind; empty if they do."""
     [(name, arguments)] = call.items()
-    form = knowledge.calls
-    assert form is not None
+    form = knowledge.form
     if name not in form.schemas:
         return "there is no such tool"
     if knowledge.judge({"name": name, "arguments": arguments}):

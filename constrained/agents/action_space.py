@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from constrained.agents.world import World
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.report import INVALID
 from constrained.knowledge.world_state import WorldState
 
@@ -16,25 +16,25 @@ class ActionSpace:
 
     Parameters
     ----------
-    knowledge : ActionKnowledge
+    knowledge : Knowledge
         For masks and prompts.
-    judge : ActionKnowledge, optional
+    judge : Knowledge, optional
         For verdicts; default: the same.
     only_form : bool
         The masks hold only the form of actions: facts reach the judge alone.
 
     Attributes
     ----------
-    knowledge : ActionKnowledge
+    knowledge : Knowledge
         The knowledge for masks and prompts, at the current point.
     """
 
-    def __init__(self, knowledge: ActionKnowledge, judge: ActionKnowledge | None = None, only_form: bool = False):
+    def __init__(self, knowledge: Knowledge, judge: Knowledge | None = None, only_form: bool = False):
         self.knowledge, self._only_form = knowledge, only_form
         self._judge = judge or (knowledge if only_form else None)
 
     @property
-    def judge(self) -> ActionKnowledge:
+    def judge(self) -> Knowledge:
         """The knowledge for verdicts, at the current point."""
         return self._judge or self.knowledge
 
@@ -43,13 +43,13 @@ class ActionSpace:
         """The first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no path."""
         return next((word for word in STOPS if self.knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
-    def hold_to(self, knowledge: ActionKnowledge) -> None:
+    def hold_to(self, knowledge: Knowledge) -> None:
         """Replace the knowledge for masks and prompts; the judge stays."""
         self._judge, self.knowledge = self.judge, knowledge
 
     def bind(self, world: World) -> None:
         """Bind the slots to what is in view and remembered, and pass on the facts, if they are known."""
-        facts = world.told()
+        facts = world.environment_facts()
         self._judge = self._judge and _bound(self._judge, world, facts)
         self.knowledge = _bound(self.knowledge, world, None if self._only_form else facts)
 
@@ -59,10 +59,10 @@ class ActionSpace:
         self._judge = self._judge and _after(self._judge, action)
 
 
-def _bound(knowledge: ActionKnowledge, world: World, facts: WorldState | None) -> ActionKnowledge:
+def _bound(knowledge: Knowledge, world: World, facts: WorldState | None) -> Knowledge:
     bound = knowledge.bind_view(world.slots(knowledge))
-    return bound if facts is None else bound.told(facts)
+    return bound if facts is None else bound.with_facts(facts)
 
 
-def _after(knowledge: ActionKnowledge, action: str) -> ActionKnowledge:
+def _after(knowledge: Knowledge, action: str) -> Knowledge:
     return knowledge.after(action) if knowledge.judge(action) else knowledge

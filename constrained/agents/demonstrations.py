@@ -12,9 +12,8 @@ from constrained.environments.base import Environment, WithDemonstrations
 from constrained.environments.facts import FactsEnvironment
 from constrained.environments.twin import twin_demonstrations
 from constrained.errors import ConstrainedError, KnowledgeError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
-from constrained.knowledge.tool_prompt import example_calls
 
 SHOWN = {"act": 5, "react": 4, "knowagent": 4}
 """Step format -> how many examples a prompt shows unless told otherwise; the other formats show none."""
@@ -23,7 +22,7 @@ LONG = 2
 """How many an environment with long episodes of its own is asked for."""
 
 
-def examples_for(knowledge: ActionKnowledge, environment: Environment | None, settings: Settings) -> Sequence[Example]:
+def examples_for(knowledge: Knowledge, environment: Environment | None, settings: Settings) -> Sequence[Example]:
     """The examples of the knowledge's file, or else those that the environment offers, or that tools' schemas make."""
     shown = SHOWN.get(settings.step_format, 0)
     count = shown if settings.demonstrations is None else settings.demonstrations
@@ -35,13 +34,10 @@ def examples_for(knowledge: ActionKnowledge, environment: Environment | None, se
         return twin_demonstrations(environment, count)
     if count and isinstance(environment, WithDemonstrations):
         return environment.demonstrations(min(count, LONG) if settings.demonstrations is None else count)
-    # Under a policy a call must fit what is known, which a call made up from a schema wouldn't.
-    if count and knowledge.calls is not None and knowledge.tools is None:
-        return example_calls(knowledge.calls, count)
-    return ()
+    return knowledge.invented_examples(count) if count else ()
 
 
-def read_examples(given: Iterable[Any], knowledge: ActionKnowledge) -> list[Example]:
+def read_examples(given: Iterable[Any], knowledge: Knowledge) -> list[Example]:
     """Read the examples that a user gives: demonstrations, plans, or conversations.
 
     Raises
@@ -66,9 +62,7 @@ def read_examples(given: Iterable[Any], knowledge: ActionKnowledge) -> list[Exam
     return examples
 
 
-def check_demonstration(
-    demonstration: Demonstration, knowledge: ActionKnowledge, name: str = "the demonstration"
-) -> None:
+def check_demonstration(demonstration: Demonstration, knowledge: Knowledge, name: str = "the demonstration") -> None:
     """Raise KnowledgeError, which names the step, if the rules don't admit a demonstration.
 
     Its objects are its own: slots are bound to what its actions name, and what is known of the world doesn't count.
@@ -76,7 +70,7 @@ def check_demonstration(
     if not demonstration.steps:
         raise KnowledgeError(f"{name} has no actions", hint="a line such as `// > look up A17` is an action")
     actions = [step.action for step in demonstration.steps]
-    report = knowledge.form.bind_view(actions).check(actions)
+    report = knowledge.without_facts.bind_view(actions).check(actions)
     for number, judgement in enumerate(report.steps, 1):
         if not judgement:
             raise KnowledgeError(

@@ -19,7 +19,7 @@ from constrained.agents.prompts import in_chat_form
 from constrained.automaton import Grammar, compile_grammar
 from constrained.decoding import Generation, PrefixCache, generate
 from constrained.errors import ConstrainedError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.draft import Draft, DraftAction, draft
 from constrained.models import LoadedModel, load
 
@@ -75,7 +75,7 @@ def distill(
     line_tokens: int = LINE_TOKENS,
     device: str | None = None,
     on_line: Callable[[str], None] | None = None,
-    actions_of: ActionKnowledge | None = None,
+    actions_of: Knowledge | None = None,
 ) -> Distilled:
     """Let a model draft action knowledge; the draft always loads.
 
@@ -96,7 +96,7 @@ def distill(
         Most tokens of a line, unless the shortest admitted line needs more.
     on_line : callable, optional
         Called with each finished line of the draft.
-    actions_of : ActionKnowledge, optional
+    actions_of : Knowledge, optional
         Take the actions and their definitions from here; the model drafts only their order (KnowAgent, Table 4).
 
     Raises
@@ -132,7 +132,7 @@ def distill(
     return Distilled(text, drafted, loaded.name, lines, time.perf_counter() - began)
 
 
-def given_actions(knowledge: ActionKnowledge) -> list[DraftAction]:
+def given_actions(knowledge: Knowledge) -> list[DraftAction]:
     """The actions of action knowledge in the form of a draft, without their order.
 
     Raises ConstrainedError: an action isn't written as a draft writes it, "Name[argument]" with free text.
@@ -151,7 +151,7 @@ def given_actions(knowledge: ActionKnowledge) -> list[DraftAction]:
     return found
 
 
-def example_lines(knowledge: ActionKnowledge) -> str:
+def example_lines(knowledge: Knowledge) -> str:
     """Action knowledge in the form of a draft, as an example.
 
     Only actions with definitions of the form "name: Name[argument] does ..." are part of it.

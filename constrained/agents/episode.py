@@ -27,7 +27,7 @@ from constrained.decoding.request import Generation, Request
 from constrained.environments.base import Environment, WithCommands, WithForm, WithView
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.continuation import either
 from constrained.knowledge.world_state import WorldState
 
@@ -44,7 +44,7 @@ class Episode:
     ----------
     models : mapping of str to LoadedModel, RemoteModel or Chooser
         By role; "policy" writes for roles without a model of their own.
-    start : ActionKnowledge
+    start : Knowledge
         The knowledge at the beginning of a path.
     plan : Plan
     settings : Settings
@@ -54,7 +54,7 @@ class Episode:
         Called with each `Step` as it is done.
     on_text : callable, optional
         Called with each piece of text that a local model writes.
-    judge : ActionKnowledge, optional
+    judge : Knowledge, optional
         Gives the verdicts, if they are not to come from the knowledge behind masks and prompts.
     prompt : Builder, optional
         Builds the prompts before steps; default: `constrained.agents.prompts.conversation`.
@@ -87,14 +87,14 @@ class Episode:
     def __init__(
         self,
         models: Mapping[str, LoadedModel | RemoteModel | Chooser],
-        start: ActionKnowledge,
+        start: Knowledge,
         plan: Plan,
         settings: Settings,
         environment: Environment | None = None,
         *,
         on_step: Callable[[Step], None] | None = None,
         on_text: Callable[[str], None] | None = None,
-        judge: ActionKnowledge | None = None,
+        judge: Knowledge | None = None,
         prompt: Builder | None = None,
         examples: Sequence[Example] | None = None,
     ):
@@ -131,14 +131,14 @@ class Episode:
             self._examples = examples_for(self.start, self.world.environment, self.settings)
         return () if self.choose is not None else self._examples
 
-    def begin(self, phase: str = "", knowledge: ActionKnowledge | None = None) -> str:
+    def begin(self, phase: str = "", knowledge: Knowledge | None = None) -> str:
         """Start the environment, and return its first observation.
 
         Parameters
         ----------
         phase : str
             A name, for strategies with several phases.
-        knowledge : ActionKnowledge, optional
+        knowledge : Knowledge, optional
             The knowledge of this phase; default: `start`.
         """
         self.phase, self.over, self.choose, self.may_stop = phase, False, None, False

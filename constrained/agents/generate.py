@@ -30,7 +30,7 @@ from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite
 from constrained.environments.world import WorldEnvironment, own_world
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.models import load_roles
 from constrained.planning.model import NEVER
 from constrained.planning.reachable import require_reachable
@@ -50,7 +50,7 @@ about 130."""
 @checked(temperature=NUMBER, top_k=WHOLE, top_p=NUMBER, seed=WHOLE)
 def generate_plan(
     task: str,
-    knowledge: str | ActionKnowledge | None = None,
+    knowledge: str | Knowledge | None = None,
     *,
     environment: Environment | None = None,
     strategy: str = "knowagent",
@@ -88,7 +88,7 @@ def generate_plan(
     task : str
         For example ``"put a clean mug in the coffeemachine"``. In a file's own world, a sentence of its `goal` lines,
         or its own goal in words; any other sentence is for the model alone, and then the outcome isn't judged.
-    knowledge : str or ActionKnowledge, optional
+    knowledge : str or Knowledge, optional
         A shipped name, a path, grammar text, or knowledge already read and bound. Default: that of the environment, if
         it is a planning problem, or else "household".
     environment : Environment, optional
@@ -147,7 +147,7 @@ def generate_plan(
     _check(task, strategy, level, max_steps=max_steps, explore_steps=explore_steps, max_new_tokens=max_new_tokens)
     if knowledge is None:
         knowledge = environment.knowledge if isinstance(environment, PddlEnvironment) else "household"
-    if not isinstance(knowledge, ActionKnowledge):
+    if not isinstance(knowledge, Knowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     note = ""
     if environment is None and knowledge.facts is None and knowledge.own_world is not None:
@@ -216,14 +216,14 @@ def _searches(model: Any) -> bool:
     return isinstance(model, SearchChooser)
 
 
-def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> bool:
+def _is_problem(knowledge: Knowledge, environment: Environment | None) -> bool:
     """Whether the task is a planning problem, in PDDL or of a world."""
     return isinstance(environment, (PddlEnvironment, WorldEnvironment)) or (
         environment is None and knowledge.facts is not None
     )
 
 
-def _is_household(knowledge: ActionKnowledge, environment: Environment | None) -> bool:
+def _is_household(knowledge: Knowledge, environment: Environment | None) -> bool:
     """Whether the task is one of a household, whose files take a quarter of a second to read."""
     if _is_problem(knowledge, environment) or (environment is None and knowledge.name != "household"):
         return False
@@ -232,7 +232,7 @@ def _is_household(knowledge: ActionKnowledge, environment: Environment | None) -
     return is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
 
 
-def _steps(knowledge: ActionKnowledge, environment: Environment | None, model: Any) -> int:
+def _steps(knowledge: Knowledge, environment: Environment | None, model: Any) -> int:
     """The default limit on the steps."""
     if isinstance(environment, WorldEnvironment) and not (environment.judged and isinstance(model, Chooser)):
         return PLAY_STEPS
@@ -264,9 +264,7 @@ def _check(task: str, strategy: str, level: str, **limits: int | None) -> None:
         raise ConstrainedError(f"no level {level!r}", f"use one of {', '.join(LEVELS)}")
 
 
-def _make_environment(
-    task: str, knowledge: ActionKnowledge, seed: int
-) -> tuple[Environment | None, Environment | None, str]:
+def _make_environment(task: str, knowledge: Knowledge, seed: int) -> tuple[Environment | None, Environment | None, str]:
     """Make a household game for the task.
 
     Returns (game, None, ""); if no game can be made: (None, a house to bind slots from, if it is a household task, and
@@ -298,7 +296,7 @@ Event = str | Step | Plan
 """A piece of text, a step that was done, or the finished plan."""
 
 
-async def agenerate_plan(task: str, knowledge: str | ActionKnowledge | None = None, **options: Any) -> Plan:
+async def agenerate_plan(task: str, knowledge: str | Knowledge | None = None, **options: Any) -> Plan:
     """Run `generate_plan` in a thread, so that the event loop isn't blocked.
 
     The parameters are those of `generate_plan`; `on_start`, `on_step` and `on_text` are called in the event loop.
@@ -317,7 +315,7 @@ async def agenerate_plan(task: str, knowledge: str | ActionKnowledge | None = No
     return await asyncio.to_thread(generate_plan, task, knowledge, **options)
 
 
-def stream_plan(task: str, knowledge: str | ActionKnowledge | None = None, **options: Any) -> Iterator[Event]:
+def stream_plan(task: str, knowledge: str | Knowledge | None = None, **options: Any) -> Iterator[Event]:
     """Yield each text and step of `generate_plan` as it happens, and finally the plan.
 
     The parameters are those of `generate_plan` without `on_step` and `on_text`. Closing the iterator ends the plan at

@@ -19,7 +19,7 @@ from constrained.agents.plan import Step, step_lines
 from constrained.agents.step_formats import FIREACT, action_path
 from constrained.decoding.request import Message
 from constrained.errors import ConstrainedError, ModelError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.commands import on_one_line
 from constrained.knowledge.demonstration import Demonstration
 
@@ -71,10 +71,10 @@ class PromptParts:
     Attributes
     ----------
     task : str
-    knowledge : ActionKnowledge
+    knowledge : Knowledge
         At the present point of the path.
     knowledge_text : str
-        `ActionKnowledge.to_text()`; empty if it is left out.
+        `Knowledge.to_text()`; empty if it is left out.
     step_format : str
         "act", "react", "knowagent", "cot" or "fireact".
     examples : sequence of Demonstration or of messages
@@ -91,7 +91,7 @@ class PromptParts:
     """
 
     task: str
-    knowledge: ActionKnowledge
+    knowledge: Knowledge
     knowledge_text: str
     step_format: str
     examples: Sequence[Example] = ()

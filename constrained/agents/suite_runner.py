@@ -23,7 +23,7 @@ from constrained.agents.token_trace import knowledge_snapshot
 from constrained.agents.world import World
 from constrained.environments.base import Closable
 from constrained.environments.suite import Suite, Task
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.models import Chooser, RemoteModel
 from constrained.version import __version__
 
@@ -39,10 +39,10 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
 def header(
     suite: Suite,
-    knowledge: ActionKnowledge,
+    knowledge: Knowledge,
     models: Models,
     settings: Settings,
-    judge: ActionKnowledge | None = None,
+    judge: Knowledge | None = None,
 ) -> dict[str, Any]:
     """The header of a run's file: everything that the results depend on; for a traced run also the knowledge."""
     known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
@@ -79,13 +79,13 @@ def label(head: Mapping[str, Any]) -> str:
 
 def play_suite(
     suite: Suite,
-    knowledge: ActionKnowledge,
+    knowledge: Knowledge,
     models: Models,
     settings: Settings,
     file: RunFile,
     batch: int = 1,
     workers: Any = None,
-    judge: ActionKnowledge | None = None,
+    judge: Knowledge | None = None,
 ) -> Iterator[tuple[Task, dict]]:
     """Play every task of `suite` that `file` doesn't hold yet; yield each task with its "end", those in `file` first.
 
@@ -95,7 +95,7 @@ def play_suite(
         Tasks played side by side; the results don't depend on it.
     workers : optional
         Plays the tasks in other processes: its `play` is called like `play` here, without the models.
-    judge : ActionKnowledge, optional
+    judge : Knowledge, optional
         Gives the verdicts, if they are not to come from `knowledge`.
     """
     missing = {}
@@ -118,7 +118,7 @@ def play_suite(
 
 def play_all(
     suite: Suite,
-    knowledge: ActionKnowledge,
+    knowledge: Knowledge,
     models: Models,
     settings: Settings,
     path: Path,
@@ -126,7 +126,7 @@ def play_all(
     batch: int = 1,
     workers: Any = None,
     words: str = "",
-    judge: ActionKnowledge | None = None,
+    judge: Knowledge | None = None,
 ) -> list[dict]:
     """Play a suite, and return the "end" of every task with its "name" and "kind".
 
@@ -147,12 +147,12 @@ def play_all(
 
 def play(
     tasks: Iterable[Task],
-    knowledge: ActionKnowledge,
+    knowledge: Knowledge,
     models: Models,
     settings: Settings,
     unfinished: Mapping[str, TaskRecord] = MappingProxyType({}),
     batch: int = 1,
-    judge: ActionKnowledge | None = None,
+    judge: Knowledge | None = None,
 ) -> Iterator[dict]:
     """Play tasks, and yield the lines of the run (see `run_file`); tasks in `unfinished` are continued."""
     diverged: list[Task] = []
@@ -180,11 +180,11 @@ def play(
 
 def rollout_of(
     task: Task,
-    knowledge: ActionKnowledge,
+    knowledge: Knowledge,
     models: Models,
     settings: Settings,
     recorded: Iterable[Generation] = (),
-    judge: ActionKnowledge | None = None,
+    judge: Knowledge | None = None,
 ) -> Rollout:
     """A rollout of a task, not started yet; `recorded` answers its first requests."""
     plan = Plan(

@@ -19,7 +19,7 @@ from constrained.decoding.request import Generation, Request
 from constrained.environments.base import WithForm
 from constrained.errors import KnowledgeError
 from constrained.grammar.lark_outline import slot_comments
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.explain import Explanation, explain_path
 from constrained.knowledge.path_state import action_bytes
 from constrained.knowledge.unordered import longest_prefix, start_state
@@ -45,7 +45,7 @@ LEFT_OUT = {
 """Why the masks leave out actions that the rules admit."""
 
 
-def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
+def knowledge_snapshot(knowledge: Knowledge) -> dict[str, Any]:
     """The knowledge as pages show it, independent of its file: its graph as SVG, its text, its rules."""
     return {
         "knowledge": knowledge.name,
@@ -177,7 +177,7 @@ class _Answered:
     def _condition(self, found: Explanation) -> str:
         """What the state lacks for an action that the form alone admits; empty if the form doesn't admit it either."""
         knowledge = self.episode.space.knowledge
-        if knowledge.facts is not None and explain_path(knowledge.form, "", found.text).ok:
+        if knowledge.facts is not None and explain_path(knowledge.without_facts, "", found.text).ok:
             needs = found.impossible or knowledge.facts.impossible(found.text)
             action, words = next(iter(needs.items()), (found.text, found.reason))
             return f"{action!r} exists, but not now: {words}"
@@ -222,7 +222,7 @@ def _rule(found: Explanation) -> dict[str, str]:
     return {"rule": spot.rule or "", "at": f"{spot.source.name}:{spot.line}:{spot.column}", "line": spot.context}
 
 
-def _admitted(knowledge: ActionKnowledge) -> list[str] | None:
+def _admitted(knowledge: Knowledge) -> list[str] | None:
     try:
         return knowledge.next_action().texts()
     except KnowledgeError:  # the path is at its end

@@ -20,7 +20,7 @@ from constrained.environments.base import (
     WithView,
 )
 from constrained.errors import ConstrainedError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.commands import on_one_line, slot_values
 from constrained.knowledge.world_state import WorldState
 
@@ -84,7 +84,7 @@ class World:
         environment = self.environment
         self.memory = environment.memory(first_observation) if isinstance(environment, WithMemory) else None
 
-    def slots(self, knowledge: ActionKnowledge) -> Mapping[str, Binding]:
+    def slots(self, knowledge: Knowledge) -> Mapping[str, Binding]:
         """The values of the slots of `knowledge` now, from what is in view and what is remembered."""
         found: dict[str, Binding] = {}
         if isinstance(self.environment, WithCommands):
@@ -107,7 +107,7 @@ class World:
         self.shown = found
         return found
 
-    def told(self) -> WorldState | None:
+    def environment_facts(self) -> WorldState | None:
         """The environment's facts, if it has any; these are all that hold, unlike those of a memory."""
         return self.environment.facts_now() if isinstance(self.environment, WithFacts) else None
 

@@ -19,7 +19,7 @@ from constrained.cli.options import add_bindings, bindings, read_text
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.grammar import shipped_names
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
 from constrained.knowledge.lint.pddl import check_pddl, is_pddl
 from constrained.knowledge.report import counted
@@ -103,7 +103,7 @@ def run(arguments) -> int:
     if arguments.bind:
         knowledge = knowledge.bind(**bindings(arguments))
     if knowledge.own_world is not None:
-        knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
+        knowledge = knowledge.with_facts(Known(knowledge.own_world).facts_now())
     if arguments.runs:
         return _check_runs(arguments, knowledge)
     return _check_path(arguments, knowledge, arguments.action)
@@ -160,7 +160,7 @@ def _check_pddl(arguments, names: list[str]) -> int:
     return _give_findings(arguments, checked)
 
 
-def _check_path(arguments, knowledge: ActionKnowledge, actions: list[str]) -> int:
+def _check_path(arguments, knowledge: Knowledge, actions: list[str]) -> int:
     written = read_text(arguments.file, "a text file, one action a line") if arguments.file else ""
     report = knowledge.check([*actions, *filter(None, map(str.strip, written.splitlines()))])
     _give(arguments, report.to_dict(), str(report))
@@ -212,7 +212,7 @@ def _data(checked: Checked) -> dict:
     }
 
 
-def _check_runs(arguments, knowledge: ActionKnowledge) -> int:
+def _check_runs(arguments, knowledge: Knowledge) -> int:
     from constrained.training.judging import check_runs  # imports the environments
 
     runs = {Path(path).name: check_runs(knowledge, path, arguments.limit) for path in arguments.runs}

@@ -12,7 +12,7 @@ from constrained.agents.strategies import STRATEGIES
 from constrained.cli.options import add_bindings, add_level, add_model, add_prompt, bindings, seconds
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.planner import DEFAULT, SearchLimits
 
@@ -131,7 +131,7 @@ def _sort_words(arguments) -> None:
     arguments.task = " ".join(words) if words else None  # a sentence without quotes is one, too
 
 
-def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
+def _plan(arguments, environment, knowledge: Knowledge, printer: _Printer | None) -> Plan:
     from constrained.agents.generate import generate_plan
 
     is_problem = arguments.game is None and (arguments.pddl is not None or knowledge.own_world is not None)

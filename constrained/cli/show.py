@@ -8,7 +8,7 @@ from shutil import get_terminal_size
 from constrained.errors import KnowledgeError
 from constrained.files import write_whole
 from constrained.grammar import shipped_names
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 
 
 def add_parser(commands) -> None:
@@ -46,7 +46,7 @@ def run(arguments) -> int:
     return 0
 
 
-def _write(arguments, knowledge: ActionKnowledge) -> int:
+def _write(arguments, knowledge: Knowledge) -> int:
     suffix = Path(arguments.output).suffix.lower()
     if suffix == ".svg":
         text = knowledge.to_svg(matrix=arguments.matrix)

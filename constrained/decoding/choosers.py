@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
 from constrained.errors import KnowledgeError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.world_state import WorldState
 
 MAX_SHORTEST = 200
@@ -37,7 +37,7 @@ class Choice:
         The last answer of the environment.
     remembered : str
         The memory's text, in lines.
-    knowledge : ActionKnowledge or None
+    knowledge : Knowledge or None
         At the present position on the path.
     facts : WorldState or None
         The facts, where they are known.
@@ -55,7 +55,7 @@ class Choice:
     path: tuple[str, ...] = ()
     observation: str = ""
     remembered: str = ""
-    knowledge: ActionKnowledge | None = None
+    knowledge: Knowledge | None = None
     facts: WorldState | None = None
     been: Collection[Hashable] = ()
     temperature: float = 0.0

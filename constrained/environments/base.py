@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.demonstration import Demonstration
 from constrained.knowledge.world_state import WorldState
 
@@ -73,7 +73,7 @@ class WithCommands(Protocol):
 class WithForm(Protocol):
     """An environment that offers knowledge of only the form of its actions, for the level "form"."""
 
-    def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
+    def form(self, knowledge: Knowledge) -> Knowledge:
         """`knowledge` without conditions on the state; unchanged if it has none."""
         ...
 

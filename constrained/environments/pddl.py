@@ -8,7 +8,7 @@ from pathlib import Path
 from constrained.environments.base import Binding
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import Problem
@@ -95,9 +95,9 @@ class PddlEnvironment(FactsEnvironment):
             slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.knowledge.slot_types.items()
         }
 
-    def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
+    def form(self, knowledge: Knowledge) -> Knowledge:
         """`knowledge` with the problem's objects, without its facts."""
-        return knowledge.told(self.facts).form
+        return knowledge.with_facts(self.facts).without_facts
 
     def _words(self, facts: State | set[Fact]) -> list[str]:
         return sorted(" ".join(map(self.facts.task.spell, fact)) for fact in facts)

@@ -9,7 +9,7 @@ from functools import cache
 from constrained.environments.base import Binding
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError, KnowledgeError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.known import Known
@@ -98,7 +98,7 @@ class WorldEnvironment(FactsEnvironment):
         """The answer of the file's `tells` lines, from which the player learns; or that of a `fails` line."""
         if self.had_effect:
             ground = min(self.facts.actions[action])
-            self.facts = self.facts.told(self.facts.task.apply(self.facts.state, ground))
+            self.facts = self.facts.in_state(self.facts.task.apply(self.facts.state, ground))
             answer = self._answers.to(ground, self.facts.state) or DONE
         else:
             answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
@@ -124,7 +124,7 @@ class WorldEnvironment(FactsEnvironment):
         return self.known.facts_now()
 
 
-def own_task(knowledge: ActionKnowledge) -> str:
+def own_task(knowledge: Knowledge) -> str:
     """The goal of the problem in a `.lark` file, in words.
 
     Raises DataError: the file has no problem, or the problem has no goal.
@@ -141,13 +141,13 @@ def own_task(knowledge: ActionKnowledge) -> str:
     return environment.task
 
 
-def own_world(knowledge: ActionKnowledge, task: str) -> tuple[WorldEnvironment, str]:
+def own_world(knowledge: Knowledge, task: str) -> tuple[WorldEnvironment, str]:
     """The world of a `.lark` file, with the goal that a task asks for: a sentence, or the file's own goal in words.
 
     Parameters
     ----------
-    knowledge : ActionKnowledge
-        Its file has a problem (`ActionKnowledge.own_world`).
+    knowledge : Knowledge
+        Its file has a problem (`Knowledge.own_world`).
     task : str
 
     Returns

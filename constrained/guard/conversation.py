@@ -65,13 +65,12 @@ class Guard:
         self.says_yes = says_yes
         self.lists_tools = tools is not None
         knowledge = ActionKnowledge.from_tools(tools or [], policy=read, some=True, limits=limits)
-        assert knowledge.tools is not None
         self.tools = knowledge.tools
         self.policy = self.tools.policy
         self.source = self.policy.source.path.name if self.policy.source.path else "policy"
         # Which call may follow which doesn't depend on arguments: on this path, a call is its slot's name.
         self.slots = knowledge.slots
-        self._order = knowledge.bind(**{slot: [slot] for slot in self.slots}).state
+        self._order = knowledge.bind(**{slot: [slot] for slot in self.slots}).state.order
         self._names = {slot_of(name): name for name in self.tools.calls}
         self._words = names_of_words(self.policy)
         self._valid: dict[str, Callable[[Any], bool]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from constrained.grammar.nodes import Call, Rule, alt
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.base import Knowledge
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.unordered import UnorderedActions
 
@@ -16,13 +17,13 @@ _SAMPLE = b"x y"
 """An argument that fits wherever free text does."""
 
 
-def answer_actions(knowledge: ActionKnowledge) -> list[str]:
+def answer_actions(knowledge: Knowledge) -> list[str]:
     """The actions that give an answer: nothing may follow them, and no earlier action determines their arguments."""
     rules, successors = knowledge.grammar.rules, knowledge.graph.rules
     return [a for a in knowledge.graph.actions if not successors[a] and not rules[a].params]
 
 
-def answer_only(knowledge: ActionKnowledge) -> ActionKnowledge | None:
+def answer_only(knowledge: Knowledge) -> Knowledge | None:
     """The knowledge of paths with a single action that gives the answer; None if no action does."""
     names = answer_actions(knowledge)
     if not names:
@@ -33,7 +34,7 @@ def answer_only(knowledge: ActionKnowledge) -> ActionKnowledge | None:
     return ActionKnowledge(knowledge.name, PathState(grammar, ActionGraph(grammar.rules, START)), comments)
 
 
-def text_calls(knowledge: ActionKnowledge) -> dict[str, str]:
+def text_calls(knowledge: Knowledge) -> dict[str, str]:
     """Action -> its name as written, for each action of the form ``Name[free text]`` that another may follow."""
     unordered = UnorderedActions(knowledge.grammar, knowledge.graph)
     names = {}

@@ -18,6 +18,7 @@ from constrained.grammar.nodes import Related, Slot, Var
 from constrained.grammar.source import Source, SourceSpan
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.base import Knowledge
 from constrained.knowledge.path_state import PathState, action_bytes
 from constrained.knowledge.report import Judgement
 from constrained.knowledge.unordered import UnorderedActions, longest_prefix
@@ -123,11 +124,11 @@ def explain_file(
     source_map = SourceMap(read_lark(source))
     grammar = Grammar.from_rules(source_map.read, start)
     if STEP in grammar.slots:
-        knowledge = ActionKnowledge.from_grammar(grammar, source, start, source_map)
-        knowledge.world = read_world(source)
-        knowledge = knowledge.bind(**values or {})
+        knowledge = ActionKnowledge.from_grammar(
+            grammar, source, start, source_map=source_map, world=read_world(source)
+        ).bind(**values or {})
         if knowledge.own_world is not None:
-            knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
+            knowledge = knowledge.with_facts(Known(knowledge.own_world).facts_now())
         unbound = knowledge.grammar.unbound()
         return explain_path(knowledge.bind(**knowledge.grammar.stand_ins()), path, text), unbound
     # A grammar without `_STEP` has one text, not a path of actions.
@@ -155,7 +156,7 @@ def explain_text(grammar: Grammar, source_map: SourceMap, text: str) -> Explanat
     return out
 
 
-def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None) -> Explanation:
+def explain_path(knowledge: Knowledge, text: str, last: str | None = None) -> Explanation:
     """Explain a path, its actions joined by ``->``, up to its first wrong action or to its end.
 
     `knowledge`: read with its source map; the path continues from its state. `last`: the last action, which may contain
@@ -166,7 +167,7 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
         raise KnowledgeError(
             f"{knowledge.name} was read without its source map", hint="from_lark(..., source_map=True)"
         )
-    done, state, rest = _walk(knowledge.state, text if last is None or not text else text + ARROW)
+    done, state, rest = _walk(knowledge.state.order, text if last is None or not text else text + ARROW)
     if last is None or rest:
         last = rest
     # The rules admit the actions before; the facts may not.
@@ -205,7 +206,7 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
     return out
 
 
-def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: SourceMap, whole: bool) -> None:
+def _explain_by_facts(out: Explanation, knowledge: Knowledge, source_map: SourceMap, whole: bool) -> None:
     """Narrow an explanation to what is possible by the facts; `whole`: the text is a whole action."""
     facts = knowledge.facts
     assert facts is not None

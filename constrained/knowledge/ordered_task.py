@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from constrained.knowledge.action_graph import START
-from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.base import Knowledge
 from constrained.planning.facts import State
 from constrained.planning.model import Action, Condition, Effect, Junction, Literal, conjunction
 from constrained.planning.task import Task
@@ -29,7 +29,7 @@ class OrderedTask:
     rule_of : mapping of str to str
         Action of the task -> its rule.
     rules : mapping of str to sequence of str
-        Rule (or "start") -> the rules that may follow (`ActionKnowledge.rules`).
+        Rule (or "start") -> the rules that may follow (`Knowledge.rules`).
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class OrderedTask:
             self.task = self._ordered(task, {name: set(following) for following, name in names.items()}, rule_of)
 
     @classmethod
-    def of(cls, task: Task, knowledge: ActionKnowledge | None) -> OrderedTask:
+    def of(cls, task: Task, knowledge: Knowledge | None) -> OrderedTask:
         """The ordered task, cached with the given one; without knowledge there are no rules."""
         if knowledge is None or knowledge.world is None:
             return cls(task, {}, {})
@@ -79,7 +79,7 @@ class OrderedTask:
         precondition = conjunction([*needed, action.precondition])
         return replace(action, precondition=precondition, effects=(*action.effects, *changes))
 
-    def state(self, state: State, knowledge: ActionKnowledge | None) -> State:
+    def state(self, state: State, knowledge: Knowledge | None) -> State:
         """A state of the given task, at a point of a path, as a state of the ordered one."""
         phase = None if knowledge is None else self._phase.get(knowledge.last)
         return state if phase is None else state.changed(added=[(phase,)])

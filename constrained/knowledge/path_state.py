@@ -44,7 +44,11 @@ class PathState:
         The actions done.
     last : str
         The rule of the last action; "start" before the first.
+    facts : None
+        Nothing is known of the world here; see `PossibleActions`.
     """
+
+    facts: WorldState | None = None
 
     def __init__(self, grammar: Grammar, graph: ActionGraph, path: tuple[str, ...] = (), last: str = START):
         self.grammar = grammar
@@ -54,6 +58,11 @@ class PathState:
         self._continuations: dict[Node, _Continuation] = {}
         self._continuation = _Continuation(grammar)
         self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
+
+    @property
+    def order(self) -> PathState:
+        """The state by the order of actions alone: this one."""
+        return self
 
     def bound(self, grammar: Grammar) -> PathState:
         """The same state with another grammar, such as one with other values in its slots."""
@@ -70,7 +79,7 @@ class PathState:
         return [a for a in self.graph.rules[self.last] if self.opening(a)]
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
-        """As `ActionKnowledge.next_action`."""
+        """As `Knowledge.next_action`."""
         grammar = self.within(steps_left)._next_actions
         start = start_state(grammar)
         if start is None or not start.first():
@@ -100,7 +109,7 @@ class PathState:
         return self._judge(action)[0]
 
     def after(self, action: str) -> PathState:
-        """As `ActionKnowledge.after`."""
+        """As `Knowledge.after`."""
         judgement, end = self._judge(action)
         if not judgement or end is None:
             raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
@@ -200,47 +209,56 @@ class PossibleActions:
 
     Attributes
     ----------
+    order : PathState
+        The state by the order of actions alone.
+    facts : WorldState
+        What is known of the world there.
     described : frozenset of str
         The rules of actions whose conditions and effects are known; other actions only follow the order.
     """
 
-    def __init__(self, state: PathState, facts: WorldState):
-        self.state, self.facts = state, facts
+    def __init__(self, order: PathState, facts: WorldState):
+        self.order, self.facts = order, facts
+        self.grammar, self.graph, self.path, self.last = order.grammar, order.graph, order.path, order.last
         self.described = frozenset(facts.world.rules.values())
+
+    def bound(self, grammar: Grammar) -> PossibleActions:
+        """As `PathState.bound`."""
+        return PossibleActions(self.order.bound(grammar), self.facts)
 
     @property
     def may_end(self) -> bool:
         """Whether the path may end here: the order admits it, and the goal, if there is one, holds."""
-        return self.state.may_end and self.facts.reached_goal
+        return self.order.may_end and self.facts.reached_goal
 
     @property
     def may_follow(self) -> list[str]:
-        """As `ActionKnowledge.may_follow`."""
+        """As `Knowledge.may_follow`."""
         rules = {self.facts.rule(text) for text in self._texts()}
-        return [name for name in self.state.may_follow if name in rules or name not in self.described]
+        return [name for name in self.order.may_follow if name in rules or name not in self.described]
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
-        """As `ActionKnowledge.next_action`."""
+        """As `Knowledge.next_action`."""
         possible, others = self._texts(steps_left), self._others(steps_left)
         if others is not None:
             return either(Grammar.from_choices(possible), others) if possible else others
         if not possible:
             raise KnowledgeError(
-                f"no action is possible after {self.state.path[-1] if self.state.path else 'the start'!r}",
+                f"no action is possible after {self.order.path[-1] if self.order.path else 'the start'!r}",
                 hint="no action's conditions hold here; `constrained check FILE ACTION ...` says what an action needs",
             )
         return Grammar.from_choices(possible)
 
     def judge(self, action: str) -> Judgement:
-        """As `ActionKnowledge.judge`."""
+        """As `Knowledge.judge`."""
         facts = self.facts
         rule = facts.rule(action) if isinstance(action, str) else None
-        if rule is not None and self.state.admits(action):
+        if rule is not None and self.order.admits(action):
             return Judgement(action, OK, rule)
         if rule is None and isinstance(action, str) and (ground := facts.ground(action)) is not None:
             reason = f"{action!r} is not possible here: {facts.why_not(action)}"
             return Judgement(action, MISORDERED, facts.world.rules[ground.action], reason)
-        judgement = self.state.judge(action)
+        judgement = self.order.judge(action)
         if judgement and judgement.action in self.described:  # its rule admits the text, but with unknown objects
             return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
         return judgement
@@ -251,24 +269,24 @@ class PossibleActions:
         return judgement, self.after(action) if judgement else self
 
     def after(self, action: str) -> PossibleActions:
-        """As `ActionKnowledge.after`."""
+        """As `Knowledge.after`."""
         judgement = self.judge(action)
         if not judgement:
             raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
         facts = self.facts.after(action) if action in self.facts.actions else self.facts
-        return PossibleActions(self.state.after(action), facts)
+        return PossibleActions(self.order.after(action), facts)
 
     def _texts(self, steps_left: int | None = None) -> list[str]:
         """The actions whose conditions hold and that the order of actions admits."""
-        state = self.state.within(steps_left)
-        return [text for text in self.facts.actions if state.admits(text)]
+        order = self.order.within(steps_left)
+        return [text for text in self.facts.actions if order.admits(text)]
 
     def _others(self, steps_left: int | None) -> Grammar | None:
         """The grammar of the next actions that are not `described`; None if there are none."""
-        if self.described.issuperset(self.state.graph.rules[self.state.last]):
+        if self.described.issuperset(self.order.graph.rules[self.order.last]):
             return None
         try:
-            return self.state.without(self.described).next_action(steps_left)
+            return self.order.without(self.described).next_action(steps_left)
         except KnowledgeError:
             return None
 

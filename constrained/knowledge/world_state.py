@@ -84,9 +84,9 @@ class WorldState:
                 f"{text!r} stands for {first} and {second}, which lead to different states",
                 "let the action's text name the argument in which they differ",
             )
-        return self.told(states[0], self.optimistic)
+        return self.in_state(states[0], self.optimistic)
 
-    def told(self, state: State, optimistic: Collection[Fact] = ()) -> WorldState:
+    def in_state(self, state: State, optimistic: Collection[Fact] = ()) -> WorldState:
         """The same task in another state."""
         other = WorldState(self.world, self.task, state, optimistic)
         other._texts = self._texts

@@ -14,7 +14,7 @@ from constrained.grammar.lark_outline import IMPORT, SLOT, OutlineEntry, rule_co
 from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source
 from constrained.knowledge.action_graph import START
-from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.base import Knowledge
 from constrained.knowledge.description import successors
 from constrained.knowledge.lint import check_file
 from constrained.language_server.semantic import tokens
@@ -64,7 +64,7 @@ def read(text: str, name: str, path: Path | None) -> dict:
     }  # fmt: skip
 
 
-def _card(definition: OutlineEntry, words: str, knowledge: ActionKnowledge | None) -> str:
+def _card(definition: OutlineEntry, words: str, knowledge: Knowledge | None) -> str:
     """What a name is, its comment, and for an action, what may follow."""
     name, graph = definition.name, knowledge.graph if knowledge else None
     action = graph is not None and name in graph.actions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from constrained.grammar import STEP
 from constrained.grammar.lark_outline import IMPORT, SLOT, TERMINAL, Outline, OutlineEntry, names_in
-from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.base import Knowledge
 
 TYPES = ("function", "class", "type", "variable", "parameter", "macro", "keyword")
 """The protocol's words for actions, other rules, terminals, slots, parameters, imports, and `_STEP`."""
@@ -21,12 +21,12 @@ Token = tuple[int, int, int, int, int]
 """Line and column (from 1, in characters), length, type and modifiers of a name."""
 
 
-def tokens(outline: Outline, knowledge: ActionKnowledge | None) -> list[Token]:
+def tokens(outline: Outline, knowledge: Knowledge | None) -> list[Token]:
     """The tokens of all names, in the file's order, at most `MOST_TOKENS`."""
     return sorted(set(_tokens(outline, knowledge)))[:MOST_TOKENS]
 
 
-def _tokens(outline: Outline, knowledge: ActionKnowledge | None) -> Iterator[Token]:
+def _tokens(outline: Outline, knowledge: Knowledge | None) -> Iterator[Token]:
     actions = frozenset(knowledge.graph.actions) if knowledge else frozenset()
     for definition in outline.definitions:
         span = definition.span

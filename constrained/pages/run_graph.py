@@ -11,7 +11,7 @@ from constrained.agents.run_file import digest
 from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import shipped_names
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.path_state import action_bytes
 from constrained.knowledge.report import INVALID
 from constrained.knowledge.unordered import UnorderedActions
@@ -29,7 +29,7 @@ _DRAWN = {
     "text": "class x y transform data-action data-place data-from data-to",
     "title": "",
 }
-"""The elements of `ActionKnowledge.to_svg` and their attributes; nothing else goes into a page."""
+"""The elements of `Knowledge.to_svg` and their attributes; nothing else goes into a page."""
 
 
 class RunGraph:
@@ -39,7 +39,7 @@ class RunGraph:
     hold any text, if it ships with this version.
     """
 
-    def __init__(self, shown: dict | None, knowledge: ActionKnowledge | None):
+    def __init__(self, shown: dict | None, knowledge: Knowledge | None):
         self.shown = shown
         self._knowledge = knowledge
         self._actions = UnorderedActions(knowledge.grammar, knowledge.graph) if knowledge else None
@@ -85,7 +85,7 @@ class RunGraph:
             if path and not traced and moved:
                 path = path.after(action) if took and path.judge(action) else None
 
-    def _name(self, action: str, open_: Sequence[str], path: ActionKnowledge | None) -> str | None:
+    def _name(self, action: str, open_: Sequence[str], path: Knowledge | None) -> str | None:
         """The rule that wrote `action`; None if that is uncertain."""
         if self._actions is None:
             return None
@@ -97,7 +97,7 @@ class RunGraph:
         names = self._actions.names(data)
         names = [name for name in names if name in open_] or names
         if len(names) > 1 and path:
-            states = ((name, path.state.opening(name)) for name in names)
+            states = ((name, path.state.order.opening(name)) for name in names)
             names = [name for name, state in states if state and (end := state.read(data)) and end.accepting]
         return names[0] if len(names) == 1 else None
 
@@ -109,7 +109,7 @@ def _traced_action(step: Mapping[str, Any] | None) -> dict | None:
     return next(reversed(with_action or traced), None)
 
 
-def _shipped_knowledge(header: Mapping[str, Any]) -> ActionKnowledge | None:
+def _shipped_knowledge(header: Mapping[str, Any]) -> Knowledge | None:
     """The knowledge that a run's header names, if it ships with this version unchanged."""
     named = header.get("knowledge")
     if not isinstance(named, Mapping) or named.get("name") not in shipped_names():

@@ -11,7 +11,7 @@ from constrained.automaton.vocabulary import open_vocabulary
 from constrained.environments.world import own_task
 from constrained.errors import GrammarError
 from constrained.grammar import STEP
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.explain import explain_file, next_tokens
 from constrained.knowledge.lint import check_file
 from constrained.knowledge.world import read_world
@@ -46,7 +46,7 @@ def check(request: dict, send: Send) -> None:
     )
 
 
-def _is_household(knowledge: ActionKnowledge) -> bool:
+def _is_household(knowledge: Knowledge) -> bool:
     if knowledge.name != "household":
         return False
     from constrained.environments.household import is_household  # reads its files, for a quarter of a second

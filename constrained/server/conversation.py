@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from constrained.agents.prompts import first_that_fits
@@ -17,11 +17,11 @@ from constrained.automaton import Grammar
 from constrained.decoding.generation import LanguageModel
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar.source import Source
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, CallKnowledge, ToolKnowledge
 from constrained.knowledge.tool_calls import CallForm, call_around
 from constrained.knowledge.tool_policy import Memory, Policy, read_policy
 from constrained.knowledge.tool_policy.policy import slot_of
-from constrained.knowledge.tool_prompt import example_calls, tools_text
+from constrained.knowledge.tool_prompt import tools_text
 from constrained.knowledge.tools import rule_names
 from constrained.server import bounds
 from constrained.server.chat_request import ChatRequest, RequestError
@@ -66,7 +66,7 @@ class Writable(NamedTuple):
 
     grammar: Grammar | None
     form: CallForm | None
-    knowledge: ActionKnowledge | None
+    knowledge: ToolKnowledge | None
 
 
 def writable(request: ChatRequest, policy: Policy | None, call_format: str) -> Writable:
@@ -97,29 +97,39 @@ def writable(request: ChatRequest, policy: Policy | None, call_format: str) -> W
             raise _no_tool(request.named)
         tools, names = [tools[names.index(request.named)]], [request.named]
     rules = rule_names([name for name in names if isinstance(name, str)]).values()
-    knowledge = _knowledge(tools, call_format, follow=dict.fromkeys(rules, ()))
+    knowledge = _listed(tools, call_format, follow=dict.fromkeys(rules, ()))
     calls = knowledge.grammar.bind(_STEP="")
     if request.parallel and call_format == "hermes":
         calls = _SEVERAL.bind(CALL=calls)
     if request.choice == "auto":
         calls = _either(calls, said, MARKERS[call_format])
-    return Writable(calls, knowledge.calls, None)
+    return Writable(calls, knowledge.form, None)
 
 
-def _knowledge(tools: list[dict[str, Any]], call_format: str, **options: Any) -> ActionKnowledge:
-    try:
+def _listed(
+    tools: list[dict[str, Any]], call_format: str, follow: Mapping[str, Iterable[str]] | None = None
+) -> CallKnowledge:
+    """The knowledge of a request's tools."""
+    with _refused("tools"):
         return ActionKnowledge.from_tools(
-            tools, call_format=call_format, whitespace="dumps", name="the request's tools", **options
+            tools, call_format=call_format, whitespace="dumps", name="the request's tools", follow=follow
         )
+
+
+@contextmanager
+def _refused(param: str) -> Iterator[None]:
+    """Errors of what a request gives as `param` are the request's."""
+    try:
+        yield
     except ConstrainedError as error:
-        raise RequestError(error.message, error.hint, param="tools") from None
+        raise RequestError(error.message, error.hint, param=param) from None
 
 
 def _under(policy: Policy, request: ChatRequest, call_format: str, said: Grammar | None) -> Writable:
     """What a policy admits after the conversation: one call, as its result decides what may follow, or a text."""
-    knowledge = _knowledge(request.tools, call_format, policy=policy, some=True)
+    with _refused("tools"):
+        knowledge = ActionKnowledge.from_tools(request.tools, policy=policy, call_format=call_format, some=True)
     tools = knowledge.tools
-    assert tools is not None
     if request.named and request.named not in tools.calls:
         raise _no_tool(request.named)
     knowledge, memory = _followed(knowledge, request.messages)
@@ -136,9 +146,9 @@ def _under(policy: Policy, request: ChatRequest, call_format: str, said: Grammar
     if may_say and request.choice != "required":
         if calls is None:
             return Writable(said, None, knowledge)
-        return Writable(_either(calls, said, MARKERS[call_format]), knowledge.calls, knowledge)
+        return Writable(_either(calls, said, MARKERS[call_format]), knowledge.form, knowledge)
     if calls is not None:
-        return Writable(calls, knowledge.calls, knowledge)
+        return Writable(calls, knowledge.form, knowledge)
     if request.offered:
         what = f"no call of {request.named}" if request.named else "no call" if may_say else "neither text nor a call"
         raise RequestError(f"{what} is admitted at this point of the conversation", param="tool_choice")
@@ -157,10 +167,9 @@ def _no_tool(name: str) -> RequestError:
     return RequestError(f"there is no tool {name!r} here", param="tool_choice")
 
 
-def _followed(knowledge: ActionKnowledge, messages: list[dict[str, Any]]) -> tuple[ActionKnowledge, Memory]:
+def _followed(knowledge: ToolKnowledge, messages: list[dict[str, Any]]) -> tuple[ToolKnowledge, Memory]:
     """The knowledge after a conversation, and what is known then."""
     tools = knowledge.tools
-    assert tools is not None
     memory, speaks, said = tools.policy.initial, tools.policy.message, ""
     waiting: dict[str, tuple[str, dict[str, Any]]] = {}  # calls without a result, by id
     # The user answers the last text; a tool, a waiting call; the assistant calls tools, or says something, which is an
@@ -186,12 +195,9 @@ def _followed(knowledge: ActionKnowledge, messages: list[dict[str, Any]]) -> tup
     return knowledge, memory
 
 
-def _after(
-    knowledge: ActionKnowledge, memory: Memory, name: str, arguments: dict[str, Any], where: str
-) -> ActionKnowledge:
+def _after(knowledge: ToolKnowledge, memory: Memory, name: str, arguments: dict[str, Any], where: str) -> ToolKnowledge:
     """The knowledge after a call of the conversation. Raises RequestError: it was not admitted."""
     tools = knowledge.tools
-    assert tools is not None
     slot, view = slot_of(name), tools.view(memory)
     action: Any = {"name": name, "arguments": arguments}
     if slot not in knowledge.slots:
@@ -228,14 +234,14 @@ def usual_format(loaded: LanguageModel) -> str:
     return "hermes" if "<tool_call>" in template else "llama" if '"parameters"' in template else "json"
 
 
-def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowledge | None, call_format: str) -> str:
+def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ToolKnowledge | None, call_format: str) -> str:
     """The model's prompt: the conversation in its chat template, or as plain lines if it has none.
 
     Parameters
     ----------
     loaded : LoadedModel
     request : ChatRequest
-    knowledge : ActionKnowledge or None
+    knowledge : ToolKnowledge or None
         What the policy says of the tools. Its text is put into the system message. Without a policy, the tools are, if
         the template doesn't describe tools, and worked examples of calls stand before the conversation.
     call_format : str
@@ -278,16 +284,15 @@ def _in_template(loaded: LanguageModel, request: ChatRequest, messages: list[dic
 
 def _shown(request: ChatRequest, call_format: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield what may be told of a request's tools, a text and worked examples as turns: ever less."""
-    knowledge = _knowledge(request.tools, call_format)
-    assert knowledge.calls is not None
-    examples = example_calls(knowledge.calls, EXAMPLES)
+    knowledge = _listed(request.tools, call_format)
+    examples = knowledge.invented_examples(EXAMPLES)
     for count in range(len(examples), -1, -1):
         turns = [
             {"role": role, "content": content}
             for example in examples[:count]
             for role, content in (("user", example.task), ("assistant", example.steps[0].action))
         ]
-        yield tools_text(knowledge.calls), turns
+        yield tools_text(knowledge.form), turns
     yield knowledge.to_text(), []  # without the schemas
 
 

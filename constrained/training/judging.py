@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from constrained.environments.household import Game, HouseholdEnv, load_named
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.report import INVALID, MISORDERED, OK
 from constrained.training.released import HOTPOTQA, ReleasedRun, read_released
 from constrained.training.trajectory import Act
@@ -29,12 +29,12 @@ EXAMPLES = 20
 """Most disagreements that a report lists."""
 
 
-def judge_actions(actions: Iterable[str], knowledge: ActionKnowledge) -> list[Act]:
+def judge_actions(actions: Iterable[str], knowledge: Knowledge) -> list[Act]:
     """Judge each action after those before it; whether they had an effect is unknown."""
     return [Act(judgement.text, judgement.verdict, judgement.reason) for judgement in knowledge.check(list(actions))]
 
 
-def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge) -> list[Act]:
+def judge_in_game(actions: Iterable[str], game: Game, knowledge: Knowledge) -> list[Act]:
     """Play the actions in a household game, judging each by the knowledge bound to what is in view before it.
 
     An action is added to the path if it is admitted and had an effect. Actions after the game's end are left out: there
@@ -54,7 +54,7 @@ def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge
     return acts
 
 
-def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None = None) -> dict:
+def check_runs(knowledge: Knowledge, path: str | Path, limit: int | None = None) -> dict:
     """Judge every action of every run in a file.
 
     Returns counts and the first disagreements. Raises DataError: the file has neither form, or the game of a run is not
@@ -64,7 +64,7 @@ def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None =
     return (_check_answers if runs[0].benchmark == HOTPOTQA else _check_household)(knowledge, runs)
 
 
-def _check_household(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
+def _check_household(knowledge: Knowledge, runs: list[ReleasedRun]) -> dict:
     games = load_named((run.task for run in runs), "train")
     counts: Counter = Counter()
     examples = []
@@ -92,7 +92,7 @@ def _check_household(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dic
     }
 
 
-def _check_answers(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
+def _check_answers(knowledge: Knowledge, runs: list[ReleasedRun]) -> dict:
     counts: Counter = Counter()
     examples = []
     for run in tqdm(runs, desc="runs", unit="run"):

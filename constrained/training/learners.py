@@ -26,7 +26,7 @@ from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Task
 from constrained.errors import DataError, TrainingError
 from constrained.files import to_json, write_whole
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.models import LoadedModel, load_adapters
 from constrained.planning import Domain, read_problem_of
 from constrained.planning import Task as PlanningTask
@@ -55,7 +55,7 @@ class Learner(Protocol):
         ...
 
     def texts(
-        self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
+        self, task: Task, answers: Sequence[Generation], knowledge: Knowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
         """The training texts of one recorded task."""
         ...
@@ -76,7 +76,7 @@ class LanguageLearner:
         return load_adapters(self.base, {name: folder})[name]
 
     def texts(
-        self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
+        self, task: Task, answers: Sequence[Generation], knowledge: Knowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
         """All that the model wrote, each text after its prompt."""
         return replay_texts(task, answers, knowledge, models, settings)
@@ -110,7 +110,7 @@ class ChooserLearner:
         return scorer
 
     def texts(
-        self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
+        self, task: Task, answers: Sequence[Generation], knowledge: Knowledge, models: Models, settings: Settings
     ) -> list[TrainingText]:
         """A text in which the problem is read and its plan is learned."""
         environment = task.make()

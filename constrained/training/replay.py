@@ -20,7 +20,7 @@ from constrained.environments.data import read_rows
 from constrained.environments.suite import Task
 from constrained.errors import DataError
 from constrained.files import write_whole
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.models import LoadedModel
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.trajectory import Act, Trajectory
@@ -29,7 +29,7 @@ from constrained.training.trajectory import Act, Trajectory
 def replay_texts(
     task: Task,
     answers: Sequence[Generation],
-    knowledge: ActionKnowledge,
+    knowledge: Knowledge,
     models: Mapping[str, LoadedModel],
     settings: Settings,
 ) -> list[TrainingText]:

@@ -40,7 +40,7 @@ from constrained.environments.data import read_json
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.files import to_json, write_whole
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.models import load
 from constrained.models.source import to_adapt
 from constrained.training.distributed import on_main_process
@@ -84,7 +84,7 @@ class _Run:
     folder: Path
     train: Suite | Callable[[int], Suite]
     tests: Sequence[Suite]
-    knowledge: ActionKnowledge
+    knowledge: Knowledge
     learner: Learner
     synthesis: Settings
     test: Settings
@@ -116,7 +116,7 @@ def self_learning(
     synthesis: Settings,
     test: Settings | None = None,
     model: Any = None,
-    knowledge: ActionKnowledge | None = None,
+    knowledge: Knowledge | None = None,
     schedule: Schedule | None = None,
     tuning: Tuning | None = None,
     batch: int = 32,
@@ -138,7 +138,7 @@ def self_learning(
         How training tasks and test tasks are played; by default tests are played like training tasks, but greedily.
     model : optional
         Anything `constrained.models.load` takes; it is not changed.
-    knowledge : ActionKnowledge, optional
+    knowledge : Knowledge, optional
         Default: the train suite's.
     schedule : Schedule, optional
     tuning : Tuning, optional

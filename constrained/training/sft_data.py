@@ -25,7 +25,7 @@ from constrained.automaton import Grammar
 from constrained.environments.data import fields, read_rows
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.models import LoadedModel
 from constrained.training.annotations.convert import converted, training_conversations
 from constrained.training.encoding import TrainingText, prompt_and_answer
@@ -154,7 +154,7 @@ def assistant_turns(messages: Messages, form: Callable[[Messages], str]) -> list
     ]
 
 
-def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionKnowledge) -> list[TrainingText] | str:
+def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: Knowledge) -> list[TrainingText] | str:
     """A row's response as one text; if it consists of FireAct's steps, a text for each, or why there is none."""
     row = {"input": "", **row}
     task, known, output = fields(where, row, instruction=str, input=str, output=str)
@@ -187,7 +187,7 @@ def fireact_steps(output: str) -> list[Step] | None:
     return steps if steps and not output[end:].strip() else None
 
 
-def _why_not(steps: list[Step], knowledge: ActionKnowledge) -> str | None:
+def _why_not(steps: list[Step], knowledge: Knowledge) -> str | None:
     """Why a FireAct trajectory is left out; None if it isn't."""
     finished = _FINISHED.match(steps[-1].observation or "")
     if not finished or finished["won"] != "True":

@@ -74,7 +74,7 @@ def test_the_verdict_is_that_of_jsonschema(rng, any_order, whitespace):
         knowledge = knowledge_of({"$ref": "#/$defs/v"}, defs=defs, **options)
     except ConstrainedError:  # no value fits, or the schema is refused
         reject()
-    root = knowledge.calls.schemas["t"]
+    root = knowledge.form.schemas["t"]
     values = Values(rng, root)
     for _ in range(6):
         arguments = {"v": values.near(defs["v"])}

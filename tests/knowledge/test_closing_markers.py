@@ -52,7 +52,7 @@ def test_a_value_with_the_marker_is_a_call_in_which_it_is_escaped(form, make):
         judged = knowledge.judge(call)
         assert judged, judged
         assert judged.text.count(marker) == 1 and judged.text.endswith(marker)
-        assert knowledge.calls.read(judged.text) == ("t", call["arguments"])
+        assert knowledge.form.read(judged.text) == ("t", call["arguments"])
         literal = judged.text.replace(f"\\u{ord(marker[0]):04x}{marker[1:]}", marker)
         assert knowledge.next_action().matches(judged.text) and not knowledge.next_action().matches(literal)
         refused = knowledge.judge(literal)
@@ -100,7 +100,7 @@ def test_no_text_of_the_masks_holds_it(form, schema):
 
 
 def call_texts(knowledge: ActionKnowledge) -> tuple[str, str]:
-    before, _, after = knowledge.calls.template.partition("ARGUMENTS")
+    before, _, after = knowledge.form.template.partition("ARGUMENTS")
     return before.replace("NAME", "t"), after.replace("NAME", "t")
 
 

@@ -77,12 +77,12 @@ def test_the_verdict_names_the_condition_that_is_missing():
 
 def test_facts_can_be_told():
     knowledge = blocks()
-    facts = knowledge.facts.told(State([("holding", "a"), ("clear", "b")]))
-    assert possible(knowledge.told(facts)) == {b"put-down a", b"stack a b"}
+    facts = knowledge.facts.in_state(State([("holding", "a"), ("clear", "b")]))
+    assert possible(knowledge.with_facts(facts)) == {b"put-down a", b"stack a b"}
 
 
 def test_without_facts_only_the_form_counts():
-    form = blocks().form
+    form = blocks().without_facts
     assert len(form.next_action().automaton.start.texts(100)) == 3 + 3 + 9 + 9
     assert form.judge("stack a a")
 

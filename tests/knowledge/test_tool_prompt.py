@@ -22,7 +22,7 @@ def tool(name="f", description="Do it.", required=None, **properties):
 def made(*tools, call_format="hermes", count=None):
     """The examples of a tool list, one a tool unless told otherwise; the masks admit each."""
     knowledge = ActionKnowledge.from_tools(list(tools), call_format=call_format, whitespace="dumps")
-    examples = example_calls(knowledge.calls, len(tools) if count is None else count)
+    examples = example_calls(knowledge.form, len(tools) if count is None else count)
     assert all(knowledge.judge(step.action) for example in examples for step in example.steps)
     return examples
 
@@ -116,13 +116,13 @@ def test_tools_come_again_with_other_values_where_more_examples_are_asked_for():
 def test_the_text_shows_every_tool_and_how_a_call_is_written(call_format):
     tools = [tool("pay", "Pay {it} at once.", to={"type": "string"}), tool("größe")]
     knowledge = ActionKnowledge.from_tools(tools, call_format=call_format, whitespace="dumps")
-    text = tools_text(knowledge.calls)
+    text = tools_text(knowledge.form)
     assert '"name": "pay", "description": "Pay {it} at once."' in text and "größe" in text
     assert "<args-json-object>" in text and "ARGUMENTS" not in text
     assert (
         made(*tools, call_format=call_format)[0]
         .steps[0]
-        .action.endswith(knowledge.calls.template.partition("ARGUMENTS")[2])
+        .action.endswith(knowledge.form.template.partition("ARGUMENTS")[2])
     )
 
 

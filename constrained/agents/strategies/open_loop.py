@@ -18,7 +18,7 @@ from constrained.agents.world import World
 from constrained.automaton import Grammar
 from constrained.environments.base import Environment, WithPrior, WithSupport
 from constrained.errors import ConstrainedError, KnowledgeError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.answering import answer_only
 from constrained.knowledge.continuation import either
 from constrained.knowledge.report import OK
@@ -116,7 +116,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
     space = episode.space
     # The judge still holds the plan to all that is known, whatever the masks leave out.
     if episode.level == FORM:
-        space.hold_to(space.knowledge.form)
+        space.hold_to(space.knowledge.without_facts)
     stop_word = space.stop
     has_goal = _goal(space.knowledge) is not None
     episode.world.suppose(space.knowledge.facts)
@@ -161,12 +161,12 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         raise _too_tight(episode)
 
 
-def _goal(knowledge: ActionKnowledge) -> Condition | None:
+def _goal(knowledge: Knowledge) -> Condition | None:
     """The goal of the knowledge's problem, if it has one."""
     return None if knowledge.facts is None else knowledge.facts.task.goal
 
 
-def _at_goal(knowledge: ActionKnowledge) -> bool:
+def _at_goal(knowledge: Knowledge) -> bool:
     """Whether the knowledge has a goal that a plan which ends here reaches."""
     return _goal(knowledge) is not None and knowledge.may_end
 
@@ -194,7 +194,7 @@ def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
     return Grammar.from_choices(left) if 0 < len(left) < len(texts) else action
 
 
-def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) -> str:
+def _without_goal(knowledge: Knowledge, settings: Settings, steps: int) -> str:
     """The note of a plan that ends without its goal: why, and what is missing."""
     facts = knowledge.facts
     assert facts is not None

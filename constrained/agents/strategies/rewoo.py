@@ -24,7 +24,7 @@ from constrained.automaton import Grammar
 from constrained.decoding.request import Generation
 from constrained.environments.base import Environment
 from constrained.errors import KnowledgeError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.answering import answer_actions, answer_only, text_calls
 
@@ -251,9 +251,7 @@ def _solve(
         episode.do(episode.new_step("", action, *written, last))
 
 
-def _solver_instruction(
-    episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge
-) -> str:
+def _solver_instruction(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: Knowledge) -> str:
     plan = "\n".join(f"{call}\nEvidence: {evidence.get(call.number, 'none')}" for call in calls)
     return (
         "Solve the task with the plan below and the evidence found for each of its steps; the evidence may be long, "

@@ -9,7 +9,7 @@ from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.step_writer import play_step
 from constrained.agents.strategies.knowledge_graph import Triple, around, extract, knowledge_graph, task_entities
 from constrained.environments.base import IN_ON, LearningMemory, WithExploration
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 
 OVERVIEW = "Find out whatever may help with the task, and nothing else: another agent does the task afterwards."
 
@@ -65,7 +65,7 @@ def sese(episode: Episode) -> Strategy:
     yield from wese(episode, POLICY, POLICY)
 
 
-def _exploring(episode: Episode) -> ActionKnowledge:
+def _exploring(episode: Episode) -> Knowledge:
     """The explorer's knowledge: the actions that only look, or else all that don't end the path."""
     environment, rules = episode.world.environment, episode.start.rules
     looking = environment.exploring if isinstance(environment, WithExploration) else ()

@@ -32,7 +32,7 @@ from constrained.decoding import bitmask
 from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
 from constrained.decoding.vocabulary import llama_cpp_vocabulary, logits_width, model_vocabulary
 from constrained.errors import ConstrainedError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import Knowledge
 
 
 def generator(model: Any, output_type: Any, **limits: Any) -> Any:
@@ -41,7 +41,7 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
     Parameters
     ----------
     model : outlines.models.Transformers, LlamaCpp or MLXLM
-    output_type : ActionKnowledge, Grammar, CompiledGrammar, or any output type of Outlines
+    output_type : Knowledge, Grammar, CompiledGrammar, or any output type of Outlines
         For knowledge: the actions that may come next.
     **limits
         `max_new_tokens`, `begun` and `num_beams` of `ConstrainedOutlinesProcessor`.
@@ -56,7 +56,7 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
         As `ConstrainedBackend` and its methods.
     """
     backend = ConstrainedBackend(model, **limits)
-    ours = isinstance(output_type, (ActionKnowledge, Grammar, CompiledGrammar))
+    ours = isinstance(output_type, (Knowledge, Grammar, CompiledGrammar))
     term = None if ours else python_types_to_terms(output_type)
     if term is None:
         processor = backend.get_grammar_logits_processor(output_type)
@@ -122,10 +122,10 @@ class ConstrainedBackend(BaseBackend):
         self.limits = limits
 
     def get_grammar_logits_processor(
-        self, grammar: ActionKnowledge | Grammar | CompiledGrammar
+        self, grammar: Knowledge | Grammar | CompiledGrammar
     ) -> ConstrainedOutlinesProcessor:
         """A processor for a grammar, or for the actions that knowledge admits next."""
-        if isinstance(grammar, ActionKnowledge):
+        if isinstance(grammar, Knowledge):
             grammar = grammar.next_action()
         if isinstance(grammar, Grammar):
             grammar = compile_grammar(grammar, self.vocabulary)

@@ -27,7 +27,7 @@ from typing import Any
 from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import LIBRARIES, shipped_names
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 
 MAX_SPECIFICATION = 1 << 20
 """Characters of a specification as JSON."""
@@ -174,12 +174,12 @@ def _read_lark(source: str, start: str) -> Grammar:
 
 
 @lru_cache(MAX_READ)
-def _read_knowledge(source: str) -> ActionKnowledge:
+def _read_knowledge(source: str) -> Knowledge:
     return ActionKnowledge.from_lark(source)
 
 
 @lru_cache(MAX_READ)
-def _read_tools(arguments: str) -> ActionKnowledge:
+def _read_tools(arguments: str) -> Knowledge:
     return ActionKnowledge.from_tools(**json.loads(arguments))
 
 

@@ -18,7 +18,7 @@ from constrained.automaton import Grammar
 from constrained.errors import ActionError, ConstrainedError
 from constrained.grammar import STEP, read_source
 from constrained.grammar.source import SHIPPED
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 
 ParseTree: TypeAlias = Tree[Token]
 
@@ -49,7 +49,7 @@ class Action:
 
 
 @cache
-def action_space(space: str) -> ActionKnowledge:
+def action_space(space: str) -> Knowledge:
     """The knowledge of a space, slots unbound. Raises ConstrainedError: there is no such space."""
     if space not in SPACES:
         raise ConstrainedError(f"no action space {space!r}", f"use one of {', '.join(SPACES)}")
@@ -182,7 +182,7 @@ def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ())
     Returns
     -------
     dict
-        For `ActionKnowledge.bind_view`; slots that are left out have no values now.
+        For `Knowledge.bind_view`; slots that are left out have no values now.
     """
     written = [number for action in actions for number in action.results]
     after = max(written, default=0) + 1

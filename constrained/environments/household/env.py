@@ -16,7 +16,7 @@ from constrained.environments.household.transcripts import STEPS, transcribed
 from constrained.environments.memory import WorldMemory
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import DataError, GameError
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
 from constrained.knowledge.world.pattern import listed
 from constrained.knowledge.world.world import kind_of
@@ -37,7 +37,7 @@ WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 NAME = r"[a-z]+ \d+"
 
 
-def is_household(knowledge: ActionKnowledge) -> bool:
+def is_household(knowledge: Knowledge) -> bool:
     """Whether a household can be played with this knowledge: it has the name, and only slots that games bind."""
     return knowledge.name == KNOWLEDGE and knowledge.slots <= _shipped_slots()
 
@@ -68,7 +68,7 @@ class HouseholdTexts:
         """Whether the goal has been reached."""
         return {"success": float(self.done)}
 
-    def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
+    def form(self, knowledge: Knowledge) -> Knowledge:
         """Knowledge of the household's actions in any order, with any receptacle and any object seen so far."""
         return ActionKnowledge.from_lark(f"{KNOWLEDGE}_form") if is_household(knowledge) else knowledge
 

@@ -52,9 +52,9 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
     work = _Work(knowledge)
     told: set[tuple[str, ...]] = set()
     try:
-        for state, openings in _path_states(marked.state, work):
+        for state, openings in _path_states(marked.state.order, work):
             yield from _compare_all(state, openings, told, outline, work)
-        yield from _open_ended(marked.state, outline, work)
+        yield from _open_ended(marked.state.order, outline, work)
     except LimitError as error:
         yield Finding(
             "not-checked",

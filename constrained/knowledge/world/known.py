@@ -277,7 +277,7 @@ class Known(FactStore):
         possible = frozenset(self._possible(task, state))
         if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so these facts can't all hold
             possible = frozenset(fact for fact in possible if not self.asks(fact[0], fact[1:], objects))
-        self._now = self._now.told(state, possible)
+        self._now = self._now.in_state(state, possible)
         return self._now
 
     def asks(self, predicate: str, terms: Sequence[str | None], kinds: Mapping[str, str] | None = None) -> bool:

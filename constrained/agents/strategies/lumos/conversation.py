@@ -65,7 +65,7 @@ def go_on_after(n: int, result: str) -> str:
 def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
     """Write the first request to a grounder.
 
-    `actions`: each action with its definition (`ActionKnowledge.actions`). `subgoal`: the first subgoal, numbered; or
+    `actions`: each action with its definition (`Knowledge.actions`). `subgoal`: the first subgoal, numbered; or
     all subgoals of a plan that was written at once, joined with "; ".
     """
     listed = "\n".join(text or name for name, text in actions.items())
