@@ -465,7 +465,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "planbench": _planbench,
     "ipc": _ipc,
     "planbench-masks": lambda: planbench_masks.table(record("masks")["rows"]),
-    "serve": lambda: serve.compared(record("serve")),
+    "serve": lambda: serve.gaps(record("serve")),
     "tau-gold": _tau_gold,
     "tau-calls": _tau_calls,
     "tau-refused": _tau_refused,

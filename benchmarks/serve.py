@@ -312,17 +312,14 @@ def crowd(server: Server, clients: int, seconds: float) -> dict[str, Any]:
     return {"clients": clients, "seconds": seconds, "answers": len(took), "lost": lost, **spread}
 
 
-def compared(record: dict[str, Any]) -> str:
-    """The gaps in other clients' streams of text beside those of an earlier server, as Markdown."""
-    earlier = {row["request"]: row["text"] for row in record["before"]["rows"]}
-    head = ["while another client sends", "its answer", "p50", "worst", "before: p50", "worst"]
+def gaps(record: dict[str, Any]) -> str:
+    """The gaps in other clients' streams of text, as Markdown."""
     cells = [
         [row["request"], f"{row['status'] or 'none'} after {row['seconds']:.1f} s",
-         *(f"{one[key] * 1000:,.0f} ms" if one else "–" for one in (row["text"], earlier.get(row["request"]))
-           for key in ("p50", "worst"))]
+         *(f"{row['text'][key] * 1000:,.0f} ms" for key in ("p50", "worst"))]
         for row in record["rows"]
     ]  # fmt: skip
-    return markdown(head, cells)
+    return markdown(["while another client sends", "its answer", "p50", "worst"], cells)
 
 
 def _line(row: dict[str, Any]) -> str:
