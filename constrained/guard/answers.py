@@ -76,3 +76,15 @@ def _sent(given: Any, call: Call, identity: str) -> dict[str, Any]:
     if not isinstance(call.arguments, Mapping) or not call.arguments:
         plain["function"] = {**plain["function"], "arguments": "{}"}
     return {**plain, "id": identity}
+
+
+def add_usage(used: dict[str, Any], usage: Any) -> None:
+    """Add what one attempt used: the client pays for all of them."""
+    for key, value in usage.items() if isinstance(usage, Mapping) else ():
+        if isinstance(value, int) and not isinstance(value, bool):
+            used[key] = used.get(key, 0) + value
+        elif isinstance(value, Mapping):
+            add_usage(inner := dict(used.get(key) or {}), value)
+            used[key] = inner
+        else:
+            used[key] = value

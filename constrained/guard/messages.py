@@ -72,7 +72,7 @@ def events_of(messages: Iterable[Any]) -> Iterator[Event]:
 
 def message_events(message: Any, where: str = "the message") -> list[Event]:
     """The events of one message. Raises KnowledgeError: it has no role, or can't be read."""
-    given = _as_mapping(message)
+    given = as_mapping(message)
     if given is None:
         raise KnowledgeError(f"{where} is no message: {str(message)[:80]!r}", "give {'role': ..., 'content': ...}")
     role = given.get("role", given.get("type"))
@@ -130,11 +130,11 @@ def _calls(message: Mapping[str, Any], where: str) -> Iterator[Call]:
     if isinstance(message.get("function_call"), Mapping):
         listed.append(message["function_call"])
     for given in listed:
-        call = _as_mapping(given)
+        call = as_mapping(given)
         if call is not None and call.get("requestor", "assistant") != "assistant":
             continue
         function = None if call is None else call.get("function", call)
-        function = _as_mapping(function)
+        function = as_mapping(function)
         if call is None or function is None or not isinstance(function.get("name"), str):
             raise KnowledgeError(
                 f"{where}: a call has no name: {str(given)[:80]!r}", "give {'function': {'name': ...}}"
@@ -147,7 +147,7 @@ def _calls(message: Mapping[str, Any], where: str) -> Iterator[Call]:
         yield Call(function["name"], arguments, _text(call.get("id")))
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any] | None:
+def as_mapping(value: Any) -> Mapping[str, Any] | None:
     """A message or a call as a mapping; an object of a client library by its fields."""
     if isinstance(value, Mapping):
         return value
@@ -158,7 +158,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
 
 def _blocks(content: Any, kind: str) -> Iterator[Mapping[str, Any]]:
     for block in content if isinstance(content, (list, tuple)) else ():
-        found = _as_mapping(block)
+        found = as_mapping(block)
         if found is not None and found.get("type") == kind:
             yield found
 
@@ -168,7 +168,7 @@ def _plain(content: Any, where: str) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, (list, tuple)):
-        parts = (part if isinstance(part, str) else (_as_mapping(part) or {}).get("text") for part in content)
+        parts = (part if isinstance(part, str) else (as_mapping(part) or {}).get("text") for part in content)
         return "".join(part for part in parts if isinstance(part, str))
     try:
         return json.dumps(content, ensure_ascii=False)

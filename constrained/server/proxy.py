@@ -23,11 +23,13 @@ from starlette.routing import Route
 
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
-from constrained.guard.answers import Judged, correction
+from constrained.guard.answers import Judged, add_usage
+from constrained.guard.words import SaysYes
 from constrained.server import bounds
 from constrained.server.bodies import Bodies
 from constrained.server.chat_request import RequestError
-from constrained.server.failures import error_answer, handlers, safe
+from constrained.server.failures import Endpoint, error_answer, handlers, safe
+from constrained.server.forms import Chat, Form, Responses
 from constrained.server.judged import FLAG, Exchange, Judge
 from constrained.server.metrics import Metrics
 from constrained.server.upstream import Upstream, headers_back, nonsense, server_sent, whole
@@ -69,8 +71,12 @@ class Proxy:
 
     # what is asked
 
-    async def chat(self, request: Request) -> Response:
-        """A chat completion: passed on, and judged before it is given back."""
+    def endpoint(self, form: Form) -> Endpoint:
+        """What answers the requests of a form."""
+        return lambda request: self.answer(request, form)
+
+    async def answer(self, request: Request, form: Form) -> Response:
+        """An answer of the upstream: judged before it is given back."""
         if self._running >= bounds.WAITING:
             raise RequestError("too many requests are being answered", "try again later", status=429)
         began, identity = time.monotonic(), f"req_{uuid.uuid4().hex[:24]}"
@@ -80,7 +86,7 @@ class Proxy:
         note: dict[str, Any] = {"request": identity, "attempts": 0, "violations": []}
         streams = False
         try:
-            exchange = await asyncio.to_thread(self.judge.begin, data)
+            exchange = await asyncio.to_thread(self.judge.begin, data, form)
             note["past_violations"] = exchange.conversation.violations
             streams = exchange.body.get("stream") is True
             headers = {**dict(request.headers), "x-request-id": request.headers.get("x-request-id", identity)}
@@ -112,13 +118,13 @@ class Proxy:
     async def _answered(
         self, exchange: Exchange, headers: Mapping[str, str], note: dict[str, Any], identity: str
     ) -> Response:
-        messages = exchange.messages
+        form = exchange.form
         used: dict[str, Any] = {}
         back = self._headers(exchange, identity)
         for attempt in range(self.judge.retries + 1):
             note["attempts"] = attempt + 1
             asked = time.monotonic()
-            async with self.upstream.ask("POST", "/chat/completions", headers, exchange.asks(messages)) as answer:
+            async with self.upstream.ask("POST", form.path, _again(headers, attempt), exchange.asks()) as answer:
                 data = await whole(answer)
             note["upstream_seconds"] = round(note.get("upstream_seconds", 0) + time.monotonic() - asked, 4)
             back |= headers_back(answer)
@@ -126,72 +132,68 @@ class Proxy:
                 note["status"] = answer.status_code
                 kind = answer.headers.get("content-type", "application/json")
                 return Response(data, answer.status_code, {**back, "content-type": kind})
-            completion = _completion(data)
-            message = completion["choices"][0]["message"]
+            completion, message = form.read(data)
             judged = await asyncio.to_thread(exchange.judged, message)
-            _add_usage(used, completion.get("usage"))
+            add_usage(used, completion.get("usage"))
+            if used:
+                completion["usage"] = used
             if judged.verdict is None:
-                return Response(data, 200, {**back, "content-type": "application/json"}) if not attempt else (
-                    JSONResponse({**completion, **({"usage": used} if used else {})}, headers=back))  # fmt: skip
+                if attempt:
+                    return JSONResponse(completion, headers=back)
+                return Response(data, 200, {**back, "content-type": "application/json"})
             note["violations"].append(_noted(judged))
             if not judged.refused:
-                message["tool_calls"] = message["tool_calls"][: judged.kept]
-                return JSONResponse({**completion, **({"usage": used} if used else {})}, headers=back)
-            messages = [*messages, *correction(message, judged)]
+                return JSONResponse(form.kept(completion, judged.kept), headers=back)
         assert judged.verdict is not None
         if self.judge.on_violation == FLAG:
             completion["constrained"] = judged.verdict.to_dict()
             return JSONResponse(completion, headers={**back, "x-constrained-violation": "1"})
-        completion["choices"][0] |= {"message": self.judge.instead(judged.verdict), "finish_reason": "stop"}
-        return JSONResponse({**completion, **({"usage": used} if used else {})}, headers=back)
+        return JSONResponse(form.instead(completion, self.judge.instead(judged.verdict)), headers=back)
 
     async def _streamed(
         self, exchange: Exchange, headers: Mapping[str, str], note: dict[str, Any], began: float, size: int
     ) -> AsyncIterator[str]:
         """Yield the events of an answer: texts as they come, calls when they are whole and admitted."""
-        messages, head = exchange.messages, None
+        form, taken = exchange.form, None
         try:
             for attempt in range(self.judge.retries + 1):
                 note["attempts"] = attempt + 1
-                async with self.upstream.ask("POST", "/chat/completions", headers, exchange.asks(messages)) as answer:
+                async with self.upstream.ask("POST", form.path, _again(headers, attempt), exchange.asks()) as answer:
                     if answer.status_code >= 400:
                         raise _passed_on(answer.status_code, await whole(answer))
                     if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                         raise nonsense("it is no stream of events")
-                    taken = exchange.stream(head)
+                    taken = exchange.stream(taken)
                     finished = False
                     async for data in server_sent(answer):
                         if data.strip() == _DONE:
                             finished = True
                             break
                         for event in taken.add(data):
+                            exchange.begun = True
                             yield event
                     if not finished and not taken.finished:
                         raise nonsense("the stream broke off")
-                head = taken.head
                 judged = await asyncio.to_thread(exchange.judged, taken.message())
                 if judged.verdict is not None:
                     note["violations"].append(_noted(judged))
                 if not judged.refused:
-                    for event in taken.rest(judged.kept if judged.verdict is not None else None):
-                        yield event
-                    yield f"data: {_DONE}\n\n"
-                    return
-                messages = [*messages, *correction(taken.message(), judged)]
-            assert judged.verdict is not None
-            if self.judge.on_violation == FLAG:
-                for event in taken.rest(None, constrained=judged.verdict.to_dict()):
-                    yield event
+                    rest = taken.rest(judged.kept if judged.verdict is not None else None)
+                    break
             else:
-                for event in taken.instead(self.judge.instead(judged.verdict)["content"]):
-                    yield event
-            yield f"data: {_DONE}\n\n"
+                assert judged.verdict is not None
+                if self.judge.on_violation == FLAG:
+                    rest = taken.rest(None, constrained=judged.verdict.to_dict())
+                else:
+                    rest = taken.instead(self.judge.instead(judged.verdict))
+            for event in rest:
+                exchange.begun = True
+                yield event
         except ConstrainedError as error:
             if not exchange.begun:
                 raise
             note["error"] = error.message[:200]
-            said = error.said if isinstance(error, _PassedOn) else RequestError.of(error, 502).body()
-            yield f"data: {json.dumps(said)}\n\n"
+            yield form.error(error.said if isinstance(error, _PassedOn) else RequestError.of(error, 502).body())
         finally:
             if exchange.begun:
                 self._over(note, began, size)
@@ -232,6 +234,7 @@ def make_proxy(
     on_violation: str = "ask",
     narrow: bool = False,
     seconds: float = bounds.SECONDS,
+    says_yes: SaysYes | None = None,
     hosts: list[str] | None = None,
 ) -> Starlette:
     """Make the proxy as an ASGI application.
@@ -251,6 +254,8 @@ def make_proxy(
         Leave out tools that can't be called now, and make an argument's listed values an enum.
     seconds : float
         Longest time without a byte of the upstream's answer.
+    says_yes : callable, optional
+        See `constrained.guard.Guard`.
     hosts : list of str, optional
         Host names that requests may be sent to; default: any.
 
@@ -259,10 +264,10 @@ def make_proxy(
     ConstrainedError
         The address or the policy can't be used.
     """
-    proxy = Proxy(Upstream(upstream, seconds), Judge(policy, retries, on_violation, narrow))
+    proxy = Proxy(Upstream(upstream, seconds), Judge(policy, retries, on_violation, narrow, says_yes))
 
     routes = [
-        Route("/v1/chat/completions", safe(proxy.chat), methods=["POST"]),
+        *(Route(f"/v1{form.path}", safe(proxy.endpoint(form)), methods=["POST"]) for form in (Chat(), Responses())),
         Route("/v1/models", safe(proxy.passed)),
         Route("/v1/models/{name:path}", safe(proxy.passed)),
         Route("/health", safe(proxy.health)),
@@ -275,7 +280,7 @@ def make_proxy(
 
 
 async def _unguarded(request: Request) -> Response:
-    raise RequestError(f"{request.url.path} isn't guarded", "use /v1/chat/completions", status=404)
+    raise RequestError(f"{request.url.path} isn't guarded", "use /v1/chat/completions or /v1/responses", status=404)
 
 
 async def _error(request: Request, error: Exception) -> Response:
@@ -329,27 +334,9 @@ async def _with_first(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str
         await rest.aclose()  # type: ignore[attr-defined]
 
 
-def _completion(data: bytes) -> dict[str, Any]:
-    """A completion with one message. Raises RequestError: it is none."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        raise nonsense("it is no JSON") from None
-    choices = found.get("choices") if isinstance(found, dict) else None
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        raise nonsense("it has not one choice")
-    if not isinstance(choices[0].get("message"), dict):
-        raise nonsense("its choice has no message")
-    return found
-
-
-def _add_usage(used: dict[str, Any], usage: Any) -> None:
-    """Add what one attempt used: the client pays for all of them."""
-    for key, value in usage.items() if isinstance(usage, dict) else ():
-        if isinstance(value, int) and not isinstance(value, bool):
-            used[key] = used.get(key, 0) + value
-        else:
-            used[key] = value
+def _again(headers: Mapping[str, str], attempt: int) -> dict[str, str]:
+    """The headers of a request; of a corrected one without the key by which servers answer as they did before."""
+    return {name: value for name, value in headers.items() if not attempt or name.lower() != "idempotency-key"}
 
 
 def _noted(judged: Judged) -> dict[str, Any]:
