@@ -43,10 +43,10 @@ class ResponseStream:
         self.final: dict[str, Any] | None = None
         self._kind = "response.completed"
         self._head: dict[str, Any] = before._head if before else {}
-        self._again = before is not None and bool(before._head)
-        self._number = before._number if before else 0
+        self._again = bool(self._head)
+        self._number: int = before._number if before else 0
         self._earlier: list[Any] = before.sent_items() if before else []  # items that the program has
-        self._held: list[Event] = []
+        self._held = [event for event in before._held if "output_index" not in event] if before else []
         self._items: dict[int, str] = {}  # index -> its type
         self._sent: dict[int, Any] = {}  # index -> the item, of those that the program has seen the begin of
         self._size = 0
@@ -122,7 +122,8 @@ class ResponseStream:
         item = text_item(text, len(self._earlier))
         self._held = [*(event for event in self._held if "output_index" not in event), *item_events(item, 0)]
         yield from self._release()
-        yield self._passed({"type": "response.completed", "response": self._response([item])})
+        ended = self._response([item], status="completed", incomplete_details=None)
+        yield self._passed({"type": "response.completed", "response": ended})
 
     def sent_items(self) -> list[Any]:
         """The items of which the program has seen at least the begin, in this answer and in those before it."""
@@ -173,8 +174,8 @@ def text_item(text: str, index: int) -> dict[str, Any]:
 def item_events(item: Mapping[str, Any], index: int) -> Iterator[Event]:
     """The events that bring an item."""
     named = {"item_id": item.get("id") or f"item_{index}", "output_index": index}
-    begun: Event = {**item, "status": "in_progress"}
-    begun |= {_CALL: {"arguments": ""}, "message": {"content": []}}.get(item["type"], {})
+    empty: dict[str, Event] = {_CALL: {"arguments": ""}, "message": {"content": []}}
+    begun = {**item, "status": "in_progress", **empty.get(item["type"], {})}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
     if item["type"] == _CALL:
         arguments = item.get("arguments") or ""
@@ -183,7 +184,7 @@ def item_events(item: Mapping[str, Any], index: int) -> Iterator[Event]:
     for number, part in enumerate(item.get("content") or () if item["type"] == "message" else ()):
         key, kind = ("refusal", "refusal") if part["type"] == "refusal" else ("text", "output_text")
         at = {**named, "content_index": number}
-        more = {"logprobs": []} if key == "text" else {}
+        more: Event = {"logprobs": []} if key == "text" else {}
         yield {"type": "response.content_part.added", **at, "part": {**part, key: ""}}
         yield {"type": f"response.{kind}.delta", **at, "delta": part.get(key) or "", **more}
         yield {"type": f"response.{kind}.done", **at, key: part.get(key) or "", **more}

@@ -30,8 +30,12 @@ class Assembled:
         self.finish: dict[int, str] = {}
         self._size = 0
 
-    def add(self, chunk: Any) -> None:
-        """Add one chunk. Raises KnowledgeError: it is none, or the answer is too long."""
+    def add(self, chunk: Any) -> list[int]:
+        """Add one chunk; returns the numbers of the calls that it has parts of.
+
+        Raises KnowledgeError: it is none, or the answer is too long.
+        """
+        numbers = []
         if not isinstance(chunk, Mapping) or not isinstance(chunk.get("choices", []), list):
             raise KnowledgeError(f"a chunk of the answer can't be read: {str(chunk)[:80]!r}")
         for choice in chunk.get("choices") or ():
@@ -49,9 +53,10 @@ class Assembled:
             if not isinstance(calls, list):
                 raise KnowledgeError(f"calls in a chunk of the answer can't be read: {str(calls)[:80]!r}")
             for call in calls:
-                self._add_call(message["tool_calls"], call)
+                numbers.append(self._add_call(message["tool_calls"], call))
             if choice.get("finish_reason"):
                 self.finish[index] = choice["finish_reason"]
+        return numbers
 
     def messages(self) -> list[dict[str, Any]]:
         """The messages, by index."""
@@ -65,8 +70,8 @@ class Assembled:
         if self._size > MAX_BYTES:
             raise KnowledgeError(f"the answer has more than {MAX_BYTES:,} characters")
 
-    def _add_call(self, calls: list[dict[str, Any]], given: Any) -> None:
-        number = given.get("index") if isinstance(given, Mapping) else None
+    def _add_call(self, calls: list[dict[str, Any]], given: Any) -> int:
+        number = given.get("index") if isinstance(given, Mapping) else -1
         if number is None:  # some servers send whole calls without numbers
             number = len(calls)
         if not isinstance(number, int) or not 0 <= number <= len(calls) or number >= MAX_CALLS:
@@ -82,3 +87,4 @@ class Assembled:
                 raise KnowledgeError(f"a call in a chunk of the answer can't be read: {str(given)[:80]!r}")
             call["function"][key] += function.get(key) or ""
             self._count(function.get(key) or "")
+        return number

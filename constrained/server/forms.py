@@ -19,15 +19,11 @@ _DONE = "data: [DONE]\n\n"
 
 
 class Stream(Protocol):
-    """An answer that comes in pieces: texts pass as they come, unless they are judged; calls are held.
+    """An answer that comes in pieces: texts pass as they come, unless they are judged; calls are held."""
 
-    Attributes
-    ----------
-    finished : bool
-        The upstream has said why the answer ended.
-    """
-
-    finished: bool
+    @property
+    def finished(self) -> bool:
+        """Whether the upstream has said why the answer ended."""
 
     def add(self, data: str) -> Iterator[str]:
         """Add the data of one event; yields what may be sent on. Raises RequestError: it can't be read."""
@@ -117,7 +113,7 @@ class Chat:
         answer["choices"][0] |= {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         return answer
 
-    def stream(self, flows: bool, exact: bool, before: ChatStream | None) -> ChatStream:
+    def stream(self, flows: bool, exact: bool, before: Any) -> ChatStream:
         return ChatStream(flows, None if before is None else before.head)
 
     def error(self, said: Mapping[str, Any]) -> str:
@@ -156,12 +152,13 @@ class Responses:
     def instead(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
         return {**answer, "status": "completed", "incomplete_details": None, "output": [text_item(text, 0)]}
 
-    def stream(self, flows: bool, exact: bool, before: ResponsesStream | None) -> ResponsesStream:
+    def stream(self, flows: bool, exact: bool, before: Any) -> ResponsesStream:
         return ResponsesStream(ResponseStream(flows, exact, None if before is None else before.inner))
 
     def error(self, said: Mapping[str, Any]) -> str:
         # Programs look for the API's own event, or for a field `error`.
-        error = said.get("error") if isinstance(said.get("error"), Mapping) else {}
+        given = said.get("error")
+        error = dict(given) if isinstance(given, Mapping) else {}
         event = {"type": "error", "code": None, "message": "", "param": None, "sequence_number": 0, **error}
         return _named({**event, "type": "error", "error": error})
 
@@ -237,7 +234,7 @@ class ChatStream:
             chunk = json.loads(data)
             if isinstance(chunk, dict) and "error" in chunk and not chunk.get("choices"):
                 raise nonsense(f"an error in the stream: {str(chunk['error'])[:200]}")
-            self._assembled.add(chunk)
+            numbers = self._assembled.add(chunk)
         except (ValueError, RecursionError):
             raise nonsense("an event is no JSON") from None
         except RequestError:
@@ -257,6 +254,9 @@ class ChatStream:
         ends = not choices or choices[0].get("finish_reason") or self.finished
         if self._again and not (says or ends or delta.get("tool_calls")):
             return  # the role was said already
+        # Some servers send whole calls without numbers.
+        for number, call in zip(numbers, delta.get("tool_calls") or ()):
+            call["index"] = number
         self._held.append(chunk)
         self._flows = self._flows and not ends and not delta.get("tool_calls")
         if self._flows and says:  # nothing is sent before there is a text
@@ -274,9 +274,7 @@ class ChatStream:
             for choice in chunk.get("choices") or ():
                 delta = choice.get("delta") or {}
                 if kept is not None and delta.get("tool_calls"):
-                    delta["tool_calls"] = [
-                        call for n, call in enumerate(delta["tool_calls"]) if _number(call, n) < kept
-                    ]
+                    delta["tool_calls"] = [call for call in delta["tool_calls"] if call["index"] < kept]
                     if not delta["tool_calls"]:
                         del delta["tool_calls"]
             yield _line({**chunk, **more})
@@ -291,8 +289,3 @@ class ChatStream:
             if not chunk.get("choices") and chunk.get("usage"):
                 yield _line(chunk)
         yield _DONE
-
-
-def _number(call: Any, position: int) -> int:
-    number = call.get("index") if isinstance(call, Mapping) else None
-    return number if isinstance(number, int) else position

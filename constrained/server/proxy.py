@@ -154,7 +154,7 @@ class Proxy:
         self, exchange: Exchange, headers: Mapping[str, str], note: dict[str, Any], began: float, size: int
     ) -> AsyncIterator[str]:
         """Yield the events of an answer: texts as they come, calls when they are whole and admitted."""
-        form, taken = exchange.form, None
+        form, before = exchange.form, None
         try:
             for attempt in range(self.judge.retries + 1):
                 note["attempts"] = attempt + 1
@@ -163,7 +163,7 @@ class Proxy:
                         raise _passed_on(answer.status_code, await whole(answer))
                     if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                         raise nonsense("it is no stream of events")
-                    taken = exchange.stream(taken)
+                    before = taken = exchange.stream(before)
                     finished = False
                     async for data in server_sent(answer):
                         if data.strip() == _DONE:
@@ -265,9 +265,9 @@ def make_proxy(
         The address or the policy can't be used.
     """
     proxy = Proxy(Upstream(upstream, seconds), Judge(policy, retries, on_violation, narrow, says_yes))
-
+    forms: list[Form] = [Chat(), Responses()]
     routes = [
-        *(Route(f"/v1{form.path}", safe(proxy.endpoint(form)), methods=["POST"]) for form in (Chat(), Responses())),
+        *(Route(f"/v1{form.path}", safe(proxy.endpoint(form)), methods=["POST"]) for form in forms),
         Route("/v1/models", safe(proxy.passed)),
         Route("/v1/models/{name:path}", safe(proxy.passed)),
         Route("/health", safe(proxy.health)),

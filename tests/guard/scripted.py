@@ -56,16 +56,21 @@ def scripted() -> Iterator[Script]:
                         self.wfile.write(piece.encode())
                     self.wfile.flush()
                     self.close_connection = True
-                case {"endless": piece}:
+                case {"endless": piece, **rest}:
                     self.begin("text/event-stream", None)
+                    self.wfile.write(rest.get("begin", "").encode())
                     try:
                         for _ in range(100_000):
-                            self.wfile.write(event({"content": piece}).encode())
+                            self.wfile.write((piece if rest.get("events") else event({"content": piece})).encode())
                             self.wfile.flush()
                             time.sleep(0.01)
                     except OSError:
                         script.gone += 1
                     self.close_connection = True
+                case _ if self.path.endswith("/responses") and body.get("stream"):
+                    self.send("".join(response_events(answer)).encode(), "text/event-stream")
+                case _ if self.path.endswith("/responses"):
+                    self.answer(200, response(answer))
                 case _ if body.get("stream"):
                     self.send("".join(events(answer)).encode(), "text/event-stream")
                 case _:
@@ -94,7 +99,7 @@ def scripted() -> Iterator[Script]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     script.url = f"http://127.0.0.1:{server.server_port}/v1"
     try:
@@ -127,3 +132,67 @@ def events(message: dict[str, Any]) -> Iterator[str]:
             yield event({"tool_calls": [{"index": i, "function": {"arguments": arguments[at : at + 3]}}]})
     yield event({}, "tool_calls" if message.get("tool_calls") else "stop")
     yield "data: [DONE]\n\n"
+
+
+def response(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as a response of the Responses API; each is thought about first."""
+    output: list[dict[str, Any]] = [{"id": "rs_1", "type": "reasoning", "summary": []}]
+    if message.get("content"):
+        part = {"type": "output_text", "text": message["content"], "annotations": []}
+        output.append({
+            "id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]
+        })  # fmt: skip
+    for n, call in enumerate(message.get("tool_calls") or ()):
+        named = {"id": f"fc_{n}", "type": "function_call", "call_id": call["id"], "status": "completed"}
+        output.append({**named, **call["function"]})
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 1}}
+    return {**RESPONSE, "status": "completed", "output": output, "usage": usage}
+
+
+RESPONSE = {"id": "resp_1", "object": "response", "created_at": 1, "model": "scripted"}
+
+
+def response_event(kind: str, **fields: Any) -> str:
+    data = {"type": f"response.{kind}", "sequence_number": 99, **fields}
+    return f"event: response.{kind}\ndata: {json.dumps(data)}\n\n"
+
+
+def response_events(message: dict[str, Any]) -> Iterator[str]:
+    """A response as the events of a stream: texts word by word, arguments in pieces of three characters."""
+    whole = response(message)
+    yield response_event("created", response={**RESPONSE, "status": "in_progress", "output": []})
+    yield response_event("in_progress", response={**RESPONSE, "status": "in_progress", "output": []})
+    for index, item in enumerate(whole["output"]):
+        at = {"output_index": index, "item_id": item["id"]}
+        empty = {"message": {"content": []}, "function_call": {"arguments": ""}}.get(item["type"], {})
+        yield response_event("output_item.added", output_index=index, item={**item, **empty, "status": "in_progress"})
+        if item["type"] == "message":
+            [part] = item["content"]
+            yield response_event("content_part.added", **at, content_index=0, part={**part, "text": ""})
+            words = part["text"].split(" ")
+            for n, word in enumerate(words):
+                delta = word if n == len(words) - 1 else f"{word} "
+                yield response_event("output_text.delta", **at, content_index=0, delta=delta, logprobs=[])
+            yield response_event("output_text.done", **at, content_index=0, text=part["text"], logprobs=[])
+            yield response_event("content_part.done", **at, content_index=0, part=part)
+        if item["type"] == "function_call":
+            for n in range(0, len(item["arguments"]), 3):
+                yield response_event("function_call_arguments.delta", **at, delta=item["arguments"][n : n + 3])
+            yield response_event("function_call_arguments.done", **at, arguments=item["arguments"], name=item["name"])
+        yield response_event("output_item.done", output_index=index, item=item)
+    yield response_event("completed", response=whole)
+
+
+def as_input(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages of chat completions as items of a request of the Responses API."""
+    items: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "tool":
+            output = {"call_id": message["tool_call_id"], "output": message["content"]}
+            items.append({"type": "function_call_output", **output})
+            continue
+        if message["content"] is not None:
+            items.append({"role": message["role"], "content": message["content"]})
+        for call in message.get("tool_calls", ()):
+            items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
+    return items

@@ -21,6 +21,9 @@ TOOLS = [
         ("refund", {"properties": {"id": ORDER, "amount": {"type": "number"}}, "required": ["id", "amount"]}),
     ]
 ]
+FLAT = [{"type": "function", **tool["function"]} for tool in TOOLS]
+"""The tools as requests of the Responses API have them."""
+
 POLICY = """
 %declare _STEP RESPOND LIST_ORDERS GET_ORDER CANCEL_ORDER REFUND
 

@@ -12,8 +12,8 @@ import pytest
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.guard import Refused, guard
 from constrained.guard.verdict import REFUSED
-from tests.guard.scripted import scripted
-from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, PENDING, POLICY, TOOLS, asked, said
+from tests.guard.scripted import as_input, event, scripted
+from tests.guard.shop import AGREED, CANCEL, FLAT, LISTED, LOOKED, PENDING, POLICY, TOOLS, asked, said
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -164,20 +164,27 @@ def test_the_example_with_mcp_runs(monkeypatch, capsys):
 # openai
 
 
-def asks(script, messages, stream=False, sync=True, **options):
+def asks(script, messages, stream=False, sync=True, api="chat", **options):
     """What a guarded client gives: the text, and the calls."""
     openai = pytest.importorskip("openai", reason="needs the extra remote")
     kind = openai.OpenAI if sync else openai.AsyncOpenAI
     client = guard(kind(base_url=script.url, api_key="none", max_retries=0), POLICY, **options)
-    request = {"model": "scripted", "messages": messages, "tools": TOOLS, "stream": stream}
+    if api == "chat":
+        request = {"messages": messages, "tools": TOOLS}
+        endpoint = client.chat.completions
+    else:
+        request = {"input": as_input(messages), "tools": FLAT}
+        endpoint = client.responses
+    request |= {"model": "scripted", "stream": stream}
+    read = whole if api == "chat" else whole_response
     if sync:
-        answer = client.chat.completions.create(**request)
-        return whole([*answer] if stream else answer, stream)
+        answer = endpoint.create(**request)
+        return read([*answer] if stream else answer, stream)
 
     async def later():
         async with client:
-            answer = await client.chat.completions.create(**request)
-            return whole([chunk async for chunk in answer] if stream else answer, stream)
+            answer = await endpoint.create(**request)
+            return read([chunk async for chunk in answer] if stream else answer, stream)
 
     return asyncio.run(later())
 
@@ -191,42 +198,96 @@ def whole(answer, stream):
     return "".join(delta.content or "" for delta in deltas), [c.function.name for c in calls if c.function.name]
 
 
+def whole_response(answer, stream):
+    """As the program may read it: the whole response, which the events before it must say, too."""
+    if stream:
+        events, answer = answer, answer[-1].response
+        assert [event.sequence_number for event in events] == [*range(len(events))]
+        text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        items = [event.item for event in events if event.type == "response.output_item.done"]
+        assert text == answer.output_text
+        assert [item.model_dump() for item in items] == [item.model_dump() for item in answer.output]
+    return answer.output_text, [item.name for item in answer.output if item.type == "function_call"]
+
+
+apis = pytest.mark.parametrize("api", ["chat", "responses"])
+
+
 @pytest.mark.parametrize("sync", [True, False])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_refused_answer_goes_back_to_the_model(stream, sync):
+@apis
+def test_a_refused_answer_goes_back_to_the_model(stream, sync, api):
     cancel = asked(("cancel_order", CANCEL), ("list_orders", {}))
     with scripted() as script:
         script.answers = [cancel, said("Shall I cancel it?")]
-        text, calls = asks(script, LOOKED, stream, sync, on_violation="tell")
+        text, calls = asks(script, LOOKED, stream, sync, api, on_violation="tell")
     assert text.strip() == "Shall I cancel it?" and calls == []
-    sent = [body["messages"] for _, body in script.requests]
-    assert sent[0] == LOOKED and sent[1][: len(LOOKED)] == LOOKED
-    assert [m["role"] for m in sent[1][len(LOOKED) :]] == ["assistant", "tool", "tool"]
-    assert "the customer hasn't said yes" in sent[1][-2]["content"]
+    if api == "chat":
+        before, sent = LOOKED, [body["messages"] for _, body in script.requests]
+        assert [m["role"] for m in sent[1][len(before) :]] == ["assistant", "tool", "tool"]
+        assert "the customer hasn't said yes" in sent[1][-2]["content"]
+    else:
+        before, sent = as_input(LOOKED), [body["input"] for _, body in script.requests]
+        assert [m["type"] for m in sent[1][len(before) :]] == ["function_call"] * 2 + ["function_call_output"] * 2
+        assert "the customer hasn't said yes" in sent[1][-2]["output"]
+    assert sent[0] == before and sent[1][: len(before)] == before
 
 
+@apis
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_admitted_calls_before_a_refused_one_are_kept(stream):
+def test_the_admitted_calls_before_a_refused_one_are_kept(stream, api):
+    calls = asked(("list_orders", {}), ("cancel_order", CANCEL), ("list_orders", {}))
     with scripted() as script:
-        script.answers = [asked(("list_orders", {}), ("cancel_order", CANCEL), ("list_orders", {}))]
-        assert asks(script, LOOKED, stream)[1] == ["list_orders"]
+        script.answers = [{**calls, "content": "Let me look."}]
+        text, names = asks(script, LOOKED, stream, api=api)
+    assert (text.strip(), names) == ("Let me look.", ["list_orders"])
 
 
-def test_a_model_that_insists_is_refused_in_the_end():
+def test_whole_calls_without_numbers_in_a_stream_are_judged_one_by_one():
+    calls = asked(("list_orders", {}), ("cancel_order", CANCEL))["tool_calls"]
+    raw = "".join(event({"tool_calls": [call]}) for call in calls) + event({}, "tool_calls") + "data: [DONE]\n\n"
+    with scripted() as script:
+        script.answers = [{"raw": raw}]
+        assert asks(script, LOOKED, True)[1] == ["list_orders"]
+
+
+@apis
+def test_a_model_that_insists_is_refused_in_the_end(api):
     with scripted() as script:
         script.answers = [asked(("cancel_order", CANCEL))] * 9
         with pytest.raises(Refused, match="the customer hasn't said yes"):
-            asks(script, LOOKED, on_violation="tell", retries=3)
+            asks(script, LOOKED, api=api, on_violation="tell", retries=3)
         assert len(script.requests) == 4
         with pytest.raises(Refused):
-            asks(script, LOOKED)
+            asks(script, LOOKED, api=api)
         assert len(script.requests) == 5
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id can't be judged"),
+        ({"conversation": "conv_1"}, "conversation can't be judged"),
+        ({"background": True}, "background can't be judged"),
+        ({"tools": [{"type": "web_search"}]}, "tools of the type 'web_search' can't be judged"),
+        ({"tools": [{"type": "custom", "name": "cancel_order"}]}, "tools of the type 'custom' can't be judged"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, r"input\[0\]: items of the type 'item_reference'"),
+        ({"input": [7]}, r"input\[0\] is no item"),
+        ({"input": 7}, "the input is no text and no list"),
+    ],
+)
+def test_what_of_the_responses_api_cannot_be_judged_is_refused(request_, message, stream):
+    openai = pytest.importorskip("openai", reason="needs the extra remote")
+    client = guard(openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none"), POLICY)
+    with pytest.raises(KnowledgeError, match=message):
+        client.responses.create(**{"model": "m", "input": "Hello.", "tools": FLAT, "stream": stream, **request_})
 
 
 def test_other_ways_to_a_model_are_not_open():
     openai = pytest.importorskip("openai", reason="needs the extra remote")
     client = guard(openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none"), POLICY)
-    for ask in (lambda: client.responses, lambda: client.chat.completions.parse, lambda: client.beta):
+    for ask in (lambda: client.responses.parse, lambda: client.chat.completions.parse, lambda: client.beta):
         with pytest.raises(KnowledgeError, match="isn't guarded"):
             ask()
     assert client.api_key == "none"

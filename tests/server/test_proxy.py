@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import threading
 import time
 
 import pytest
@@ -20,51 +19,10 @@ from constrained.errors import ConstrainedError  # noqa: E402
 from constrained.grammar import read_source  # noqa: E402
 from constrained.guard.narrowing import without_slots  # noqa: E402
 from constrained.guard.verdict import REFUSED  # noqa: E402
-from constrained.server.connections import config  # noqa: E402
 from constrained.server.proxy import JsonLines, make_proxy  # noqa: E402
 from tests.guard.scripted import event, events, scripted  # noqa: E402
 from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, POLICY, TOOLS, asked, said, told, user  # noqa: E402
-
-
-class Running:
-    """A proxy on the loopback address, and a client of it."""
-
-    def __init__(self, upstream, policy=POLICY, **options):
-        app = make_proxy(upstream, read_source(policy), hosts=["127.0.0.1"], **options)
-        listening = socket.create_server(("127.0.0.1", 0))
-        self.server = uvicorn.Server(config(app))
-        self.thread = threading.Thread(target=self.server.run, args=([listening],), daemon=True)
-        self.thread.start()
-        self.address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        self.client = openai.OpenAI(base_url=f"{self.address}/v1", api_key="sk-secret", max_retries=0, timeout=120)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.client.close()
-        self.server.should_exit = True
-        self.thread.join()
-
-    def ask(self, messages, stream=False, **options):
-        """(text, names of the calls, why it ended, the answer)."""
-        request = {"model": "scripted", "messages": messages, "tools": TOOLS, **options}
-        answer = self.client.chat.completions.create(stream=stream, **request)
-        if not stream:
-            choice = answer.choices[0]
-            calls = [call.function.name for call in choice.message.tool_calls or []]
-            return choice.message.content or "", calls, choice.finish_reason, answer
-        chunks = [*answer]
-        choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
-        calls = [call for choice in choices for call in choice.delta.tool_calls or []]
-        text = "".join(choice.delta.content or "" for choice in choices)
-        names = [call.function.name for call in calls if call.function.name]
-        return text.strip(), names, choices[-1].finish_reason, chunks
-
-    def post(self, body):
-        data = body if isinstance(body, (str, bytes)) else json.dumps({"model": "scripted", "tools": TOOLS, **body})
-        headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-secret"}
-        return http.post(f"{self.address}/v1/chat/completions", content=data, headers=headers, timeout=120)
+from tests.server.proxied import Running  # noqa: E402
 
 
 @pytest.fixture
@@ -307,7 +265,7 @@ def test_requests_that_cannot_be_judged_are_refused(script, proxy, body, message
 
 def test_other_ways_to_the_model_are_closed_and_the_list_of_models_is_passed_on(script, proxy):
     assert [model.id for model in proxy.client.models.list()] == ["scripted"]
-    for path in ("responses", "completions", "messages"):
+    for path in ("completions", "messages", "responses/compact"):
         answer = http.post(f"{proxy.address}/v1/{path}", json={})
         assert answer.status_code == 404 and "isn't guarded" in answer.text
     assert script.requests == []
