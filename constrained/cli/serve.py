@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import logging
 import os
 import sys
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 from constrained.errors import DataError, needs_extra
@@ -131,6 +134,11 @@ def add_serve(commands) -> None:
     add("--on-violation", choices=("ask", "block", "flag"), default="ask", help=words)
     words = "of --upstream: leave out tools that can't be called now, and tell which values arguments may have"
     add("--narrow", action="store_true", help=words)
+    words = (
+        "of --upstream: FUNCTION(said, heard) of a Python module says whether the user agrees, in place of a search "
+    )
+    words += "for words; the module is looked for in this folder, too"
+    add("--says-yes", metavar="MODULE:FUNCTION", help=words)
     words = "of --upstream: longest time without a byte of its answer (default: 300)"
     add("--timeout", type=float, default=300.0, metavar="SECONDS", help=words)
     add("--knowledge", metavar="FILE", help="a policy: a .lark file whose rules name the tools, or a name that ships")
@@ -165,6 +173,7 @@ def run_proxy(arguments) -> int:
         on_violation=arguments.on_violation,
         narrow=arguments.narrow,
         seconds=arguments.timeout,
+        says_yes=_function(arguments.says_yes) if arguments.says_yes else None,
         hosts=["127.0.0.1", "localhost", arguments.host] if local else None,
     )
     handler = logging.StreamHandler()  # on standard error
@@ -177,6 +186,28 @@ def run_proxy(arguments) -> int:
 
     serve(app, arguments.host, arguments.port, ready)
     return 0
+
+
+def _function(name: str) -> Callable[[str, str], bool]:
+    """The function of `--says-yes`. Raises DataError: there is none, or it doesn't take two texts."""
+    module, _, function = name.partition(":")
+    hint = "such as consent:says_yes, for `def says_yes(said, heard)` in consent.py"
+    if not module or not function:
+        raise DataError(f"--says-yes is {name!r}", hint)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # the installed command doesn't look there
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except Exception as error:  # whatever the module does when it is imported
+        raise DataError(f"--says-yes: {name} can't be imported: {type(error).__name__}: {error}", hint) from None
+    try:
+        inspect.signature(found).bind("said", "heard")
+    except (TypeError, ValueError):
+        raise DataError(f"--says-yes: {name} can't be called with two texts", hint) from None
+    if inspect.iscoroutinefunction(found):
+        raise DataError(f"--says-yes: {name} is async", hint)
+    return found
 
 
 def run_serve(arguments) -> int:

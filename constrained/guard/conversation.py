@@ -16,7 +16,7 @@ from constrained.grammar.json_schema import Options, validator
 from constrained.grammar.source import Source
 from constrained.guard.messages import Call, Event, Heard, Said, Told, events_of
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS, Unmet, Verdict
-from constrained.guard.words import YES, SaysYes, names_of_words, with_says_yes
+from constrained.guard.words import YES, SaysYes, agrees, names_of_words, with_says_yes
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.tool_policy import Memory, Policy, read_policy
@@ -183,7 +183,7 @@ class Conversation:
             return self
         memory = self.memory
         if self.guard.says_yes is not None:
-            memory = memory.with_values(**{YES: bool(self.guard.says_yes(self.said, text))})
+            memory = memory.with_values(**{YES: agrees(self.guard.says_yes, self.said, text)})
         memory = policy.told(memory, policy.message, {"content": self.said}, text)
         return self._with(memory, self.waiting)
 

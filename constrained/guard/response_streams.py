@@ -46,7 +46,7 @@ class ResponseStream:
         self._again = bool(self._head)
         self._number: int = before._number if before else 0
         self._earlier: list[Any] = before.sent_items() if before else []  # items that the program has
-        self._held = [event for event in before._held if "output_index" not in event] if before else []
+        self._held: list[Event] = [event for event in before._held if "output_index" not in event] if before else []
         self._items: dict[int, str] = {}  # index -> its type
         self._sent: dict[int, Any] = {}  # index -> the item, of those that the program has seen the begin of
         self._size = 0

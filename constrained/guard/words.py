@@ -6,6 +6,7 @@ by its words, which a program may replace by a function of its own.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,16 @@ YES = "yes "
 """The name in a memory that holds what such a function answered; no policy can name it."""
 
 _YES = re.compile(r"\byes\b", re.IGNORECASE)
+
+
+def agrees(says_yes: SaysYes, said: str, heard: str) -> bool:
+    """Ask such a function. Raises KnowledgeError: what it returns is no answer yet, and would pass for a yes."""
+    answer = says_yes(said, heard)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise KnowledgeError("says_yes is async, so its answer would always pass for a yes", "give a plain function")
+    return bool(answer)
 
 
 def names_of_words(policy: Policy) -> frozenset[str]:

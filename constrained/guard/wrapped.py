@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,19 @@ def guard(
     raise KnowledgeError(f"{type(tools).__name__} can't be guarded", hint)
 
 
+class _Made:
+    """A call: the verdict on it, and its result as the policy reads it, once there is one."""
+
+    def __init__(self, verdict: Verdict):
+        self.verdict = verdict
+        self.result: Any = None
+
+    def done(self, result: Any) -> Any:
+        """Note what a function returned."""
+        self.result = as_result(result)
+        return result
+
+
 class _Held:
     """A conversation that a program leads, and tells what is said in it.
 
@@ -138,6 +152,21 @@ class _Held:
                 self.conversation = self.conversation.called(Call(name, arguments, identity), refused=False)
             return identity, verdict
 
+    @contextmanager
+    def _carried_out(self, name: str, arguments: Mapping[str, Any]) -> Iterator[_Made]:
+        """A call that the block carries out if it is admitted; its result, or its error, is noted at the end."""
+        identity, verdict = self._admit(name, arguments)
+        made = _Made(verdict)
+        if not verdict:
+            yield made
+            return
+        try:
+            yield made
+        except BaseException as error:
+            self._told(identity, f"Error: {error}")
+            raise
+        self._told(identity, made.result)
+
     def _told(self, identity: str, result: Any) -> None:
         with self._lock:
             assert self.conversation is not None
@@ -187,31 +216,19 @@ class GuardedTools(_Held, Mapping[str, Callable[..., Any]]):
 
             @functools.wraps(function)
             async def call_async(*args: Any, **kwargs: Any) -> Any:
-                identity, verdict = self._admit(name, arguments(args, kwargs))
-                if not verdict:
-                    return refusal(self._on_violation, verdict)
-                try:
-                    result = await function(*args, **kwargs)
-                except BaseException as error:
-                    self._told(identity, f"Error: {error}")
-                    raise
-                self._told(identity, as_result(result))
-                return result
+                with self._carried_out(name, arguments(args, kwargs)) as made:
+                    if made.verdict:
+                        return made.done(await function(*args, **kwargs))
+                return refusal(self._on_violation, made.verdict)
 
             return call_async
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            identity, verdict = self._admit(name, arguments(args, kwargs))
-            if not verdict:
-                return refusal(self._on_violation, verdict)
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as error:
-                self._told(identity, f"Error: {error}")
-                raise
-            self._told(identity, as_result(result))
-            return result
+            with self._carried_out(name, arguments(args, kwargs)) as made:
+                if made.verdict:
+                    return made.done(function(*args, **kwargs))
+            return refusal(self._on_violation, made.verdict)
 
         return call
 
@@ -240,22 +257,18 @@ class GuardedSession(_Held):
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, *args: Any, **kwargs: Any) -> Any:
         """As the session's own. A refused call's text is a result that is marked as an error."""
         await self._prepare()
-        identity, verdict = self._admit(name, arguments or {})
-        if not verdict:
-            from mcp.types import CallToolResult, TextContent
+        with self._carried_out(name, arguments or {}) as made:
+            if made.verdict:
+                result = await self._session.call_tool(name, arguments, *args, **kwargs)
+                made.result = _mcp_text(result)
+                return result
+        from mcp.types import CallToolResult, TextContent
 
-            told = refusal(self._on_violation, verdict)
-            if not isinstance(told, str):
-                return told
-            fields = {"isError": True, "content": [TextContent(type="text", text=told)]}
-            return CallToolResult.model_validate(fields)
-        try:
-            result = await self._session.call_tool(name, arguments, *args, **kwargs)
-        except BaseException as error:
-            self._told(identity, f"Error: {error}")
-            raise
-        self._told(identity, _mcp_text(result))
-        return result
+        told = refusal(self._on_violation, made.verdict)
+        if not isinstance(told, str):
+            return told
+        fields = {"isError": True, "content": [TextContent(type="text", text=told)]}
+        return CallToolResult.model_validate(fields)
 
     async def _prepare(self, first: Any = None) -> None:
         if self.conversation is not None:
