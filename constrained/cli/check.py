@@ -22,6 +22,7 @@ from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
 from constrained.knowledge.lint.pddl import check_pddl, is_pddl
+from constrained.knowledge.mcp_tools import named_tools
 from constrained.knowledge.report import counted
 from constrained.knowledge.tools import Tool, read_tools
 from constrained.knowledge.world.known import Known
@@ -68,7 +69,7 @@ def add_parser(commands) -> None:
     words = """also report what this tokenizer can't write: a tokenizer.json, the folder it is in, a GGUF file,
         'embedded', 'smollm2', or a Hub name"""
     add("--tokenizer", metavar="NAME", help=words)
-    words = "the tools (JSON) that FILE is a policy of: check what it says of their arguments, too"
+    words = "the tools (JSON, or an MCP server's address) that FILE is a policy of: check its arguments, too"
     add("--tools", metavar="FILE", help=words)
     add("--file", metavar="FILE", help="read the actions from FILE, one a line ('-': standard input)")
     add_bindings(parser)
@@ -114,7 +115,7 @@ def _check_files(arguments, names: list[str]) -> int:
         values = bindings(arguments)
         with waiting("reading the tokenizer", not arguments.json):
             tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
-        tools = read_tools(Path(arguments.tools), DEFAULT) if arguments.tools else None
+        tools = read_tools(named_tools(arguments.tools), DEFAULT) if arguments.tools else None
     except ConstrainedError as error:  # the command is wrong, not a file
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -12,6 +12,7 @@ from constrained.environments.data import read_json, read_values
 from constrained.errors import DataError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.guard.records import Findings, check_records, read_records
+from constrained.knowledge.mcp_tools import named_tools
 from constrained.knowledge.report import counted
 from constrained.knowledge.tool_policy import read_policy
 from constrained.waiting import waiting
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_separate(arguments.html, arguments.knowledge, *arguments.conversations)
     check_separate(arguments.output, arguments.knowledge, *arguments.conversations)
     policy = read_policy(arguments.knowledge)
-    tools = Path(arguments.tools) if arguments.tools else None
+    tools = named_tools(arguments.tools) if arguments.tools else None
     with waiting("judging conversations", not arguments.json):
         records = islice(read_records(_values(arguments.conversations)), arguments.limit)
         findings = check_records(records, policy, tools, changes=arguments.changes)

@@ -162,7 +162,8 @@ class ActionKnowledge(Knowledge):
         ----------
         tools : list, dict, str or Path
             Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result, or the JSON-RPC message with it) or
-            Anthropic: as Python values, as JSON text, or as the path of a file. A list may also hold functions,
+            Anthropic: as Python values, as JSON text, as the path of a file, or the address of an MCP server
+            (``https://...``, extra ``mcp``). A list may also hold functions,
             dataclasses and pydantic models, which are read by their type hints and docstrings. Schemas may name types
             as programming languages do: ``dict``, ``float``, ``ArrayList`` and others
             (`constrained.knowledge.type_names.NAMES`).

@@ -22,6 +22,7 @@ from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, missing_property, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Rules, Slot, WithTexts
 from constrained.knowledge.action_graph import START
+from constrained.knowledge.mcp_tools import is_address, tools_at
 from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, closing_marker, plain, referred
 from constrained.knowledge.tool_policy import Memory, Policy
@@ -55,12 +56,15 @@ class Tool:
 
 
 def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> list[Tool]:
-    """Read tools from a list (with functions and pydantic models), a ``tools/list`` result, JSON text, or a file.
+    """Read tools from a list (with functions and pydantic models), a ``tools/list`` result, JSON text, a file, or the
+    address of an MCP server.
 
     Raises GrammarError: the file can't be read, or is not JSON. Raises KnowledgeError: it is not a list of tools, is
     empty, or has two tools of the same name.
     """
-    if callable(tools) or isinstance(tools, (list, tuple)):
+    if is_address(tools):
+        tools = tools_at(tools)
+    elif callable(tools) or isinstance(tools, (list, tuple)):
         listed = tools if isinstance(tools, (list, tuple)) else [tools]
         tools = [python_tool(tool) if callable(tool) else tool for tool in listed]
     read = [_tool(tool, i, limits) for i, tool in enumerate(_listed(read_schema(tools, limits, "a list of tools")))]

@@ -154,6 +154,42 @@ def test_a_function_for_a_yes_needs_a_policy_that_asks_for_one():
         Guard(TOOLS, POLICY.replace('"yes", "oui"', '"oui"'), says_yes=lambda *_: True)
 
 
+def test_an_async_function_is_no_yes():
+    async def says_yes(asked_for, text):
+        return False
+
+    with pytest.raises(KnowledgeError, match="would always pass for a yes"):
+        Guard(TOOLS, POLICY, says_yes=says_yes).follow(LOOKED)
+
+
+HANDED = (
+    POLICY.replace("REFUND\n", "REFUND TRANSFER_TO_BILLING\n", 1).replace(
+        "| refund\n", "| refund | transfer_to_billing\n"
+    )
+    + "\n// transfer_to_billing: hand the customer over.\ntransfer_to_billing: TRANSFER_TO_BILLING _STEP [more]\n"
+)
+TRANSFER = {"type": "function", "function": {"name": "transfer_to_billing", "parameters": {"type": "object"}}}
+
+
+def test_an_agent_that_takes_over_has_other_tools_and_the_same_past():
+    reception, billing = [*TOOLS[:2], TRANSFER], TOOLS[2:]
+    before = Guard(reception, HANDED).follow(LOOKED)
+    assert before.judge("transfer_to_billing", {})
+    assert kinds(before.judge("refund", {"id": "#11", "amount": 5})) == [TOOL]
+    handed = [*LOOKED, asked(("transfer_to_billing", {})), *told('{"assistant": "billing"}')]
+    after = Guard(billing, HANDED).follow([*handed, {**said("Billing here."), "name": "billing"}])
+    assert after.judge("refund", {"id": "#11", "amount": 5})
+    assert kinds(after.judge("transfer_to_billing", {})) == [TOOL] and after.violations == 0
+    # Without its line in the policy, nothing is known of the tool that hands over.
+    assert kinds(Guard(reception, POLICY).follow(LOOKED).judge("transfer_to_billing", {})) == [TOOL]
+
+
+def test_a_sub_agent_that_begins_anew_knows_nothing():
+    guard = Guard(TOOLS, POLICY)
+    assert guard.follow(LOOKED).judge("refund", {"id": "#11", "amount": 5})
+    assert not guard.follow([user("Refund 5 of #11.")]).judge("refund", {"id": "#11", "amount": 5})
+
+
 def test_a_request_may_offer_some_tools_and_its_past_may_hold_calls_of_others():
     guard = Guard(TOOLS[1:2], POLICY)
     point = guard.follow(LISTED)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import socket
 import threading
 from pathlib import Path
 
 import pytest
 
+from constrained.cli import main
 from constrained.errors import ConstrainedError, KnowledgeError
-from constrained.guard import Refused, guard
+from constrained.guard import Guard, Refused, guard
 from constrained.guard.verdict import REFUSED
 from tests.guard.scripted import as_input, event, scripted
 from tests.guard.shop import AGREED, CANCEL, FLAT, LISTED, LOOKED, PENDING, POLICY, TOOLS, asked, said
@@ -159,6 +161,43 @@ def test_the_example_with_mcp_runs(monkeypatch, capsys):
     texts = [result.content[0].text for result in results]
     assert [text.startswith(REFUSED) for text in texts] == [True, False, False, False, True]
     assert [bool(result.is_error) for result in results] == [True, False, False, False, True]
+
+
+class Listing:
+    """An MCP server over HTTP, in a process's thread, until the block ends."""
+
+    def __enter__(self):
+        mcp = pytest.importorskip("mcp", reason="needs mcp")
+        if not hasattr(mcp, "Client"):
+            pytest.skip("needs mcp 2")
+        import uvicorn
+        from mcp.server.mcpserver import MCPServer
+
+        server = MCPServer("shop")
+        for name in ("list_orders", "get_order", "cancel_order", "refund"):
+            server.tool(name)(getattr(Shop(), name))
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.listening.getsockname()[1]}/mcp"
+        self.server = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error"))
+        self.thread = threading.Thread(target=self.server.run, args=([self.listening],), daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join()
+
+
+def test_tools_may_be_those_of_an_mcp_server_at_an_address(tmp_path, capsys):
+    (tmp_path / "shop.lark").write_text(POLICY.replace("needs amount", "needs sum"), encoding="utf-8")
+    with Listing() as listing:
+        tools = guard({"list_orders": Shop().list_orders}, POLICY, schemas=listing.address)
+        assert {*tools.guard.tools.calls} >= {"list_orders", "get_order", "cancel_order", "refund"}
+        assert tools["list_orders"]() and tools.judge("get_order", {"id": "#11"})
+        assert main(["check", str(tmp_path / "shop.lark"), "--tools", listing.address]) != 0
+    assert "sum" in capsys.readouterr().out
+    with pytest.raises(KnowledgeError, match=r"the tools at http://127\.0\.0\.1:9/mcp can't be read"):
+        Guard("http://127.0.0.1:9/mcp", POLICY)
 
 
 # openai

@@ -126,6 +126,14 @@ def test_nonsense_calls_are_corrected_and_never_reach_the_client(script, proxy, 
     assert isinstance(json.loads(back), dict)
 
 
+def test_a_function_may_say_whether_the_user_agrees(script):
+    da = [*AGREED[:-1], user("Da.")]
+    with Running(script.url, retries=0, says_yes=lambda said, heard: said.endswith("?") and heard == "Da.") as proxy:
+        for messages, calls in ((da, ["cancel_order"]), (AGREED, []), (LOOKED, [])):
+            script.answers = [CANCELS]
+            assert proxy.ask(messages)[1] == calls
+
+
 # an upstream that misbehaves
 
 
@@ -311,6 +319,9 @@ def test_an_address_that_is_none_or_holds_a_key_is_refused(url):
     assert "secret" not in str(error.value)
 
 
+BEFORE = ["--upstream", "http://127.0.0.1:9/v1", "--knowledge", "tau_retail"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -318,6 +329,12 @@ def test_an_address_that_is_none_or_holds_a_key_is_refused(url):
         (["--upstream", "http://127.0.0.1:9/v1"], "--upstream needs a policy"),
         (["--upstream", "http://127.0.0.1:9/v1", "--model", "smollm2", "--knowledge", "tau_retail"], "or an upstream"),
         (["--upstream", "nowhere", "--knowledge", "tau_retail"], "is no server's address"),
+        ([*BEFORE, "--says-yes", "json"], "such as consent:says_yes"),
+        ([*BEFORE, "--says-yes", "no.such:f"], "can't be imported: ModuleNotFoundError"),
+        ([*BEFORE, "--says-yes", "json:no"], "can't be imported: AttributeError"),
+        ([*BEFORE, "--says-yes", "json:decoder"], "can't be called with two texts"),
+        ([*BEFORE, "--says-yes", "math:sqrt"], "can't be called with two texts"),
+        ([*BEFORE, "--says-yes", "asyncio:wait_for"], "is async"),
         (["--upstream", "http://127.0.0.1:9/v1", "--knowledge", "tau_retail", "--retries", "99"], "use 0 to 10"),
         (["--upstream", "http://127.0.0.1:9/v1", "--knowledge", "tau_retail", "--timeout", "nan"], "use more than 0"),
     ],
