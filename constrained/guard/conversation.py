@@ -18,11 +18,11 @@ from constrained.guard.messages import Call, Event, Heard, Said, Told, events_of
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS, Unmet, Verdict
 from constrained.guard.words import YES, SaysYes, agrees, names_of_words, with_says_yes
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.lines.expression import Expression, Unknown
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.tool_policy import Memory, Policy, read_policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls, listed, names_used
-from constrained.knowledge.tool_policy.expression import Expression, Unknown
 from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.limits import DEFAULT, Limits
 
@@ -114,7 +114,7 @@ class Guard:
 
     def _only_words(self, expression: Expression) -> bool:
         used = names_used(expression, self.policy.functions)
-        known = used & (set(self.policy.initial) | {telling.name for telling in self.policy.tells} | self._words)
+        known = used & (set(self.policy.initial) | {telling.name for telling in self.policy.stores} | self._words)
         return bool(known) and known <= self._words
 
     def out_of_order(self, what: str, order: PathState) -> Unmet:
@@ -333,8 +333,8 @@ def _too_deep(source: str) -> Unmet:
 
 
 def _static(calls: Calls, memory: Memory) -> list[Expression]:
-    scope = memory.scope(calls.functions)
-    return [expression for expression in calls.static if not expression.holds(memory, scope)]
+    evaluation = memory.evaluation(calls.functions)
+    return [expression for expression in calls.static if not expression.holds(memory, evaluation)]
 
 
 def _possible(calls: Calls, memory: Memory) -> bool:
@@ -348,13 +348,13 @@ def _possible(calls: Calls, memory: Memory) -> bool:
 def _values(calls: Calls, memory: Memory) -> dict[str, list[Any]]:
     """Argument -> the values that it may have, as far as that doesn't depend on other arguments."""
     found: dict[str, list[Any]] = {}
-    scope = memory.scope(calls.functions)
+    evaluation = memory.evaluation(calls.functions)
     for path, conditions in calls.domains.items():
         for condition in conditions:
             if len(path) != 1 or not condition.sign or set(condition.values.names) & set(calls.order):
                 continue
             try:
-                values = condition.listed({**memory}, scope)
+                values = condition.listed({**memory}, evaluation)
             except (Unknown, TypeError):
                 values = []
             [name] = path

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from constrained.errors import KnowledgeError
+from constrained.knowledge.lines.expression import Definition, Expression
+from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_policy import Policy
-from constrained.knowledge.tool_policy.expression import Definition, Expression
 from constrained.knowledge.tool_policy.faults import root
-from constrained.knowledge.world.syntax import ParseTree
 
 SaysYes = Callable[[str, str], bool]
 """``f(said, heard)``: whether `heard` agrees to what the assistant said."""
@@ -40,7 +40,7 @@ def names_of_words(policy: Policy) -> frozenset[str]:
     """The names in a memory that only the tool that speaks to the user tells, and the facts that it makes true."""
     told: set[str] = set()
     known: set[str] = set()
-    for telling in policy.tells:
+    for telling in policy.stores:
         for tool in telling.tools:
             (told if tool == policy.message else known).add(telling.name)
     for tool, changes in policy.makes.items():

@@ -22,17 +22,17 @@ from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, missing_property, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Rules, Slot, WithTexts
 from constrained.knowledge.action_graph import START
+from constrained.knowledge.lines.expression import Expression
+from constrained.knowledge.lines.syntax import MAX_DEPTH, ParseTree
 from constrained.knowledge.mcp_tools import is_address, tools_at
 from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, closing_marker, plain, referred
 from constrained.knowledge.tool_policy import Memory, Policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
-from constrained.knowledge.tool_policy.expression import Expression
 from constrained.knowledge.tool_policy.narrowing import path_of
 from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.knowledge.type_names import with_json_types
-from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree
 from constrained.limits import Limits
 
 CALL_FORMATS = {

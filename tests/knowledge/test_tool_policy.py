@@ -9,9 +9,10 @@ from constrained import ActionKnowledge
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.cli import main
 from constrained.errors import GrammarError, KnowledgeError
-from constrained.knowledge.tool_policy import expression, read_policy
+from constrained.knowledge.lines import expression
+from constrained.knowledge.lines.expression import Evaluation, Unknown
+from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
-from constrained.knowledge.tool_policy.expression import Scope, Unknown
 from constrained.knowledge.tool_policy.memory import found_at
 
 TOOLS = [
@@ -171,6 +172,8 @@ def test_descriptions_of_parameters_reach_the_prompt():
         ("//: init x = y", "nothing is known yet of 'y'"),
         ('//: fails by "{"', "a hole is written"),
         ("//: type order", "a policy has no `type`"),
+        ('//: tells x = $ by "yes"', "values are told by tools"),
+        ("//: fact done\n//: tells done by list", "a fact is told by a text in a result"),
         ("//: let two(a, b) = a == b\n//: needs two(1)", "`two` takes 2 arguments, not 1"),
         ("//: needs len([], [])", "`len` takes 1 argument, not 2"),
         ("//: needs range(1, 2, 3, 4)", "`range` takes 1 to 3 arguments, not 4"),
@@ -197,13 +200,13 @@ def read_condition(text: str) -> expression.Expression:
 
 
 def test_expressions_know_nothing_of_python_itself():
-    scope = Scope({}, {})
-    assert read_condition("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, scope) == 4
+    evaluation = Evaluation({}, {})
+    assert read_condition("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, evaluation) == 4
     for text in ('"a" * 1000000000', "xs.__class__", "missing", "1 / 0"):
         with pytest.raises(Unknown):
-            read_condition(text).value({"xs": [1]}, scope)
-    assert not read_condition("missing == 1").holds({}, scope)
-    assert read_condition("missing or 1 == 1").holds({}, scope)
+            read_condition(text).value({"xs": [1]}, evaluation)
+    assert not read_condition("missing == 1").holds({}, evaluation)
+    assert read_condition("missing or 1 == 1").holds({}, evaluation)
 
 
 FACTS = """

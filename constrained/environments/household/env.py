@@ -18,7 +18,7 @@ from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import DataError, GameError
 from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
-from constrained.knowledge.world.pattern import listed
+from constrained.knowledge.lines.pattern import listed
 from constrained.knowledge.world.world import kind_of
 
 KNOWLEDGE = "household"

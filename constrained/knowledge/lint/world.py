@@ -12,6 +12,7 @@ from constrained.grammar.json_schema import Options
 from constrained.grammar.lark_outline import read_outline
 from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source
+from constrained.knowledge.lines.syntax_errors import MARK, STATEMENTS
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import refusal
 from constrained.knowledge.ordered_task import OrderedTask
@@ -20,7 +21,6 @@ from constrained.knowledge.tool_policy.faults import faults
 from constrained.knowledge.tools import Tool, toolbox
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.sentence import sentences
-from constrained.knowledge.world.syntax_errors import MARK, STATEMENTS
 from constrained.knowledge.world.world import filled
 from constrained.limits import DEFAULT
 from constrained.planning.model import ROOT, Action, Condition, Junction, Literal, Quantified, literals_in

@@ -18,9 +18,9 @@ from constrained.grammar import nodes
 from constrained.grammar.json_schema import validator, write_schema
 from constrained.grammar.json_schema.strings import guarded
 from constrained.grammar.nodes import Lazy, Node
+from constrained.knowledge.lines.expression import Expression, Unknown
 from constrained.knowledge.tool_calls import call_literal
 from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, kind_of, listed, onto, pattern_of
-from constrained.knowledge.tool_policy.expression import Expression, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import schema_of
 
@@ -61,7 +61,7 @@ def call_grammar(calls: Calls, memory: Memory) -> Grammar | None:
 
     Cached in the memory until something changes that the conditions look at.
     """
-    if not all(condition.holds(memory, memory.scope(calls.functions)) for condition in calls.static):
+    if not all(condition.holds(memory, memory.evaluation(calls.functions)) for condition in calls.static):
         return None
 
     def build(memory: Memory) -> Grammar | None:
@@ -86,7 +86,7 @@ class CallWriter:
     """Writes the calls of one tool in one memory, and caches which ways lead to a whole call."""
 
     def __init__(self, calls: Calls, memory: Memory):
-        self.calls, self.scope = calls, memory.scope(calls.functions)
+        self.calls, self.evaluation = calls, memory.evaluation(calls.functions)
         self.known, self.free = dict(memory), _Free(calls.name)
         self.rules, self._texts = ({}, {}) if calls.narrows else (calls.rules, calls.texts)
         self._cases = 0
@@ -138,7 +138,7 @@ class CallWriter:
         for condition in self.calls.domains.get(pattern_of(path), ()):
             if condition.sign:
                 try:
-                    values = condition.listed(self._names(condition.values, args, index), self.scope)
+                    values = condition.listed(self._names(condition.values, args, index), self.evaluation)
                 except (Unknown, TypeError):
                     return []
                 found = values if found is None else [choice for choice in found if choice in values]
@@ -176,7 +176,7 @@ class CallWriter:
         for condition in self.calls.domains.get(pattern, ()):
             if not condition.sign:
                 names = self._names(condition.expression, args, index)
-                parts.append(schema_of(condition.expression.tree, pattern, kind_of(schema), names, self.scope))
+                parts.append(schema_of(condition.expression.tree, pattern, kind_of(schema), names, self.evaluation))
         whole = self.calls.schema
         return {"allOf": parts, **{key: whole[key] for key in ("$defs", "definitions") if key in whole}}
 
@@ -194,7 +194,7 @@ class CallWriter:
 
     def _checked(self, name: str, args: dict) -> bool:
         conditions = self.calls.checks.get(name, ())
-        return all(condition.holds(self._names(condition, args), self.scope) for condition in conditions)
+        return all(condition.holds(self._names(condition, args), self.evaluation) for condition in conditions)
 
     def _names(self, expression: Expression, args: dict, index: int | None = None) -> dict[str, Any]:
         """The values of an expression's names."""

@@ -17,12 +17,12 @@ from constrained.grammar.json_schema import Options, layout, write_schema
 from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
 from constrained.grammar.traverse import reached
+from constrained.knowledge.lines.expression import Definition, Evaluation, Expression, Unknown
+from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_calls import call_around, closing_marker
-from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import narrowed_path, path_of
 from constrained.knowledge.tool_policy.policy import Policy
-from constrained.knowledge.world.syntax import ParseTree
 
 Path = tuple[str | int, ...]
 Agenda = tuple | None
@@ -48,26 +48,26 @@ class Condition(NamedTuple):
     sign: str
     values: Expression
 
-    def listed(self, names: Mapping[str, Any], scope: Scope) -> list[Any]:
+    def listed(self, names: Mapping[str, Any], evaluation: Evaluation) -> list[Any]:
         """The values that it lists. Raises Unknown or TypeError: there is no such list."""
-        value = self.values.value(names, scope)
+        value = self.values.value(names, evaluation)
         return [value] if self.sign == "==" else [] if isinstance(value, str) else list(value)
 
-    def holds(self, names: dict[str, Any], scope: Scope) -> bool:
+    def holds(self, names: dict[str, Any], evaluation: Evaluation) -> bool:
         """Whether it holds; on a path through ``x[i]``, for every element, as if only those before it were known."""
         if not self.sign and "[i]" not in self.path:
-            return self.expression.holds(names, scope)
+            return self.expression.holds(names, evaluation)
         # As the call is written, element i sees only the elements before it; so must this check.
         root = self.path[0]
         try:
             for i, value in _places(names[root], self.path[1:]):
                 if not self.sign:
-                    held = self.expression.holds({**names, "i": i}, scope)
+                    held = self.expression.holds({**names, "i": i}, evaluation)
                 else:
                     before = names[root]
                     if self.path[1:2] == ("[i]",) and i is not None:
                         before = before[: i if self.path[-1] == "[i]" else i + 1]
-                    candidates = self.listed({**names, "i": i, root: before}, scope)
+                    candidates = self.listed({**names, "i": i, root: before}, evaluation)
                     held = any(_matches(value, candidate) for candidate in candidates)
                 if not held:
                     return False
@@ -202,8 +202,8 @@ class Calls:
 
     def failed(self, memory: Memory, arguments: Mapping[str, Any]) -> list[Expression]:
         """The conditions of a call that don't hold, in the order of the policy."""
-        names, scope = {**memory, **arguments}, memory.scope(self.functions)
-        return [condition.expression for condition in self.conditions if not condition.holds(names, scope)]
+        names, evaluation = {**memory, **arguments}, memory.evaluation(self.functions)
+        return [condition.expression for condition in self.conditions if not condition.holds(names, evaluation)]
 
     def unmet(self, memory: Memory, arguments: Mapping[str, Any]) -> list[str]:
         """The conditions of a call that don't hold: by the comment behind them, else as they are written."""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
 from constrained.errors import GrammarError, KnowledgeError, nearest
-from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.lines.expression import Expression
+from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_policy.narrowing import path_of
 from constrained.knowledge.tool_policy.policy import Makes, Policy, slot_of
-from constrained.knowledge.world.syntax import ParseTree
 
 UNKNOWN_TOOL, UNKNOWN_NAME, NEVER_TRUE, WITHOUT_USE = "unknown-tool", "unknown-name", "never-true", "fact-without-use"
 """The codes of faults, as lint findings have them."""
@@ -45,7 +45,7 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 def _tools(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
     """Tools without a rule, and rules without a tool."""
     named = {*policy.needs, *policy.makes, *policy.order, *filter(None, [policy.message])}
-    for tool in sorted(named.union(*(telling.tools for telling in policy.tells))):
+    for tool in sorted(named.union(*(stored.tools for stored in policy.stores))):
         if slot_of(tool) not in slots if schemas is None else tool not in schemas:
             hint = nearest(tool, [slot.lower() for slot in slots] if schemas is None else schemas)
             message = f"the policy names {tool!r}, which is not a tool with a rule"
@@ -58,7 +58,7 @@ def _tools(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 
 def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
     """Names that nothing defines, and members that no argument has."""
-    defined = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
+    defined = {*policy.initial, *(stored.name for stored in policy.stores), "i"}
     defined |= {root(change.target) for made in policy.makes.values() for change in made}
     for name, function in policy.functions.items():
         yield from _unknown(f"the function {name}", function.body, function.looks_at, defined)
@@ -110,7 +110,7 @@ def _facts(policy: Policy) -> Iterator[_Fault]:
                 yield NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at
     asked = [*conditions, *(function.body for function in policy.functions.values())]
     asked += [change.condition for change in changes if change.condition is not None]
-    asked += [telling.condition for telling in policy.tells if telling.condition is not None]
+    asked += [stored.condition for stored in policy.stores if stored.condition is not None]
     for name in sorted(set(policy.facts).difference(*(expression.names for expression in asked))):
         message = f"{name} is declared, but nothing asks for it"
         yield WITHOUT_USE, message, "leave it out, or name it in a `needs`", policy.places.get(name)

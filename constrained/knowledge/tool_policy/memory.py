@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from constrained.knowledge.tool_policy.expression import Definition, Scope
+from constrained.knowledge.lines.expression import Definition, Evaluation
 
 _MISSING = object()
 
@@ -20,14 +20,14 @@ class Memory(Mapping[str, Any]):
 
     def __init__(self, values: Mapping[str, Any] | None = None):
         self._values = dict(values or {})
-        self._scope: Scope | None = None
+        self._evaluation: Evaluation | None = None
         self._cache: dict[Any, tuple[list[Any], Any]] = {}
 
-    def scope(self, functions: Mapping[str, Definition]) -> Scope:
-        """The scope of a policy's functions; the same object each time, so that it keeps their results."""
-        if self._scope is None or self._scope.functions is not functions:
-            self._scope = Scope(functions, self._values)
-        return self._scope
+    def evaluation(self, functions: Mapping[str, Definition]) -> Evaluation:
+        """What a policy's expressions are evaluated with here; the same object each time, so that it keeps results."""
+        if self._evaluation is None or self._evaluation.functions is not functions:
+            self._evaluation = Evaluation(functions, self._values)
+        return self._evaluation
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from constrained.errors import KnowledgeError
-from constrained.knowledge.tool_policy.expression import Expression, Scope, Unknown
-from constrained.knowledge.world.syntax import ParseTree
+from constrained.knowledge.lines.expression import Evaluation, Expression, Unknown
+from constrained.knowledge.lines.syntax import ParseTree
 
 _KEYWORDS = {"<": "exclusiveMaximum", "<=": "maximum", ">": "exclusiveMinimum", ">=": "minimum"}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -49,7 +49,12 @@ def _expressible(tree: ParseTree, path: tuple[str, ...]) -> bool:
 
 
 def schema_of(
-    tree: ParseTree, path: tuple[str, ...], kind: Any, names: Mapping[str, Any], scope: Scope, wanted: bool = True
+    tree: ParseTree,
+    path: tuple[str, ...],
+    kind: Any,
+    names: Mapping[str, Any],
+    evaluation: Evaluation,
+    wanted: bool = True,
 ) -> dict[str, Any] | bool:
     """The JSON Schema of the values at `path`, of type `kind`, for which a condition holds (if not `wanted`: fails).
 
@@ -63,22 +68,22 @@ def schema_of(
     try:
         # A part that isn't about the value holds for all values or for none.
         if path[0] not in Expression(tree).names:
-            return bool(Expression(tree).value(names, scope)) is wanted
+            return bool(Expression(tree).value(names, evaluation)) is wanted
         match tree:
             case ParseTree("negation", [inner]):
-                return schema_of(inner, path, kind, names, scope, not wanted)
+                return schema_of(inner, path, kind, names, evaluation, not wanted)
             case ParseTree("both" | "either" as how, parts):
-                schemas = [schema_of(part, path, kind, names, scope, wanted) for part in parts]
+                schemas = [schema_of(part, path, kind, names, evaluation, wanted) for part in parts]
                 return {"allOf" if (how == "both") is wanted else "anyOf": schemas}
             case ParseTree("call", [_, pattern, _]):
-                matched = {"pattern": Expression(pattern).value(names, scope)}
+                matched = {"pattern": Expression(pattern).value(names, evaluation)}
                 return {"type": "string", **(matched if wanted else {"not": matched})}
         # A comparison: the path to the left, negation taken into the sign, the other side evaluated.
         left, sign, right = tree.children
         if path_of(left) != path:
             left, sign, right = right, _FLIPPED[sign], left
         sign = sign if wanted else _OPPOSITE[sign]
-        given = Expression(right).value(names, scope)
+        given = Expression(right).value(names, evaluation)
     except Unknown:
         return False
     # Order becomes a bound, membership and equality an enum.

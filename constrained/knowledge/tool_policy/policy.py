@@ -10,15 +10,15 @@ from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
-from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown, key_of
+from constrained.knowledge.lines.expression import Definition, Evaluation, Expression, Unknown, key_of
+from constrained.knowledge.lines.pattern import Pattern
+from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
-from constrained.knowledge.world.pattern import Pattern
-from constrained.knowledge.world.syntax import ParseTree
 
 
 @dataclass(frozen=True)
-class Tells:
-    """What a result tells: each value at `path` is stored as `name`, under the values at `keys` if there are any.
+class Stored:
+    """What of a result is stored: each value at `path`, as `name`, under the values at `keys` if there are any.
 
     `member` names an argument of the call that is added to objects as a member.
     """
@@ -48,9 +48,9 @@ class Makes:
     variable: str = ""
     each: Expression | None = None
 
-    def made(self, names: Mapping[str, Any], scope: Scope) -> Any:
+    def made(self, names: Mapping[str, Any], evaluation: Evaluation) -> Any:
         """The new value of the place."""
-        value = self.value.value(names, scope)
+        value = self.value.value(names, evaluation)
         if self.true is None:
             return value
         rest = [item for item in names[self.target.children[0]] if item != value]
@@ -65,7 +65,7 @@ class Policy:
     ----------
     source : Source
         Its rules are an ordinary `.lark` file, one rule for each tool.
-    tells : list of Tells
+    stores : list of Stored
     needs : dict of str to list of Expression
         Tool -> its conditions; all must hold.
     makes : dict of str to list of Makes
@@ -83,7 +83,7 @@ class Policy:
     """
 
     source: Source
-    tells: list[Tells] = field(default_factory=list)
+    stores: list[Stored] = field(default_factory=list)
     needs: dict[str, list[Expression]] = field(default_factory=dict)
     makes: dict[str, list[Makes]] = field(default_factory=dict)
     functions: dict[str, Definition] = field(default_factory=dict)
@@ -100,8 +100,8 @@ class Policy:
         def name(rule: str) -> str:
             return tools.get(slot_of(rule), rule)
 
-        tells = [replace(telling, tools=frozenset(map(name, telling.tools))) for telling in self.tells]
-        other = replace(self, tells=tells)
+        stores = [replace(stored, tools=frozenset(map(name, stored.tools))) for stored in self.stores]
+        other = replace(self, stores=stores)
         other.message = self.message and name(self.message)
         for field_name in ("needs", "makes", "order", "places"):
             setattr(other, field_name, {name(rule): value for rule, value in getattr(self, field_name).items()})
@@ -139,13 +139,13 @@ class Policy:
         # What the user says is text, even if it looks like JSON.
         data = result if tool == self.message else read_result(result)
         names = {**memory, **arguments, "arguments": dict(arguments), "result": data}
-        scope = memory.scope(self.functions)
+        evaluation = memory.evaluation(self.functions)
         after = memory
         # First what the result tells, evaluated as things were before the call; then what the call changes.
-        for telling in self.tells:
-            if tool in telling.tools:
-                after = self._tell(after, telling, names, data, scope)
-        return self._changed(after, tool, names, scope, result).sharing(memory)
+        for stored in self.stores:
+            if tool in stored.tools:
+                after = self._store(after, stored, names, data, evaluation)
+        return self._changed(after, tool, names, evaluation, result).sharing(memory)
 
     def promised(self, memory: Memory, tool: str, arguments: Mapping[str, Any]) -> Memory:
         """The memory after a call whose result isn't known yet: what it changes, where that doesn't look at the result.
@@ -157,53 +157,57 @@ class Policy:
         arguments : mapping
         """
         names = {**memory, **arguments, "arguments": dict(arguments)}
-        return self._changed(memory, tool, names, memory.scope(self.functions), None).sharing(memory)
+        return self._changed(memory, tool, names, memory.evaluation(self.functions), None).sharing(memory)
 
-    def _changed(self, after: Memory, tool: str, names: Mapping[str, Any], scope: Scope, result: str | None) -> Memory:
+    def _changed(
+        self, after: Memory, tool: str, names: Mapping[str, Any], evaluation: Evaluation, result: str | None
+    ) -> Memory:
         """The memory after what a call changes; `result`: None while it isn't known."""
         for change in self.makes.get(tool, ()):
             if change.said and (result is None or not any(pattern.found_in(result) for pattern in change.said)):
                 continue
             try:
-                for item in [None] if change.each is None else change.each.value(names, scope):
+                for item in [None] if change.each is None else change.each.value(names, evaluation):
                     # Facts are read from the memory so far, as they change one after the other.
                     inner = {**names, change.variable: item, **{fact: after[fact] for fact in self.facts}}
-                    if change.condition is None or change.condition.holds(inner, scope):
-                        place = tuple(self.place_of(change.target, inner, scope))
-                        after = after.with_place(place, change.made(inner, scope))
+                    if change.condition is None or change.condition.holds(inner, evaluation):
+                        place = tuple(self.place_of(change.target, inner, evaluation))
+                        after = after.with_place(place, change.made(inner, evaluation))
             except (Unknown, KeyError, IndexError, TypeError):
                 continue  # it changes what was never seen
         return after
 
-    def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any, scope: Scope) -> Memory:
+    def _store(
+        self, memory: Memory, stored: Stored, names: Mapping[str, Any], data: Any, evaluation: Evaluation
+    ) -> Memory:
         found = []
-        for value in found_at(telling.path, data):
-            if telling.member and isinstance(value, dict) and telling.member in names:
-                value = {telling.member: names[telling.member], **value}
-            if telling.condition is None or telling.condition.holds({**names, "it": value}, scope):
+        for value in found_at(stored.path, data):
+            if stored.member and isinstance(value, dict) and stored.member in names:
+                value = {stored.member: names[stored.member], **value}
+            if stored.condition is None or stored.condition.holds({**names, "it": value}, evaluation):
                 found.append(value)
         # A name in capitals collects values, one with keys is a table, any other holds the last value.
-        if telling.name.isupper():
-            listed = [*memory.get(telling.name, []), *found]
+        if stored.name.isupper():
+            listed = [*memory.get(stored.name, []), *found]
             kept: Any = [*{json.dumps(value, sort_keys=True): value for value in listed}.values()]
-        elif telling.keys:
-            kept = {**memory.get(telling.name, {})}
+        elif stored.keys:
+            kept = {**memory.get(stored.name, {})}
             for value in found:
-                keys = [next(iter(found_at(key, value)), None) for key in telling.keys]
+                keys = [next(iter(found_at(key, value)), None) for key in stored.keys]
                 if all(isinstance(key, (str, int, float)) for key in keys):
                     kept[key_of(keys)] = value
         else:
             kept = found[-1] if found else None
-        return memory.with_values(**{telling.name: kept}) if found else memory
+        return memory.with_values(**{stored.name: kept}) if found else memory
 
-    def place_of(self, target: ParseTree, names: Mapping[str, Any], scope: Scope) -> list[Any]:
+    def place_of(self, target: ParseTree, names: Mapping[str, Any], evaluation: Evaluation) -> list[Any]:
         inner, *keys = target.children
         if target.data == "name":
             return [inner]
         if target.data == "member":
-            return [*self.place_of(inner, names, scope), *keys]
-        found = [Expression(key).value(names, scope) for key in keys]
-        return [*self.place_of(inner, names, scope), key_of(found)]
+            return [*self.place_of(inner, names, evaluation), *keys]
+        found = [Expression(key).value(names, evaluation) for key in keys]
+        return [*self.place_of(inner, names, evaluation), key_of(found)]
 
 
 def slot_of(tool: str) -> str:

@@ -21,26 +21,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import regex
 from lark import Token
 
-from constrained.errors import GrammarError, nearest
-from constrained.grammar.lark_outline import RULE, read_outline
+from constrained.errors import nearest
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.tool_policy.expression import (
+from constrained.knowledge.lines.expression import (
     ARGUMENTS,
     FUNCTIONS,
     Definition,
+    Evaluation,
     Expression,
-    Scope,
     Unknown,
     read_regex,
 )
-from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells
-from constrained.knowledge.world.conditions import plain, read_patterns
-from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world, rules_below
+from constrained.knowledge.lines.reader import LineReader, plain
+from constrained.knowledge.lines.syntax import ParseTree, parse_lines
+from constrained.knowledge.tool_policy.policy import Makes, Policy, Stored
 
 
 def read_policy(text_or_path: str | Path | Source) -> Policy:
@@ -52,17 +50,15 @@ def read_policy(text_or_path: str | Path | Source) -> Policy:
         There is no such file, or a line can't be read.
     """
     source = read_source(text_or_path)
-    statements = parse_world(source)
-    lines = {d.span.line: d.name for d in read_outline(source).definitions if d.kind == RULE and d.how == "define"}
-    return _Reader(source).read(list(rules_below(source, statements, lines)))
+    reader = _PolicyReader(source)
+    return reader.read(list(reader.below(parse_lines(source))))
 
 
-class _Reader:
+class _PolicyReader(LineReader):
     def __init__(self, source: Source):
-        self.source = source
+        super().__init__(source)
         self.policy = Policy(source)
         self.params: dict[str, int] = {}  # of the functions
-        self.depth = 0
 
     def read(self, statements: Sequence[tuple[ParseTree, str | None]]) -> Policy:
         # Facts and functions first, as all other lines may use them, wherever they stand.
@@ -83,10 +79,6 @@ class _Reader:
                 raise self.error(statement, f"a policy has no `{statement.data}` lines", "only worlds have them")
             read(statement, rule)
         return self.policy
-
-    def error(self, where: ParseTree | Token, message: str, hint: str = "") -> GrammarError:
-        token = where if isinstance(where, Token) else next(where.tokens(), None)
-        return self.source.error(message, hint, *((token.line, token.column) if token else ()))
 
     def above(self, statement: ParseTree, rule: str | None) -> str:
         """The rule that a statement stands above. Raises GrammarError: there is none."""
@@ -121,44 +113,53 @@ class _Reader:
     def init(self, statement: ParseTree, rule: str | None) -> None:
         for part in statement.children:
             change = self.change(part if part.data == "assignment" else ParseTree("change", [None, part, None]))
-            scope = Scope(self.policy.functions, {})
+            evaluation = Evaluation(self.policy.functions, {})
             try:
-                place = tuple(self.policy.place_of(change.target, {}, scope))
-                value = change.made(self.policy.initial, scope)
+                place = tuple(self.policy.place_of(change.target, {}, evaluation))
+                value = change.made(self.policy.initial, evaluation)
             except Unknown as error:
                 raise self.error(
                     statement, f"nothing is known yet of {error}", "give a value: init said = []"
                 ) from None
             self.policy.initial = self.policy.initial.with_place(place, value)
 
-    def keeps(self, statement: ParseTree, rule: str | None) -> None:
-        place, path, member, condition, *tools = statement.children
-        name, *keys = (child for child in place.children if child is not None)
-        only_if = None if condition is None else self.expression(condition)
-        named = frozenset(map(self.named, tools))
-        self.policy.tells.append(Tells(str(name), tuple(map(str, keys)), str(path), named, only_if, str(member or "")))
-
     def tells(self, statement: ParseTree, rule: str | None) -> None:
-        """Facts told by a text are changes that happen if a result contains the text."""
-        *told, condition, patterns = statement.children
-        found = read_patterns(self.source, patterns)
-        if holes := [hole for pattern in found for hole in pattern.holes]:
-            raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
+        *told, condition, by = statement.children
         only_if = None if condition is None else self.expression(condition)
+        if told[0].data == "stored":
+            self.stored(told[0], only_if, by)
+            return
+        if by.data == "tools":
+            raise self.error(by, "a fact is told by a text in a result", 'write the text in quotes: by "yes"')
+        # Facts told by a text are changes that happen if a result contains the text.
+        said = self.patterns(by)
+        if holes := [hole for pattern in said for hole in pattern.holes]:
+            raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
         for fact in told:
             mark, atom = fact.children
             if mark == "all":
                 raise self.error(fact, "only worlds have `all`", "leave it out")
             change = self.change(ParseTree("change", [mark, atom, None]))
-            made = replace(change, condition=only_if, said=tuple(found))
+            made = replace(change, condition=only_if, said=tuple(said))
             self.policy.makes.setdefault(self.above(statement, rule), []).append(made)
+
+    def stored(self, tree: ParseTree, only_if: Expression | None, by: ParseTree) -> None:
+        """Values of a result that are stored under a name."""
+        place, path, member = tree.children
+        if by.data != "tools":
+            raise self.error(by, "values are told by tools", "name the tools: by get_order, list_orders")
+        name, *keys = (child for child in place.children if child is not None)
+        tools = frozenset(map(self.named, by.children))
+        self.policy.stores.append(
+            Stored(str(name), tuple(map(str, keys)), str(path), tools, only_if, str(member or ""))
+        )
 
     def let(self, statement: ParseTree, rule: str | None) -> None:
         name, *params, body = (child for child in statement.children if child is not None)
         self.policy.functions[str(name)] = Definition(tuple(map(str, params)), self.expression(body))
 
     def fails(self, statement: ParseTree, rule: str | None) -> None:
-        self.policy.fails += read_patterns(self.source, statement.children[0])
+        self.policy.fails += self.patterns(statement.children[0])
 
     def message(self, statement: ParseTree, rule: str | None) -> None:
         self.policy.message = self.named(statement.children[0])
@@ -186,7 +187,7 @@ class _Reader:
             target, value = effect.children
             if target.data not in ("atom", "member", "item"):
                 raise self.error(target, "no place that can be changed", 'makes order[id].status = "cancelled"')
-            return Makes(self.value(target), self.expression(value))
+            return Makes(self.form(target), self.expression(value))
         negative, atom, condition = effect.children
         name, given = str(atom.children[0]), self.terms(atom)
         if name not in self.policy.facts:
@@ -194,65 +195,24 @@ class _Reader:
         only_if = None if condition is None else self.expression(condition)
         return Makes(_name(name), Expression(given), negative is None, only_if)
 
-    # values
-
-    def expression(self, tree: ParseTree | Token) -> Expression:
-        place: Any = tree if isinstance(tree, Token) else tree.meta  # lark's types say that a line may be missing
-        text = " ".join(self.source.text[place.start_pos : place.end_pos].split())
-        return Expression(self.value(tree), text, at=(place.line, place.column))
+    # conditions and values
 
     def terms(self, atom: ParseTree) -> ParseTree:
         """The value that stands for a fact's arguments: the only one, a list of several, or true for none."""
-        given = [self.value(argument) for argument in atom.children[1:] if argument is not None]
+        given = [self.form(argument) for argument in atom.children[1:] if argument is not None]
         count = self.policy.facts.get(str(atom.children[0]))
         if count is not None and count != len(given):
             raise self.error(atom, f"`{atom.children[0]}` has {count} argument{'s' * (count != 1)}, not {len(given)}")
         return ParseTree("constant", [True]) if not given else given[0] if len(given) == 1 else ParseTree("list", given)
 
-    def value(self, tree: ParseTree | Token) -> ParseTree:
-        """A value or a condition in the forms of `constrained.knowledge.tool_policy.expression`."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise self.error(tree, f"values nest deeper than {MAX_DEPTH}", "split them with `let`")
-        found = self.part(tree)
-        self.depth -= 1
-        return found
+    def leaf(self, token: Token) -> ParseTree:
+        if token.type == "ANY":
+            raise self.error(token, "only worlds have `*`", "name the argument")
+        if token.type != "NUMBER":
+            return ParseTree("constant", [plain(token)])
+        return ParseTree("constant", [float(token) if "." in token else int(token)])
 
-    def part(self, tree: ParseTree | Token) -> ParseTree:
-        # A number or a text; then one case for each rule of the grammar that can stand in a value.
-        if isinstance(tree, Token):
-            if tree.type == "ANY":
-                raise self.error(tree, "only worlds have `*`", "name the argument")
-            number = float if "." in tree else int
-            return ParseTree("constant", [number(tree) if tree.type == "NUMBER" else plain(tree)])
-        parts = [part for part in tree.children if part is not None]
-        match tree.data, parts:
-            case "atom" | "call", _:
-                return self.atom(tree)
-            case "conditions", [inner]:
-                return self.value(inner)
-            case "negation", [_, inner]:
-                return ParseTree("negation", [self.value(inner)])
-            case "equality" | "sum" | "product", [left, sign, right]:
-                kind = "compare" if tree.data == "equality" else "calculate"
-                return ParseTree(kind, [self.value(left), "==" if sign == "=" else str(sign), self.value(right)])
-            case "contained", [left, *negative, right]:
-                return ParseTree("compare", [self.value(left), "not in" if negative else "in", self.value(right)])
-            case "minus", [sign, inner]:
-                return ParseTree("minus", [self.value(inner)]) if sign == "-" else self.value(inner)
-            case "member", [inner, name]:
-                return ParseTree("member", [self.value(inner), str(name)])
-            case "listing", _:
-                element, *names, values, condition = tree.children
-                test = None if condition is None else self.value(condition)
-                return ParseTree("listing", [self.value(element), [*map(str, names)], self.value(values), test])
-            case "mapping", _:
-                return ParseTree("mapping", [self.value(part) for pair in parts for part in pair.children])
-            case "conditions" | "either" | "both" | "choice" | "item" | "list", _:
-                kind = "both" if tree.data == "conditions" else tree.data
-                found = [self.value(part) for part in parts]
-                listed = kind == "list" and [part.data for part in found] == ["listing"]
-                return ParseTree("listed" if listed else kind, found)
+    def of_facts(self, tree: ParseTree) -> ParseTree:
         raise self.error(tree, "only worlds have quantifiers", "any(... for x in ...), all(... for x in ...)")
 
     def atom(self, tree: ParseTree) -> ParseTree:
@@ -271,7 +231,7 @@ class _Reader:
         if not least <= len(parts) <= most:
             takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"
             raise self.error(tree, f"`{name}` takes {takes}, not {len(parts)}", "see its `let`, or docs/tool_agents.md")
-        given = [self.value(part) for part in parts]
+        given = [self.form(part) for part in parts]
         if name in ("search", "find_all") and given[0].data == "constant":
             [pattern] = given[0].children
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,8 +9,8 @@ from lark import Token
 
 from constrained.errors import GrammarError, nearest
 from constrained.grammar.source import Source, SourceSpan
-from constrained.knowledge.world.pattern import Pattern, PatternError
-from constrained.knowledge.world.syntax import ParseTree
+from constrained.knowledge.lines.reader import LineReader, plain
+from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.world.world import ASKS, World
 from constrained.planning.model import (
     ALWAYS,
@@ -31,7 +30,7 @@ from constrained.planning.model import (
 
 
 @dataclass
-class Scope:
+class Variables:
     """The variables that a statement may use.
 
     Attributes
@@ -60,14 +59,14 @@ class Scope:
     sentence: bool = False
     worded: bool = False
 
-    def inner(self, declared: Mapping[str, str]) -> Scope:
+    def inner(self, declared: Mapping[str, str]) -> Variables:
         """A scope within this one with more variables; uses of the outer variables are noted in the outer scope."""
         shared = [name for name in (*self.types, *self.uses) if name not in declared]
         uses = {name: self.uses.setdefault(name, []) for name in shared}
         return replace(self, types={**self.types, **declared}, uses=uses)
 
 
-class Conditions:
+class Conditions(LineReader):
     """Reads conditions and effects, with the types, facts and objects declared so far.
 
     Parameters
@@ -89,7 +88,7 @@ class Conditions:
     """
 
     def __init__(self, source: Source):
-        self.source = source
+        super().__init__(source)
         self.domain = Domain(source.path.stem if source.path else "world")
         self.world = World(source, self.domain)
         self.objects: dict[str, str] = {}
@@ -110,7 +109,7 @@ class Conditions:
         hint = nearest(plain(token).lower(), sorted(set(known)))
         return self.span(token).error(f"no {what} `{plain(token)}`", hint)
 
-    def kind(self, token: Token, scope: Scope | None = None) -> str:
+    def kind(self, token: Token, scope: Variables | None = None) -> str:
         name = plain(token).lower()
         if scope is not None and name in scope.captured:
             return name
@@ -118,7 +117,7 @@ class Conditions:
             raise self.unknown(token, "type", (*self.domain.types, *(scope.captured if scope else ())))
         return name
 
-    def type_of(self, variable: str, scope: Scope) -> str:
+    def type_of(self, variable: str, scope: Variables) -> str:
         """A variable's type: as declared, or the narrowest that the facts require."""
         declared = scope.types.get(variable)
         if declared is not None:
@@ -134,57 +133,60 @@ class Conditions:
                 )
         return narrow
 
+    def of_values(self, where: ParseTree, what: str) -> GrammarError:
+        """The error that a line is about values, where a world has facts."""
+        return self.error(
+            where, f"a world has facts: only a policy of tools {what}", "name a fact that a `fact` line declares"
+        )
+
     # conditions and effects
 
-    def conditions(self, tree: ParseTree, scope: Scope) -> Condition:
-        return conjunction(self.condition(part, scope) for part in tree.children)
+    def condition(self, tree: ParseTree | Token, scope: Variables) -> Condition:
+        """A condition of planning tasks, from the parse tree of a line's condition."""
+        return self._condition(self.form(tree), scope)
 
-    def condition(self, tree: ParseTree | Token, scope: Scope) -> Condition:
-        if isinstance(tree, Token):
-            raise self.span(tree).error("a fact belongs here", "name one that a `fact` line declares")
-        match tree.data:
-            case "conditions":
-                return self.conditions(tree, scope)
-            # The names of the cases are those of the rules in `syntax`.
-            case "either" | "both":
-                operator = "or" if tree.data == "either" else "and"
-                return Junction(operator, tuple(self.condition(part, scope) for part in tree.children))
-            case "negation":
-                return negated(self.condition(tree.children[1], scope))
-            case "quantified":
-                quantifier, variables, part = tree.children
+    def _condition(self, form: ParseTree | Token, scope: Variables) -> Condition:
+        if isinstance(form, Token):
+            raise self.span(form).error("a fact belongs here", "name one that a `fact` line declares")
+        match form.data, form.children:
+            case "both", parts:
+                return conjunction(self._condition(part, scope) for part in parts)
+            case "either", parts:
+                return Junction("or", tuple(self._condition(part, scope) for part in parts))
+            case "negation", [inner]:
+                return negated(self._condition(inner, scope))
+            case "quantified", [quantifier, variables, part]:
                 declared = self.variables(variables, scope)
                 inner = scope.inner({v.name[1:]: v.type for v in declared})
-                return Quantified(str(quantifier), declared, self.conditions(part, inner))
-            case "asks":
-                [atom] = tree.children
+                return Quantified(str(quantifier), declared, self.condition(part, inner))
+            case "asks", [atom]:
                 if not scope.worded:
                     raise self.span_of(atom).error("only `means` and `shows` lines may have `asks`")
-                [literal] = literals_in(self.atom(atom, scope))
+                [literal] = literals_in(self.atom_of(atom, scope))
                 return Literal(ASKS + literal.predicate, literal.terms)
-            case "equality":
-                left, sign, right = tree.children
-                if str(sign) not in ("=", "!="):
-                    raise self.span(sign).error(f"`{sign}` compares values, which only results of tools have")
+            case "compare", [left, "==" | "!=" as sign, right]:
                 terms = tuple(self.term(self.word(side), None, scope) for side in (left, right))
-                return Literal("=", terms, str(sign) == "=")
-            case _:
-                return self.atom(tree, scope)
+                return Literal("=", terms, sign == "==")
+            case "compare", [_, sign, _] if isinstance(sign, Token):
+                raise self.span(sign).error(f"`{sign}` compares values, which only results of tools have")
+            case "atom" | "call", _:
+                return self.atom_of(form, scope)
+        raise self.of_values(form, "looks at values")
 
-    def variables(self, tree: ParseTree, scope: Scope) -> tuple[Parameter, ...]:
+    def variables(self, tree: ParseTree, scope: Variables) -> tuple[Parameter, ...]:
         pairs = (variable.children for variable in tree.children)
         return tuple(Parameter(f"?{name.lower()}", self.kind(kind, scope)) for name, kind in pairs)
 
-    def fact(self, tree: ParseTree, scope: Scope) -> Literal:
+    def fact(self, tree: ParseTree, scope: Variables) -> Literal:
         """A fact without `*`."""
         for token in tree.tokens():
             if token == "*":
                 raise self.span(token).error("only conditions may have `*`")
-        literal = self.atom(tree, scope)
+        literal = self.atom_of(tree, scope)
         assert isinstance(literal, Literal)
         return literal
 
-    def atom(self, tree: ParseTree, scope: Scope) -> Condition:
+    def atom_of(self, tree: ParseTree, scope: Variables) -> Condition:
         """A fact as a condition; `*` in it stands for some object."""
         token, *written = tree.children
         terms = [self.word(term) for term in written if term is not None]
@@ -229,7 +231,7 @@ class Conditions:
         kinds = ", ".join(p.type for p in self.domain.predicates[predicate])
         return f"{predicate}({kinds})" if kinds else predicate
 
-    def term(self, token: Token, kind: str | None, scope: Scope) -> str:
+    def term(self, token: Token, kind: str | None, scope: Variables) -> str:
         """A variable ("?x") or an object, checked against the type `kind`."""
         name = plain(token).lower()
         if token.type == "NAME" and (name in scope.types or (scope.free and name not in self.objects)):
@@ -252,7 +254,7 @@ class Conditions:
             return name
         raise self.undeclared(token, kind or "TYPE", scope)
 
-    def undeclared(self, token: Token, kind: str, scope: Scope) -> GrammarError:
+    def undeclared(self, token: Token, kind: str, scope: Variables) -> GrammarError:
         """The error that a name is no object, parameter or variable here: it says how such a name is declared."""
         name, objects_only = plain(token), scope.free or not scope.what
         new_object = f"declare it: `//: object {token}: {kind}`"
@@ -276,7 +278,7 @@ class Conditions:
     def related(self, kind: str, wider: str) -> bool:
         return self.domain.is_subtype(kind, wider) or self.domain.is_subtype(wider, kind)
 
-    def effects(self, tree: ParseTree, variables: tuple[Parameter, ...], scope: Scope) -> Iterator[Effect]:
+    def effects(self, tree: ParseTree, variables: tuple[Parameter, ...], scope: Variables) -> Iterator[Effect]:
         for effect in tree.children:
             if effect.data == "each":
                 # The effect on every object of a type: the inner effects, with the variables of all quantifiers around
@@ -292,6 +294,8 @@ class Conditions:
                 wider = scope.inner({v.name[1:]: v.type for v in declared})
                 yield from self.effects(inner, (*variables, *declared), wider)
                 continue
+            if effect.data != "change":
+                raise self.of_values(effect, "assigns values")
             # One fact that becomes true or false, perhaps on a condition.
             negative, atom, when = effect.children
             literal = self.fact(atom, scope)
@@ -312,23 +316,6 @@ class Conditions:
             differs = Literal("=", (other.name, literal.terms[number]), False)
             ended = Literal(literal.predicate, terms)
             yield Effect(ended.negated, (*variables, other), conjunction((condition, ended, differs)))
-
-
-def plain(token: Token) -> str:
-    """A name, or a text without its quotes and escapes."""
-    return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type in ("STRING", "EMPTY") else str(token)
-
-
-def read_patterns(source: Source, tree: ParseTree) -> list[Pattern]:
-    """The patterns in a list of texts. Raises GrammarError: a pattern can't be read."""
-    patterns = []
-    for token in tree.children:
-        try:
-            patterns.append(Pattern(plain(token)))
-        except PatternError as error:
-            offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
-            raise source.span(offset).error(error.args[0]) from None
-    return patterns
 
 
 def bound_by(condition: Condition) -> set[str]:

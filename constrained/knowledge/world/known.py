@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, product
 
-from constrained.knowledge.world.pattern import Pattern
+from constrained.knowledge.lines.pattern import Pattern
 from constrained.knowledge.world.store import FactStore
 from constrained.knowledge.world.world import TaskGoal, Tells, World, filled
 from constrained.knowledge.world_state import WorldState

@@ -11,13 +11,14 @@ from pathlib import Path
 from lark import Token
 
 from constrained.grammar.lark_literals import Fault, text_and_flags
-from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, read_outline
+from constrained.grammar.lark_outline import SLOT, OutlineEntry
 from constrained.grammar.lark_syntax import Name, Quoted, Value, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, SourceSpan, read_source
-from constrained.knowledge.world.conditions import Conditions, Scope, bound_by, plain, read_patterns
-from constrained.knowledge.world.syntax import VALUES, ParseTree, parse_world, rules_below
-from constrained.knowledge.world.syntax_errors import MARK
+from constrained.knowledge.lines.reader import is_policy, plain
+from constrained.knowledge.lines.syntax import ParseTree, parse_lines
+from constrained.knowledge.lines.syntax_errors import MARK, OF_TOOLS
+from constrained.knowledge.world.conditions import Conditions, Variables, bound_by
 from constrained.knowledge.world.world import (
     Again,
     Maybe,
@@ -69,22 +70,22 @@ def read_world(text_or_path: str | Path | Source) -> World | None:
         A line doesn't parse, or uses an undeclared name; with file, line and column.
     """
     source = read_source(text_or_path)
-    statements = parse_world(source) if MARK in source.text else []
-    if any(part.data in VALUES for statement in statements for part in statement.parts()):
-        return None
-    return _Reader(source).read(statements) if statements else None
+    statements = parse_lines(source) if MARK in source.text else []
+    return _WorldReader(source).read(statements) if statements and not is_policy(source, statements) else None
 
 
-class _Reader(Conditions):
+class _WorldReader(Conditions):
     def __init__(self, source: Source):
         super().__init__(source)
-        self.outline: Outline = read_outline(source)
-        self.rules = {d.name: d for d in self.outline.definitions if d.kind == RULE and d.how == "define"}
         self.slots = {d.name for d in self.outline.definitions if d.kind == SLOT}
 
     def read(self, statements: Sequence[ParseTree]) -> World:
         of: dict[str, list[ParseTree]] = {}
         for statement in statements:
+            if statement.data in OF_TOOLS:
+                raise self.error(
+                    statement, f"a world has no `{statement.data}` lines", "only policies of tools have them"
+                )
             of.setdefault(statement.data, []).append(statement)
         # Declarations first: types, then facts and objects, which name types.
         self.types(of.get("type", ()))
@@ -99,11 +100,11 @@ class _Reader(Conditions):
             self.action(entry, above.get(name, []))
         for statement in statements:
             if statement.data == "tells" and not any(statement in of_rule for of_rule in above.values()):
-                self.tells(statement, None, Scope(free=True))
+                self.tells(statement, None, Variables(free=True))
         for statement in of.get("maybe", ()):
             self.maybe(statement)
         for statement in of.get("fails", ()):
-            self.world.fails += read_patterns(self.source, statement.children[0])
+            self.world.fails += self.patterns(statement.children[0])
         self.problem(of.get("init", ()), of.get("goal", ()))
         # The wording comes after the goals, whose holes it may use; types used as facts are known only at the end.
         holes = frozenset(name for goal in self.world.goals for name in goal.wider)
@@ -169,9 +170,8 @@ class _Reader(Conditions):
 
     def above_rules(self, statements: Sequence[ParseTree]) -> dict[str, list[ParseTree]]:
         """Rule -> the statements in the comment directly above it."""
-        first = {entry.span.line: name for name, entry in self.rules.items()}
         above: dict[str, list[ParseTree]] = {}
-        for statement, rule in rules_below(self.source, statements, first):
+        for statement, rule in self.below(statements):
             plain_rule = rule is not None and self.command(self.rules[rule]) is not None
             if rule is not None and (statement.data in _ABOVE_RULES or (statement.data == "tells" and plain_rule)):
                 above.setdefault(rule, []).append(statement)
@@ -254,7 +254,7 @@ class _Reader(Conditions):
             raise (self.span(named[-1]) if named else entry.span).error(f"there are two actions {name}")
         written = [piece for piece in command if piece.startswith("?")]
         # A parameter's type comes from the slots that calls pass to it, or from the facts that use it.
-        scope = Scope({}, what=f"in the action {entry.name}")
+        scope = Variables({}, what=f"in the action {entry.name}")
         for parameter in [*entry.params, *(p[1:] for p in written if p[1:] not in entry.params)]:
             if parameter in entry.params:
                 given = self.given_types(entry.name, parameter)
@@ -274,7 +274,7 @@ class _Reader(Conditions):
         for statement in statements:
             if statement.data == "tells":
                 types = {p.name[1:]: p.type for p in parameters}
-                self.tells(statement, name.lower(), Scope(dict(types), free=True))
+                self.tells(statement, name.lower(), Variables(dict(types), free=True))
 
     def common(self, kinds: set[str]) -> str:
         """The narrowest common supertype of some types."""
@@ -283,10 +283,12 @@ class _Reader(Conditions):
 
     # answers, what is unknown, goals
 
-    def tells(self, statement: ParseTree, rule: str | None, scope: Scope) -> None:
+    def tells(self, statement: ParseTree, rule: str | None, scope: Variables) -> None:
         *told, condition, patterns = statement.children
+        if patterns.data == "tools" or told[0].data == "stored":
+            raise self.of_values(statement, "tells what the results of named tools hold")
         given = set(scope.types)
-        found = read_patterns(self.source, patterns)
+        found = self.patterns(patterns)
         facts = []
         for fact in told:
             mark, atom = fact.children
@@ -295,7 +297,7 @@ class _Reader(Conditions):
                 scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
             facts.append(Told(literal if mark != "not" else literal.negated, mark == "all"))
         # The condition is read before types are inferred, since it uses variables, too.
-        where = ALWAYS if condition is None else self.conditions(condition, scope)
+        where = ALWAYS if condition is None else self.condition(condition, scope)
         types = {f"?{name}": self.type_of(name, scope) for name in {*scope.types, *scope.uses}}
         # Every variable of a fact needs a value: from the action, the condition, or a hole of the pattern.
         bound = given | {v[1:] for v in bound_by(where)}
@@ -313,9 +315,9 @@ class _Reader(Conditions):
     def maybe(self, statement: ParseTree) -> None:
         *atoms, condition = statement.children
         for atom in atoms:
-            scope = Scope(free=True)
+            scope = Variables(free=True)
             literal = self.fact(atom, scope)
-            where = ALWAYS if condition is None else self.conditions(condition, scope)
+            where = ALWAYS if condition is None else self.condition(condition, scope)
             types = {f"?{name}": self.type_of(name, scope) for name in scope.uses}
             self.world.maybe.append(Maybe(literal, where, types, self.span_of(atom)))
 
@@ -325,14 +327,14 @@ class _Reader(Conditions):
         places: list[SourceSpan] = []
         for statement in init:
             for atom in (fact for listed in statement.children for fact in self.each(listed)):
-                literal = self.fact(atom, Scope())
+                literal = self.fact(atom, Variables())
                 if literal.predicate not in self.domain.predicates:
                     raise self.span_of(atom).error(f"{literal.predicate} is a type", "say it in an `object` line")
                 facts.update({(literal.predicate, *literal.terms): None})
         for statement in goals:
             patterns, condition = statement.children
             if patterns is None:
-                conditions.append(self.conditions(condition, Scope()))
+                conditions.append(self.condition(condition, Variables()))
                 places.append(self.span_of(condition))
             else:
                 self.task_goal(patterns, condition)
@@ -357,6 +359,8 @@ class _Reader(Conditions):
 
     def each(self, atom: ParseTree) -> Iterator[ParseTree]:
         """The facts of an `init` line: a list stands for each of its objects, a type for each object of the type."""
+        if atom.data != "atom":
+            raise self.of_values(atom, "assigns values")
         name, *terms = atom.children
         choices = []
         for term in terms:
@@ -373,7 +377,7 @@ class _Reader(Conditions):
         return [token.update(value=self.domain.spell(name)) for name in members]
 
     def task_goal(self, patterns: ParseTree, condition: ParseTree) -> None:
-        found = read_patterns(self.source, patterns)
+        found = self.patterns(patterns)
         holes = [{hole.lower() for hole in pattern.holes} for pattern in found]
         captured = frozenset(set.union(*holes))
         if any(names != captured for names in holes):
@@ -381,8 +385,8 @@ class _Reader(Conditions):
                 "the sentences of one goal have different holes", "write a `goal` line for each"
             )
         # As an argument, a hole is what it stands for: the object that a sentence names, or any object of its type.
-        scope = Scope({name: name for name in captured}, captured=captured, what="of the goal", sentence=True)
-        wanted = self.conditions(condition, scope)
+        scope = Variables({name: name for name in captured}, captured=captured, what="of the goal", sentence=True)
+        wanted = self.condition(condition, scope)
         if loose := sorted(v[1:] for v in free_variables(wanted)):
             wanted = Quantified("some", tuple(Parameter(f"?{name}", name) for name in loose), wanted)
         # A hole that stands for a type has as supertype the narrowest that the facts about its variables require.
@@ -447,16 +451,15 @@ class _Reader(Conditions):
                     wording.explores += (self.piece(piece, set()) for piece in pieces)
         return wording
 
-    def known_scope(self) -> Scope:
+    def known_scope(self) -> Variables:
         """The scope of a condition on what is known."""
-        return Scope(free=True, captured=self.captured, worded=True)
+        return Variables(free=True, captured=self.captured, worded=True)
 
     def where(self, tree: ParseTree | None, *bound: str, at: ParseTree | None = None) -> Where:
         """A condition, which must bind the variables `bound`; `at` is where these are written."""
         if tree is None:
             return Where(ALWAYS)
-        read = self.conditions if tree.data == "conditions" else self.condition
-        condition = read(tree, self.known_scope())
+        condition = self.condition(tree, self.known_scope())
         self.check_bound(bound, bound_by(condition), at or tree)
         return Where(condition, frozenset(literal.predicate for literal in literals_in(condition)) & self.captured)
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import NamedTuple
 
 from constrained.grammar.source import Source, SourceSpan
-from constrained.knowledge.world.pattern import MAX_TEXT, Pattern
+from constrained.knowledge.lines.pattern import MAX_TEXT, Pattern
 from constrained.planning.model import (
     ALWAYS,
     Condition,

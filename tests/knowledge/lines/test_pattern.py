@@ -2,7 +2,7 @@
 
 import pytest
 
-from constrained.knowledge.world.pattern import Pattern
+from constrained.knowledge.lines.pattern import Pattern
 
 ROOM = """This room is called the shed. In it, you see:\x20
 \ta rack. On the rack is: a box (holding a cup (holding a substance called tea), a pen), a lamp, which is off.

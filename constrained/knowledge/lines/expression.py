@@ -1,15 +1,19 @@
-"""Conditions and values of a policy, evaluated over JSON values.
+"""`Expression`: a condition or a value in `//:` lines, in one form for worlds and policies.
 
-They are parsed by the grammar of the `//:` lines (`constrained.knowledge.world.syntax`); `reader` turns their parse
-trees into these forms:
+`reader` turns the parse trees of `syntax` into these forms:
 
+- facts: ``atom [name, argument, ...]`` in a world; in a policy, ``compare [argument, "in", name]``: the memory holds a
+  list of what a fact is true of
+- ``quantified [quantifier, variables, condition]`` and ``asks [atom]``, in a world
+- ``negation [tree]``, ``both`` and ``either [tree, ...]``, ``compare [tree, sign, tree]``
 - ``constant [value]``, ``name [name]``, ``member [tree, name]``, ``item [tree, key, ...]``, ``call [name, tree, ...]``
-- ``compare [tree, sign, tree]``, ``calculate [tree, sign, tree]``, ``minus [tree]``, ``negation [tree]``, ``both`` and
-  ``either [tree, ...]``, ``choice [value, condition, other]``
+- ``calculate [tree, sign, tree]``, ``minus [tree]``, ``choice [value, condition, other]``
 - ``list [tree, ...]``, ``mapping [key, value, ...]``, ``listing [tree, names, values, condition or None]``: a
   comprehension, and ``listed [listing]``: a list of its values
 
-A condition that depends on something unknown, such as a result that was never seen, is false.
+A world turns its conditions into those of planning tasks (`constrained.knowledge.world.conditions`). A policy evaluates
+its own over JSON values, as is done here: a condition that depends on something unknown, such as a result that was
+never seen, is false.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from typing import Any
 import regex
 
 from constrained.errors import KnowledgeError
-from constrained.knowledge.world.syntax import ParseTree
+from constrained.knowledge.lines.syntax import ParseTree
 
 MAX_STEPS = 2_000_000
 """Loop steps of all comprehensions evaluated in one memory; also the length of one list or text."""
@@ -134,14 +138,14 @@ class Expression:
     def _run(self) -> Run:
         return compiled(self.tree)
 
-    def value(self, names: Mapping[str, Any], scope: Scope) -> Any:
+    def value(self, names: Mapping[str, Any], evaluation: Evaluation) -> Any:
         """Evaluate it. Raises Unknown: a name or a member has no value."""
-        return self._run(names, scope)
+        return self._run(names, evaluation)
 
-    def holds(self, names: Mapping[str, Any], scope: Scope) -> bool:
+    def holds(self, names: Mapping[str, Any], evaluation: Evaluation) -> bool:
         """Whether it is true; False if it depends on something unknown."""
         try:
-            return bool(self.value(names, scope))
+            return bool(self.value(names, evaluation))
         except Unknown:
             return False
 
@@ -162,8 +166,8 @@ class Definition:
         self.looks_at = body.names - set(params)
 
 
-class Scope:
-    """The scope of a policy's functions: the memory and each other. Results are cached by function and arguments.
+class Evaluation:
+    """What expressions are evaluated with: a memory, and functions, whose results in it are kept.
 
     Parameters
     ----------
@@ -213,7 +217,7 @@ def _identity(value: Any) -> Any:
     return id(value) if isinstance(value, dict) else (type(value), value)
 
 
-Run = Callable[[Mapping[str, Any], Scope], Any]
+Run = Callable[[Mapping[str, Any], Evaluation], Any]
 
 _ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError, regex.error)
 
@@ -222,9 +226,9 @@ def compiled(tree: ParseTree) -> Run:
     """A function that evaluates an expression; a Python error in it becomes `Unknown`."""
     inner = _compiled(tree)
 
-    def run(names: Mapping[str, Any], scope: Scope) -> Any:
+    def run(names: Mapping[str, Any], evaluation: Evaluation) -> Any:
         try:
-            return inner(names, scope)
+            return inner(names, evaluation)
         except _ERRORS as error:
             raise Unknown(str(error)) from None
 
@@ -232,62 +236,62 @@ def compiled(tree: ParseTree) -> Run:
 
 
 def _compiled(tree: ParseTree) -> Run:
-    # Forms whose parts aren't all evaluated, or not in this scope.
+    # Forms whose parts aren't all evaluated, or not with these names.
     match tree.data, tree.children:
         case "constant", [value]:
-            return lambda names, scope: value
+            return lambda names, evaluation: value
         case "name", [name]:
-            return lambda names, scope: names[name]
+            return lambda names, evaluation: names[name]
         case "either" | "both", parts:
             return _either([compiled(part) for part in parts], tree.data == "either")
         case "choice", [value, condition, alternative]:
             then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(alternative)
-            return lambda names, scope: (then if asked(names, scope) else otherwise)(names, scope)
+            return lambda names, evaluation: (then if asked(names, evaluation) else otherwise)(names, evaluation)
         case "listing", [element, bound, values, condition]:
             return _listing(element, bound, values, condition)
         case "member", [inner, name]:
             of = _compiled(inner)
-            return lambda names, scope: of(names, scope)[name]
+            return lambda names, evaluation: of(names, evaluation)[name]
     # Forms whose parts are evaluated first.
     parts = [_compiled(part) for part in tree.children if isinstance(part, ParseTree)]
     match tree.data, parts:
         case "item", [of, key]:
-            return lambda names, scope: of(names, scope)[key(names, scope)]
+            return lambda names, evaluation: of(names, evaluation)[key(names, evaluation)]
         case "item", [of, *keys]:
-            return lambda names, scope: of(names, scope)[key_of([key(names, scope) for key in keys])]
+            return lambda names, evaluation: of(names, evaluation)[key_of([key(names, evaluation) for key in keys])]
         case "negation", [of]:
-            return lambda names, scope: not of(names, scope)
+            return lambda names, evaluation: not of(names, evaluation)
         case "minus", [of]:
-            return lambda names, scope: -of(names, scope)
+            return lambda names, evaluation: -of(names, evaluation)
         case "compare" | "calculate", [first, second]:
             work = (COMPARE if tree.data == "compare" else _CALCULATE)[tree.children[1]]
-            return lambda names, scope: work(first(names, scope), second(names, scope))
+            return lambda names, evaluation: work(first(names, evaluation), second(names, evaluation))
         case "list", _:
-            return lambda names, scope: [part(names, scope) for part in parts]
+            return lambda names, evaluation: [part(names, evaluation) for part in parts]
         case "listed", [each]:
-            return lambda names, scope: list(each(names, scope))
+            return lambda names, evaluation: list(each(names, evaluation))
         case "mapping", _:
             pairs = [*zip(parts[::2], parts[1::2])]
-            return lambda names, scope: {key(names, scope): value(names, scope) for key, value in pairs}
+            return lambda names, evaluation: {key(names, evaluation): value(names, evaluation) for key, value in pairs}
     # What is left is a call, of a built-in function or of one of the policy's.
     name = tree.children[0]
     function = FUNCTIONS.get(name)
     if function is None:
-        return lambda names, scope: scope.call(name, [part(names, scope) for part in parts])
+        return lambda names, evaluation: evaluation.call(name, [part(names, evaluation) for part in parts])
     if len(parts) == 1:
         [only] = parts
-        return lambda names, scope: function(only(names, scope))
-    return lambda names, scope: function(*[part(names, scope) for part in parts])
+        return lambda names, evaluation: function(only(names, evaluation))
+    return lambda names, evaluation: function(*[part(names, evaluation) for part in parts])
 
 
 def _either(parts: list[Run], wanted: bool) -> Run:
     """`or` (wanted: True) and `and` (False); an unknown part of `or` doesn't matter if another part is true."""
 
-    def run(names: Mapping[str, Any], scope: Scope) -> bool:
+    def run(names: Mapping[str, Any], evaluation: Evaluation) -> bool:
         unknown: Unknown | None = None
         for part in parts:
             try:
-                if bool(part(names, scope)) is wanted:
+                if bool(part(names, evaluation)) is wanted:
                     return wanted
             except Unknown as error:
                 if not wanted:
@@ -305,16 +309,16 @@ def _listing(element: ParseTree, bound: list[str], values: ParseTree, condition:
     test = None if condition is None else _compiled(condition)
     single = bound[0] if len(bound) == 1 else None
 
-    def run(names: Mapping[str, Any], scope: Scope) -> Iterator[Any]:
+    def run(names: Mapping[str, Any], evaluation: Evaluation) -> Iterator[Any]:
         here = dict(names)
-        for value in source(names, scope):
-            scope.step()
+        for value in source(names, evaluation):
+            evaluation.step()
             if single is not None:
                 here[single] = value
             else:
                 here.update(zip(bound, value))
-            if test is None or test(here, scope):
-                yield each(here, scope)
+            if test is None or test(here, evaluation):
+                yield each(here, evaluation)
 
     return run
 

@@ -7,7 +7,7 @@ keep their places, and lark parses the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from lark.exceptions import UnexpectedInput
 from constrained.errors import GrammarError
 from constrained.grammar.lark_tokens import Comment, comments
 from constrained.grammar.source import Source
-from constrained.knowledge.world.syntax_errors import MARK, OF_TOOLS, explained
+from constrained.knowledge.lines.syntax_errors import MARK, explained
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ MAX_DEPTH = 60
 _GRAMMAR = r"""
 start: _statement*
 _statement: action | type | fact | object | init | goal | needs | makes | tells | maybe | fails
-          | means | shows | again | explores | keeps | let | message | write
+          | means | shows | again | explores | let | message | write
 
 action: "action" NAME
 type: "type" kinds (";" kinds)*
@@ -78,7 +78,7 @@ _setting: atom | assignment
 goal: "goal" [patterns ":"] conditions
 needs: "needs" conditions
 makes: "makes" effects
-tells: "tells" told ("," told)* ["if" conditions] "by" patterns
+tells: "tells" (told ("," told)* | stored) ["if" conditions] "by" (patterns | tools)
 maybe: "maybe" atom ("," atom)* ["if" conditions]
 fails: "fails" "by" patterns
 means: "means" [MANY] atom "if" conditions ("else" conditions)*
@@ -86,14 +86,15 @@ shows: "shows" STRING ["for" [NUMBER "of"] conditions] ":" piece ("," piece)* ["
 again: "again" atom ("," atom)* ["if" conditions]
 explores: "explores" piece ("else" piece)*
 piece: STRING ["if" either]
-keeps: "tells" place "=" PATH ["with" NAME] ["if" conditions] "by" NAME ("," NAME)*
 place: NAME ["[" PATH ("," PATH)* "]"]
 let: "let" NAME "(" [NAME ("," NAME)*] ")" "=" _value
 message: "message" NAME
 write: "write" NAME ":" NAME ("," NAME)*
 
 patterns: STRING ("," STRING)*
+tools: NAME ("," NAME)*
 told: [ALL | NOT] atom
+stored: place "=" PATH ["with" NAME]
 effects: _effect ("," _effect)*
 _effect: change | each | assignment | each_of
 change: [NOT] atom ["if" either]
@@ -149,10 +150,6 @@ STRING: /"(?:[^"\\\n]|\\[^\n])+"/
 %ignore /\s+/
 """
 
-VALUES = frozenset({*OF_TOOLS, "keeps", "assignment", "each_of", "contained", "sum", "product", "minus", "choice",
-                    "listing", "member", "item", "mapping"})  # fmt: skip
-"""Statements and parts of statements that only policies of tools have: they are about JSON values."""
-
 
 @cache
 def _parser() -> Lark:
@@ -163,19 +160,7 @@ def _lines(text: str) -> Iterator[Comment]:
     return (comment for comment in comments(text) if comment.alone and text.startswith(MARK, comment.offset))
 
 
-def rules_below(
-    source: Source, statements: Iterable[ParseTree], lines: Mapping[int, str]
-) -> Iterator[tuple[ParseTree, str | None]]:
-    """Each statement with the rule right below its comment, or None; `lines`: line on which a rule begins -> rule."""
-    alone = {comment.line for comment in comments(source.text) if comment.alone}
-    for statement in statements:
-        line = max((token.line or 0 for token in statement.tokens()), default=0)
-        while line + 1 in alone:
-            line += 1
-        yield statement, lines.get(line + 1)
-
-
-def parse_world(source: Source) -> list[ParseTree]:
+def parse_lines(source: Source) -> list[ParseTree]:
     """The statements of a file's `//:` lines, each with line and column.
 
     Raises
