@@ -251,7 +251,7 @@ def _domain(expression: Expression, order: list[str]) -> tuple[tuple[str, ...], 
             if path is None or path[0] not in order:
                 return None
             later = order[order.index(path[0]) + (len(path) > 1) :]
-            return None if Expression(right).names.intersection(later) else (path, sign, right)
+            return None if Expression(right).names.intersection(later) else (path, str(sign), right)
     return None
 
 

@@ -82,7 +82,7 @@ def schema_of(
         left, sign, right = tree.children
         if path_of(left) != path:
             left, sign, right = right, _FLIPPED[sign], left
-        sign = sign if wanted else _OPPOSITE[sign]
+        sign = str(sign) if wanted else _OPPOSITE[sign]
         given = Expression(right).value(names, evaluation)
     except Unknown:
         return False
