@@ -13,19 +13,19 @@ from itertools import permutations, product
 from constrained.environments.household.game import Game
 from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec, Treatment, parse_task
 from constrained.errors import GameError
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 
 MAX_ACTIONS = 100
 
 
-def solve(game: Game, facts: State | None = None) -> list[str]:
+def solve(game: Game, facts: FactSet | None = None) -> list[str]:
     """Actions that win the game.
 
     Parameters
     ----------
     game : Game
         One of ALFWorld's six kinds.
-    facts : State, optional
+    facts : FactSet, optional
         Where to begin, such as ``env.truth.state`` in the middle of a game; by
         default the game's start.
 
@@ -58,7 +58,7 @@ class _Attempt:
     is known already; later calls are ignored.
     """
 
-    def __init__(self, game: Game, start: State, after: Callable[[State, str], State | None], fewer_than: int):
+    def __init__(self, game: Game, start: FactSet, after: Callable[[FactSet, str], FactSet | None], fewer_than: int):
         self.game, self.facts = game, start
         self.done: list[str] = []
         self.won = self._ended = game.start.task.reached_goal(start)
@@ -119,7 +119,7 @@ class _Attempt:
 Plan = Callable[[_Attempt], None]
 
 
-def _plans(spec: TaskSpec, game: Game, start: State) -> Iterator[Plan]:
+def _plans(spec: TaskSpec, game: Game, start: FactSet) -> Iterator[Plan]:
     """Yield the ways to do the task."""
     objects = [name for name in game.objects if _is_kind(game, name, spec.object_kind)]
     if spec.task_type == LIGHT:
@@ -162,20 +162,20 @@ def _light(name: str, source: str | None, lamp: str, stand: str) -> Plan:
     return plan
 
 
-def _after(game: Game, facts: State, command: str) -> State | None:
+def _after(game: Game, facts: FactSet, command: str) -> FactSet | None:
     """The state after a command; None if it isn't possible."""
     [action, *_] = game.start.in_state(facts).actions.get(command) or [None]
     return None if action is None else game.start.task.apply(facts, action)
 
 
-def _sources(game: Game, facts: State, name: str) -> list[str | None]:
+def _sources(game: Game, facts: FactSet, name: str) -> list[str | None]:
     """Where an object can be taken from; None stands for the hand."""
     if _held(facts) == name:
         return [None]
     return [r for r, inside in game.contents(facts).items() if name in inside]
 
 
-def _held(facts: State) -> str | None:
+def _held(facts: FactSet) -> str | None:
     return next((name for _, _, name in facts.of("holds")), None)
 
 

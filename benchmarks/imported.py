@@ -25,7 +25,7 @@ from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.knowledge.world_state import WorldState
-from constrained.planning import Task
+from constrained.planning import PlanningTask
 from constrained.planning.wording import read_texts
 
 DOMAIN = "alfred.pddl"
@@ -47,7 +47,7 @@ def facts_of(knowledge: ActionKnowledge, game: Game) -> WorldState:
     """A household as a planning task of the knowledge, with the player's names."""
     physics = knowledge.world
     assert physics is not None
-    task = Task(physics.domain, game.problem)
+    task = PlanningTask(physics.domain, game.problem)
     return WorldState(physics, task, task.initial)
 
 

@@ -121,10 +121,10 @@ def read_gguf(path: Path) -> GgufFile:
             raise ModelError(
                 f"{path} is of GGUF's version {version}; 2 and 3 are read, little-endian", "convert the model again"
             )
-        return _Reader(path, memory, size).read()
+        return _ValueReader(path, memory, size).read()
 
 
-class _Reader:
+class _ValueReader:
     """Reads values one after the other; whatever they claim, no more is read than the file holds."""
 
     def __init__(self, path: Path, memory: mmap.mmap, size: int):

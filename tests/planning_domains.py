@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 
 BLOCKS = """
 (define (domain blocks) (:requirements :strips)
@@ -41,7 +41,7 @@ def with_other_names(text: str) -> str:
     return text
 
 
-def blocks_task(problem: str = SUSSMAN, domain: str = BLOCKS) -> Task:
+def blocks_task(problem: str = SUSSMAN, domain: str = BLOCKS) -> PlanningTask:
     """The task of a problem."""
     read = read_domain(domain)
-    return Task(read, read_problem_of(read, problem))
+    return PlanningTask(read, read_problem_of(read, problem))

@@ -10,7 +10,7 @@ from typing import Any
 
 from constrained.environments.data import archive_files, data_file, fields, folder_files, read_rows
 from constrained.errors import DataError
-from constrained.planning import Domain, Task, read_domain, read_problem_of
+from constrained.planning import Domain, PlanningTask, read_domain, read_problem_of
 
 INSTANCES = "planbench/instances.tar.xz"
 PLANS = "planbench/llm_plans.jsonl.xz"
@@ -36,9 +36,9 @@ class Instance:
         """Such as "blocksworld/basic/5"."""
         return f"{self.domain_name}/{self.set_name}/{self.number}"
 
-    def task(self) -> Task:
+    def task(self) -> PlanningTask:
         """The planning task, read anew. Raises PddlError: the problem can't be read."""
-        return Task(self.domain, read_problem_of(self.domain, self.text, f"{self.name}.pddl"))
+        return PlanningTask(self.domain, read_problem_of(self.domain, self.text, f"{self.name}.pddl"))
 
 
 def read_instances(folder: str | Path | None = None) -> list[Instance]:

@@ -28,7 +28,7 @@ from benchmarks.result_files import RESULTS
 from constrained.cli.options import seconds
 from constrained.environments.data import archive_files, data_file, folder_files, read_rows
 from constrained.errors import ConstrainedError, DataError
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.planner import Searched, SearchLimits, search_plan
 from constrained.planning.relaxed import Relaxed
 from constrained.version import __version__
@@ -130,7 +130,7 @@ def played(one: Instance, limit: float, say: Any = None) -> dict[str, Any]:
     begin = process_time()
     try:
         domain = read_domain(one.domain, f"{one.name}/domain.pddl")
-        task = Task(domain, read_problem_of(domain, one.problem, f"{one.name}/problem.pddl"))
+        task = PlanningTask(domain, read_problem_of(domain, one.problem, f"{one.name}/problem.pddl"))
         parsed = process_time()
         grounding = Relaxed.of(task).grounding
         grounded = process_time()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from constrained.planning import GroundAction, State, Task
+from constrained.planning import FactSet, GroundAction, PlanningTask
 
 MAX_STATES = 3_000
 """States that are searched for the fewest steps; blocksworld's basic instances have 866 at most."""
 
 
-def shortest_plan(task: Task, limit: int = MAX_STATES) -> list[GroundAction] | None:
+def shortest_plan(task: PlanningTask, limit: int = MAX_STATES) -> list[GroundAction] | None:
     """A plan with the fewest actions; None if there is none within so many states."""
-    came: dict[State, tuple[State, GroundAction] | None] = {task.initial: None}
+    came: dict[FactSet, tuple[FactSet, GroundAction] | None] = {task.initial: None}
     for state in (states := [task.initial]):  # while more are appended
         if task.reached_goal(state):
             plan, way = [], came[state]

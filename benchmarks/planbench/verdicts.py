@@ -19,7 +19,7 @@ from tqdm import tqdm
 from benchmarks.planbench.instances import RecordedPlan, read_instances, read_plans
 from benchmarks.reporting import markdown
 from constrained.errors import DataError
-from constrained.planning import Task
+from constrained.planning import PlanningTask
 from constrained.planning.model import Condition, Junction, Literal, Quantified
 from constrained.planning.plans import EXECUTED, INAPPLICABLE, UNKNOWN, judge_plan
 
@@ -60,7 +60,7 @@ class Row:
         return self.correct is None or self.correct == (self.verdict == "solved")
 
 
-def judge_recorded(plan: RecordedPlan, task: Task) -> Row:
+def judge_recorded(plan: RecordedPlan, task: PlanningTask) -> Row:
     """Judge one plan."""
     verdict = judge_plan(task, plan.lines or ())
     why = [in_words(part) for part in verdict.missing] or ([verdict.reason] if verdict.reason else [])
@@ -107,7 +107,7 @@ def judge_all(
         A plan is for an instance that isn't there, or no plan is of these models.
     """
     instances = {one.name: one for one in read_instances(folder)}
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, PlanningTask] = {}
     plans = [plan for plan in read_plans() if not models or plan.model in models]
     if not plans:
         known = ", ".join(sorted({plan.model for plan in read_plans()}))

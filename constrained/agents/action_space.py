@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.knowledge import Knowledge
 from constrained.knowledge.report import INVALID
 from constrained.knowledge.world_state import WorldState
@@ -47,11 +47,11 @@ class ActionSpace:
         """Replace the knowledge for masks and prompts; the judge stays."""
         self._judge, self.knowledge = self.judge, knowledge
 
-    def bind(self, world: World) -> None:
+    def bind(self, surroundings: Surroundings) -> None:
         """Bind the slots to what is in view and remembered, and pass on the facts, if they are known."""
-        facts = world.environment_facts()
-        self._judge = self._judge and _bound(self._judge, world, facts)
-        self.knowledge = _bound(self.knowledge, world, None if self._only_form else facts)
+        facts = surroundings.environment_facts()
+        self._judge = self._judge and _bound(self._judge, surroundings, facts)
+        self.knowledge = _bound(self.knowledge, surroundings, None if self._only_form else facts)
 
     def advance(self, action: str) -> None:
         """Move on to the point after an action; knowledge that doesn't admit it stays where it is."""
@@ -59,8 +59,8 @@ class ActionSpace:
         self._judge = self._judge and _after(self._judge, action)
 
 
-def _bound(knowledge: Knowledge, world: World, facts: WorldState | None) -> Knowledge:
-    bound = knowledge.bind_view(world.slots(knowledge))
+def _bound(knowledge: Knowledge, surroundings: Surroundings, facts: WorldState | None) -> Knowledge:
+    bound = knowledge.bind_view(surroundings.slots(knowledge))
     return bound if facts is None else bound.with_facts(facts)
 
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from constrained.agents.action_space import ActionSpace
 from constrained.agents.demonstrations import examples_for
 from constrained.agents.levels import FORM, GOAL, GOAL_SOUND
-from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, Requests, Writer
+from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ModelWriter, Requests
 from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import Builder, Example
 from constrained.agents.settings import Settings
 from constrained.agents.step_formats import action_path
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Chooser
 from constrained.decoding.request import Generation, Request
@@ -63,9 +63,9 @@ class Episode:
 
     Attributes
     ----------
-    writer : Writer
+    writer : ModelWriter
         The models.
-    world : World
+    surroundings : Surroundings
         The environment, and what is remembered of it.
     space : ActionSpace
         The actions that may come next.
@@ -105,8 +105,8 @@ class Episode:
         self.on_step, self.on_text = on_step, on_text
         self.prompt, self._examples = prompt, examples
         self.space = ActionSpace(start, judge, self.level == FORM)
-        self.writer = Writer(models, plan, settings.max_new_tokens)
-        self.world = World(environment)
+        self.writer = ModelWriter(models, plan, settings.max_new_tokens)
+        self.surroundings = Surroundings(environment)
         self.hints = self.phase = ""
         self.over = False
         self.choose: Callable[[list[str]], list[str]] | None = None
@@ -128,7 +128,7 @@ class Episode:
     def examples(self) -> Sequence[Example]:
         """The worked examples in prompts; none in a phase whose task isn't the environment's."""
         if self._examples is None:
-            self._examples = examples_for(self.start, self.world.environment, self.settings)
+            self._examples = examples_for(self.start, self.surroundings.environment, self.settings)
         return () if self.choose is not None else self._examples
 
     def begin(self, phase: str = "", knowledge: Knowledge | None = None) -> str:
@@ -142,14 +142,14 @@ class Episode:
             The knowledge of this phase; default: `start`.
         """
         self.phase, self.over, self.choose, self.may_stop = phase, False, None, False
-        observation = self.world.reset()
+        observation = self.surroundings.reset()
         self.plan.success, self.plan.note, self.plan.outcome = False if self._judged else None, "", {}
         self.plan.first_observation = self.plan.first_observation or observation
         self.space = ActionSpace(knowledge or self.start, self._judge, self.level == FORM)
-        if self.level == FORM and isinstance(self.world.environment, WithForm):
-            self.space.hold_to(self.world.environment.form(self.space.knowledge))
+        if self.level == FORM and isinstance(self.surroundings.environment, WithForm):
+            self.space.hold_to(self.surroundings.environment.form(self.space.knowledge))
         self._bind()
-        environment = self.world.environment
+        environment = self.surroundings.environment
         if isinstance(environment, FactsEnvironment) and environment.done:  # the goal holds: nothing is left to do
             self.plan.outcome, self.plan.success, self.over = environment.outcome(), True, True
         if not self._judged:
@@ -159,7 +159,7 @@ class Episode:
     @property
     def _judged(self) -> bool:
         """Whether the environment knows when the task is done; else the model says so, where the rules let it."""
-        environment = self.world.environment
+        environment = self.surroundings.environment
         return environment.judged if isinstance(environment, FactsEnvironment) else True
 
     @property
@@ -176,15 +176,15 @@ class Episode:
 
     def _bind(self) -> None:
         """Bind the slots to what is in view and remembered now."""
-        self.space.bind(self.world)
-        self._warn_of_missing_slots(self.world.shown)
+        self.space.bind(self.surroundings)
+        self._warn_of_missing_slots(self.surroundings.shown)
 
     def _warn_of_missing_slots(self, view: Mapping[str, object]) -> None:
         """Warn once of each slot that a user's `view()` leaves out, and suggest a misspelled name as the cause.
 
         The package's own environments always show the same slots, whatever knowledge they are played with.
         """
-        environment = self.world.environment
+        environment = self.surroundings.environment
         asked = isinstance(environment, WithView) and not isinstance(environment, WithCommands)
         if type(environment).__module__.startswith("constrained.") or not asked or not view:
             return
@@ -220,7 +220,7 @@ class Episode:
     def at_level(self, action: Grammar) -> Grammar | None:
         """The next actions that the level of the masks admits; None, and the episode ends, if it admits none."""
         to_goal = self.level in (GOAL_SOUND, GOAL)
-        listed = self.world.commands if self.level not in (None, FORM) else None
+        listed = self.surroundings.commands if self.level not in (None, FORM) else None
         if self.choose is None and not to_goal and listed is None:
             return action
         # The cheapest list first: the texts of the grammar if they are few, else the environment's commands.
@@ -233,7 +233,7 @@ class Episode:
             return action
         # Both filters of the goal admit everything rather than nothing.
         if to_goal:
-            facts, here, history = self.facts(), self.world.situation(), self.world.history
+            facts, here, history = self.facts(), self.surroundings.situation(), self.surroundings.history
             left = history.without_dead_ends(left, facts, here)
             if self.level == GOAL and self.choose is None:
                 left = history.helpful(left, facts, here)
@@ -247,7 +247,7 @@ class Episode:
 
     def facts(self) -> WorldState | None:
         """The facts known now; in a plan written ahead, those that will hold at this point."""
-        return self.world.known_facts() or self.space.knowledge.facts
+        return self.surroundings.known_facts() or self.space.knowledge.facts
 
     def ask(
         self,
@@ -321,7 +321,7 @@ class Episode:
         if (self.may_stop or not self._judged) and step.action == self.space.stop:
             self.over = True
             return
-        result = self.world.step(step.action)
+        result = self.surroundings.step(step.action)
         step.observation, step.had_effect, step.reward = result.observation, result.had_effect, result.reward
         if result.had_effect or as_planned:
             self.space.advance(step.action)

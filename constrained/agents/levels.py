@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Sequence
 
 from constrained.knowledge.world_state import WorldState
-from constrained.planning import GroundAction, State, Task
+from constrained.planning import FactSet, GroundAction, PlanningTask
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import find_plan
 
@@ -140,11 +140,11 @@ class Ways:
     """
 
     def __init__(self) -> None:
-        self.known: dict[State, GroundAction] = {}
+        self.known: dict[FactSet, GroundAction] = {}
         self.followed = False
-        self._none: set[State] = set()
+        self._none: set[FactSet] = set()
 
-    def from_state(self, task: Task, state: State) -> bool:
+    def from_state(self, task: PlanningTask, state: FactSet) -> bool:
         """Whether a way from a state is known, or is found by a search within `MAX_SEARCHED`."""
         if state not in self.known and state not in self._none and not task.reached_goal(state):
             way, found = find_plan(task, state, MAX_SEARCHED)

@@ -59,7 +59,7 @@ def for_role(role: str, by_role: Mapping[str, Value]) -> Value:
     raise KeyError(role)
 
 
-class Writer:
+class ModelWriter:
     """The models of an episode by role, and the tokens that they may still write.
 
     Parameters

@@ -125,7 +125,7 @@ def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
     last = episode.steps[-1].observation if episode.steps else episode.plan.first_observation
     return Choice(
         episode.plan.task, tuple(actions), stop, tuple(episode.path), last or "",
-        episode.world.remembered(), knowledge, episode.facts(), episode.world.history.tried,
+        episode.surroundings.remembered(), knowledge, episode.facts(), episode.surroundings.history.tried,
         episode.settings.temperature,
     )  # fmt: skip
 
@@ -141,13 +141,13 @@ def _parts(episode: Episode, examples: Sequence[Example]) -> PromptParts:
     """What the prompt before the next step is made of."""
     knowledge, form = episode.space.knowledge, episode.settings.step_format
     text = knowledge.to_text() if episode.settings.knowledge_in_prompt else knowledge.comments.get(START, "")
-    view = "" if form == FIREACT else episode.world.in_view(knowledge.slots)  # FireAct's data has no such lines
-    environment, first, scene = episode.world.environment, episode.world.first_observation, ""
+    view = "" if form == FIREACT else episode.surroundings.in_view(knowledge.slots)  # FireAct's data has no such lines
+    environment, first, scene = episode.surroundings.environment, episode.surroundings.first_observation, ""
     if isinstance(environment, FactsEnvironment):
         first, scene = "", environment.scene
     return PromptParts(
         episode.plan.task, knowledge, text, form, examples, scene, first, episode.steps,
-        episode.world.remembered(), view, episode.hints,
+        episode.surroundings.remembered(), view, episode.hints,
     )  # fmt: skip
 
 

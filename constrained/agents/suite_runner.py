@@ -19,8 +19,8 @@ from constrained.agents.run_file import RunFile, TaskRecord, digest
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STRATEGIES
+from constrained.agents.surroundings import Surroundings
 from constrained.agents.token_trace import knowledge_snapshot
-from constrained.agents.world import World
 from constrained.environments.base import Closable
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import Knowledge
@@ -199,7 +199,7 @@ def _in_environment(task: Task, episode: Episode) -> Strategy:
     """Run the episode's strategy in the task's environment, which is opened for it and closed after it."""
     environment = task.make()
     try:
-        episode.world = World(environment)
+        episode.surroundings = Surroundings(environment)
         episode.plan.task = getattr(environment, "task", task.name)
         yield from STRATEGIES[episode.settings.strategy](episode)
     finally:

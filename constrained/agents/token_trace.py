@@ -197,21 +197,21 @@ class _Answered:
     @cached_property
     def _form(self) -> Grammar | None:
         """What may be written at the level `form`, where the environment has knowledge of its own for that."""
-        world = self.episode.world
-        if not isinstance(world.environment, WithForm):
+        surroundings = self.episode.surroundings
+        if not isinstance(surroundings.environment, WithForm):
             return None
-        form = world.environment.form(self.episode.start)
-        return None if form is self.episode.start else form.bind_view(world.shown).next_action()
+        form = surroundings.environment.form(self.episode.start)
+        return None if form is self.episode.start else form.bind_view(surroundings.shown).next_action()
 
     def _left_out_as(self, text: str) -> str:
         """Why the masks left out an action that the rules admit: a key of `LEFT_OUT`."""
         meant = [action for action in self.left_out if action.startswith(text)]
         if not meant:
             return "too long"
-        world = self.episode.world
-        if world.commands is not None and world.commands.isdisjoint(meant):
+        surroundings = self.episode.surroundings
+        if surroundings.commands is not None and surroundings.commands.isdisjoint(meant):
             return "not listed"
-        return "done before" if world.history.done(world.situation()).issuperset(meant) else "of no use"
+        return "done before" if surroundings.history.done(surroundings.situation()).issuperset(meant) else "of no use"
 
 
 def _rule(found: Explanation) -> dict[str, str]:

@@ -99,7 +99,7 @@ def load(
                 f"{path} was compiled for another vocabulary",
                 hint="load it with the tokenizer, EOS ids and size it was compiled with, or compile the grammar again",
             )
-        return compile(_Reader(limits).read(content["objects"]), vocabulary)
+        return compile(_TableReader(limits).read(content["objects"]), vocabulary)
     except (LimitError, VocabularyError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GrammarError) as error:
@@ -221,7 +221,7 @@ def _text(data: bytes) -> str:
 # Reading
 
 
-class _Reader:
+class _TableReader:
     """Makes the objects of a table; raises ValueError and the like where an entry is not one."""
 
     def __init__(self, limits: Limits):

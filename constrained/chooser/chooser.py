@@ -17,7 +17,7 @@ from constrained.decoding.choosers import Choice
 from constrained.errors import ConstrainedError, ModelError, UnreachableError
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world_state import WorldState
-from constrained.planning import Domain, GroundAction, State, Task
+from constrained.planning import Domain, FactSet, GroundAction, PlanningTask
 from constrained.planning.engines import plan_with
 from constrained.planning.model import ALWAYS, conjuncts
 from constrained.planning.planner import DEFAULT, Searched, SearchLimits, search_plan
@@ -98,12 +98,12 @@ class GraphChooser:
         chances = np.exp((scores - scores.max()) / choice.temperature)
         return choice.random.choices(new, chances.tolist())[0]
 
-    def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> np.ndarray:
+    def scores(self, task: PlanningTask, state: FactSet, actions: Sequence[GroundAction]) -> np.ndarray:
         """The scores (logits) of some actions, float32, shape (actions,)."""
         scorer, encoder = self._encoder(task)
         return scorer(encoder.encode(state, actions))
 
-    def _make_encoder(self, task: Task) -> tuple[Scorer, Encoder]:
+    def _make_encoder(self, task: PlanningTask) -> tuple[Scorer, Encoder]:
         scorer = self.scorer(task.domain)
         assert scorer is not None
         return scorer, Encoder(scorer.vocabulary, task)
@@ -121,8 +121,8 @@ class GraphChooser:
 class _Plan:
     """Results of the searches in a task: the action for each state, and the states from which no plan was found."""
 
-    actions: dict[State, GroundAction] = field(default_factory=dict)
-    hopeless: dict[State, ConstrainedError] = field(default_factory=dict)
+    actions: dict[FactSet, GroundAction] = field(default_factory=dict)
+    hopeless: dict[FactSet, ConstrainedError] = field(default_factory=dict)
     """State -> why there is no plan: a ModelError if none was found, UnreachableError if there is none."""
 
 
@@ -179,7 +179,7 @@ class SearchChooser:
                 raise min(filter(None, reasons), key=lambda reason: reason.exit_code)
         return choice.random.choice(choice.actions)
 
-    def _look_ahead(self, held: _Plan, task: Task, state: State) -> None:
+    def _look_ahead(self, held: _Plan, task: PlanningTask, state: FactSet) -> None:
         """Hold a plan from a state: the network's path, as it is cheaper, or else the one that a search finds."""
         way = self._ahead(task, state)
         if way is None:
@@ -190,14 +190,14 @@ class SearchChooser:
             way = task.states(state, searched.plan)
         held.actions |= way
 
-    def _searched(self, task: Task, state: State) -> Searched:
+    def _searched(self, task: PlanningTask, state: FactSet) -> Searched:
         return search_plan(task, state, self._limits)
 
-    def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
+    def _ahead(self, task: PlanningTask, state: FactSet) -> dict[FactSet, GroundAction] | None:
         """Follow the network without entering a state twice; return the path, or None if it misses the goal."""
         if self._chooser.scorer(task.domain) is None:
             return None
-        way: dict[State, GroundAction] = {}
+        way: dict[FactSet, GroundAction] = {}
         most = max(MAX_AHEAD, AHEAD * len(conjuncts(task.goal or ALWAYS)))
         while not task.reached_goal(state):
             after = {action: task.apply(state, action) for action in task.applicable(state)}
@@ -223,14 +223,14 @@ class PlannerChooser(SearchChooser):
         super().__init__(limits=limits)
         self.name, self.digest = name, ""
 
-    def _searched(self, task: Task, state: State) -> Searched:
+    def _searched(self, task: PlanningTask, state: FactSet) -> Searched:
         return plan_with(self.name, task, state, self._limits)
 
-    def _ahead(self, task: Task, state: State) -> None:
+    def _ahead(self, task: PlanningTask, state: FactSet) -> None:
         """Nothing: the planner is asked, not the network."""
 
 
-def _no_plan(task: Task, state: State, searched: Searched) -> ConstrainedError:
+def _no_plan(task: PlanningTask, state: FactSet, searched: Searched) -> ConstrainedError:
     """The error that a search found no plan: that there is none, or that it gave up."""
     if not searched.proven:
         return ModelError(
@@ -242,7 +242,7 @@ def _no_plan(task: Task, state: State, searched: Searched) -> ConstrainedError:
     return UnreachableError(f"the goal can't be reached{here}: {NO_ORDER}", mended(NO_ORDER), **place)
 
 
-def _supposed(facts: WorldState) -> Iterator[State]:
+def _supposed(facts: WorldState) -> Iterator[FactSet]:
     """The states to plan in: what is known, unless the goal is out of reach by it; then with facts that may hold."""
     if not facts.optimistic:
         yield facts.state

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from constrained.chooser.signature import Signature, signature
-from constrained.planning import Domain, Fact, GroundAction, State, Task
+from constrained.planning import Domain, Fact, FactSet, GroundAction, PlanningTask
 from constrained.planning.model import Condition, Junction, Literal
 from constrained.planning.task import ground
 
@@ -118,12 +118,12 @@ class Encoder:
     Parameters
     ----------
     vocabulary : Vocabulary
-    task : Task
+    task : PlanningTask
     goal : iterable of tuple of str, optional
         The facts of the goal; default: those of the task's.
     """
 
-    def __init__(self, vocabulary: Vocabulary, task: Task, goal: Iterable[Fact] | None = None):
+    def __init__(self, vocabulary: Vocabulary, task: PlanningTask, goal: Iterable[Fact] | None = None):
         self.vocabulary = vocabulary
         self.node = {name: number for number, name in enumerate(task.objects)}
         self._parameters = {a.name: [p.name for p in a.parameters] for a in vocabulary.domain.actions}
@@ -142,7 +142,7 @@ class Encoder:
         self._links: list[tuple[int, int, int]] = []
         self._facts = self._add(((fact, TRUE) for fact in static), self._features, [], self._links, 0)
 
-    def encode(self, state: State, actions: Sequence[GroundAction]) -> Example:
+    def encode(self, state: FactSet, actions: Sequence[GroundAction]) -> Example:
         """A state and the actions to choose from."""
         features, links, everywhere = list(self._features), list(self._links), list[int]()
         facts = self._add(self._kinds(state), features, everywhere, links, self._facts)
@@ -156,7 +156,7 @@ class Encoder:
             len(actions),
         )
 
-    def _kinds(self, state: State) -> Iterator[tuple[Fact, int]]:
+    def _kinds(self, state: FactSet) -> Iterator[tuple[Fact, int]]:
         """Facts with their kinds, sorted, as sums of floats depend on the order, and sets have none."""
         for name in self._changing:
             for fact in sorted(state.of(name)):
@@ -188,7 +188,7 @@ class Encoder:
         return number
 
     def _actions(
-        self, state: State, actions: Sequence[GroundAction]
+        self, state: FactSet, actions: Sequence[GroundAction]
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         words = self.vocabulary
         found: list[tuple[list[int], list[list[int]], list[list[bool]]]] = [([], [], []) for _ in words.actions]

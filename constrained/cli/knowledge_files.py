@@ -188,7 +188,7 @@ def add_export(commands) -> None:
 
 
 def run_export(arguments) -> int:
-    from constrained.planning.task import Task
+    from constrained.planning.task import PlanningTask
     from constrained.planning.writer import PddlText
 
     world = ActionKnowledge.from_lark(arguments.file).world
@@ -196,7 +196,7 @@ def run_export(arguments) -> int:
         raise ConstrainedError(
             f"{arguments.file} has no problem of its own", "add `//: object`, `init` and `goal` lines to it"
         )
-    written = PddlText(Task(world.domain, world.problem))
+    written = PddlText(PlanningTask(world.domain, world.problem))
     if arguments.output is None:
         print(f"{written.domain}\n{written.problem}", end="")
         return 0
@@ -281,7 +281,7 @@ def run_distill(arguments) -> int:
     with waiting("loading the model", not arguments.json) as say:
         from constrained.agents.distill import distill  # imports torch
 
-        def told(line: str) -> None:
+        def on_line(line: str) -> None:
             say("writing the next line")
             print(f"  {line}", file=sys.stderr, flush=True)
 
@@ -292,7 +292,7 @@ def run_distill(arguments) -> int:
             temperature=arguments.temperature,
             seed=arguments.seed,
             device=arguments.device,
-            on_line=None if arguments.json else told,
+            on_line=None if arguments.json else on_line,
             actions_of=lender,
         )
     usage = distilled.usage

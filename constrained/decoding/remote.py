@@ -305,7 +305,7 @@ class RemoteModel:
                 f"{self.base_url} refuses the key", "set OPENAI_API_KEY to the server's key, or pass api_key="
             ) from None
         except openai.APIStatusError as error:
-            told = self._without_key(_told(error))
+            told = self._without_key(_error_text(error))
             hint = "see the address (it ends with /v1 for most servers) and the model's name"
             hint = hint if error.status_code == 404 else ""
             raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}", hint) from None
@@ -410,7 +410,7 @@ def _from_json(text: str) -> str:
     return found if isinstance(found, str) else text
 
 
-def _told(error: Any) -> str:
+def _error_text(error: Any) -> str:
     body = getattr(error, "body", None)
     told = body.get("message") if isinstance(body, dict) else None
     return str(told or error)

@@ -99,7 +99,7 @@ class WithOutcome(Protocol):
 class WithMemory(Protocol):
     """An environment that offers a summary of the episode, which prompts show instead of the whole history."""
 
-    def memory(self, first_observation: str) -> Memory | None:
+    def memory(self, first_observation: str) -> AgentMemory | None:
         """A fresh memory, or None if this episode has none."""
         ...
 
@@ -162,7 +162,7 @@ class Closable(Protocol):
 
 
 @runtime_checkable
-class Memory(Protocol):
+class AgentMemory(Protocol):
     """An agent's memory of an episode, built from the episode's texts alone."""
 
     def update(self, action: str, observation: str) -> None:
@@ -208,6 +208,6 @@ class LearningMemory(Protocol):
         """Add what another agent found: pairs of (thing, place), and the places that it searched."""
         ...
 
-    def restart(self, first_observation: str) -> Memory:
+    def restart(self, first_observation: str) -> AgentMemory:
         """A memory for the same episode started anew, which keeps what was learned (Reflexion)."""
         ...

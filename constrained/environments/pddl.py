@@ -10,7 +10,7 @@ from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.pddl import import_pddl
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import Problem
 from constrained.planning.query import NOTHING
 from constrained.planning.reachable import require_reachable
@@ -99,7 +99,7 @@ class PddlEnvironment(FactsEnvironment):
         """`knowledge` with the problem's objects, without its facts."""
         return knowledge.with_facts(self.facts).without_facts
 
-    def _words(self, facts: State | set[Fact]) -> list[str]:
+    def _words(self, facts: FactSet | set[Fact]) -> list[str]:
         return sorted(" ".join(map(self.facts.task.spell, fact)) for fact in facts)
 
 

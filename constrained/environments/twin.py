@@ -17,7 +17,7 @@ from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
 from constrained.knowledge.world_state import WorldState
-from constrained.planning import Fact, GroundAction, Task
+from constrained.planning import Fact, GroundAction, PlanningTask
 from constrained.planning.model import Condition, Problem, conjuncts, free_variables, literals_in, renamed
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import find_plan
@@ -70,12 +70,12 @@ class _Twin:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
     number : int
         Another number makes another twin.
     """
 
-    def __init__(self, task: Task, number: int):
+    def __init__(self, task: PlanningTask, number: int):
         self.task, rng = task, random.Random(f"twin {number}")
         fixed = _named_by_actions(task)
         own = {name.lower(): name for name in task.problem.objects if name.lower() not in fixed}
@@ -103,7 +103,7 @@ class _Twin:
         return re.sub(pattern, lambda found: spelled[found[0].lower()], text, flags=re.IGNORECASE) if spelled else text
 
 
-def _named_by_actions(task: Task) -> set[str]:
+def _named_by_actions(task: PlanningTask) -> set[str]:
     """Objects that the actions' conditions and effects name: they keep their names."""
     actions = task.domain.actions
     literals = [literal for action in actions for part in action.conditions for literal in literals_in(part)]
@@ -111,7 +111,7 @@ def _named_by_actions(task: Task) -> set[str]:
     return {term for literal in literals for term in literal.terms if not term.startswith("?")}
 
 
-def _fresh_names(own: Mapping[str, str], task: Task, rng: random.Random) -> Iterator[str]:
+def _fresh_names(own: Mapping[str, str], task: PlanningTask, rng: random.Random) -> Iterator[str]:
     """A new name for each object, alike in form: with other digits, or else other words.
 
     Words of the object's type stay, and those that several objects of the type share: "red bike" becomes "hazel bike".

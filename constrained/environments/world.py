@@ -17,11 +17,11 @@ from constrained.knowledge.world.sentence import sentences, wanted
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells
 from constrained.knowledge.world_state import WorldState
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 from constrained.planning.model import ROOT, Condition, Parameter, Problem, conjunction, conjuncts, free_variables
 from constrained.planning.query import NOTHING, Query
 from constrained.planning.reachable import SEARCHED, require_reachable
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 from constrained.planning.wording import condition_words, squeezed
 
 
@@ -77,7 +77,7 @@ class WorldEnvironment(FactsEnvironment):
             self._words = NOTHING if asked is None else asked.words
             problem = replace(problem, condition=None) if asked is None else asked.problem
         self.world = world = replace(world, problem=problem)
-        planning = Task(world.domain, problem)
+        planning = PlanningTask(world.domain, problem)
         self._answers, self.known = Answers(world, planning), self._nothing_learned()
         require_reachable(planning)
         super().__init__(WorldState(world, planning, planning.initial), "anything")
@@ -193,16 +193,16 @@ class Answers:
     Parameters
     ----------
     world : World
-    task : Task
+    task : PlanningTask
         A problem of the world.
     """
 
-    def __init__(self, world: World, task: Task):
+    def __init__(self, world: World, task: PlanningTask):
         self.world, self.task = world, task
         self._order = {name: number for number, name in enumerate(task.objects)}
         self._queries: dict[Condition, tuple[list[str], Query]] = {}
 
-    def to(self, action: GroundAction, state: State) -> str:
+    def to(self, action: GroundAction, state: FactSet) -> str:
         """The answer to an action that has led to a state; empty if no line gives one."""
         values = self.task.values(action)
         lines = (tells for tells in self.world.tells if tells.rule == action.action)
@@ -210,7 +210,7 @@ class Answers:
         # The action succeeded, so texts that announce a failure are left out.
         return " ".join(text for text in texts if not any(fails.found_in(text) for fails in self.world.fails))
 
-    def _texts(self, tells: Tells, values: Mapping[str, str], state: State) -> Iterator[str]:
+    def _texts(self, tells: Tells, values: Mapping[str, str], state: FactSet) -> Iterator[str]:
         """Yield the texts that one `tells` line gives in a state: one for each way to fill the holes of its pattern."""
         pattern = tells.patterns[0]
         lists = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
@@ -229,7 +229,7 @@ class Answers:
                 yield pattern.write(holes)
 
     def _assignments(
-        self, tells: Tells, condition: Condition, given: Mapping[str, str], state: State
+        self, tells: Tells, condition: Condition, given: Mapping[str, str], state: FactSet
     ) -> list[dict[str, str]]:
         """The assignments that extend `given` and satisfy a condition, in the objects' order."""
         if condition not in self._queries:

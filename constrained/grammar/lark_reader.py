@@ -92,7 +92,7 @@ def read_lark(
     try:
         faults = Faults() if faults is None else faults
         definitions, ignored = load(source, limits, faults, statements)
-        reader = _Reader(source, definitions, ignored, limits, faults)
+        reader = _RuleReader(source, definitions, ignored, limits, faults)
         rules, slots = reader.read()
         return LarkRules(source, rules, slots, definitions, limits, reader.looks)
     except RecursionError:
@@ -165,7 +165,7 @@ def _place(source: Source, rule: Rule) -> tuple[int | None, int | None]:
     return source.line_column(found.start()) if found else (None, None)
 
 
-class _Reader:
+class _RuleReader:
     """Reads the rules of one grammar."""
 
     def __init__(
@@ -266,7 +266,7 @@ class _BodyReader:
     given: Mapping[str, str]  # parameters that stand for a template -> that template
     calls: dict[str, str]  # names in the body -> the rules that they stand for, once read
 
-    def __init__(self, reader: _Reader):
+    def __init__(self, reader: _RuleReader):
         self.reader, self.templates, self.definitions = reader, reader.templates, reader.definitions
         self.item: Callable[[Item], Node] = self.node_or_empty if reader.faults.every else self.node
         self._calls: dict[Scope, dict[str, str]] = {}

@@ -80,7 +80,7 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     try:
         tree = parser.parse(pattern, flags)
         refers = bool(_MAY_REFER.search(pattern)) and bool(_references(tree))
-        return _Reader(pattern, limits, refers, whole).sequence(tree, tree.state.flags, first=whole, last=whole)
+        return _PatternReader(pattern, limits, refers, whole).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
         what, hint = f"regular expression does not parse: {error.msg}", "it is read as Python's `re` reads it"
         line, column = error.lineno or 1, error.colno or (error.pos or 0) + 1
@@ -180,7 +180,7 @@ def _few_texts(node: Node) -> list[str] | None:
     return fold(node, leaf, seq, alt, repeat)
 
 
-class _Reader:
+class _PatternReader:
     """Reads one parse tree; `first` and `last` say whether a piece stands at the start and the end of the text."""
 
     def __init__(self, pattern: str, limits: Limits, refers: bool, whole: bool):

@@ -166,7 +166,7 @@ class Conversation:
             case Heard(text):
                 return self.heard(text)
             case Told(identity, result):
-                return self.told(identity, result)
+                return self.answered(identity, result)
             case Said(text, calls):
                 if not calls:
                     return self.spoke(text)
@@ -210,7 +210,7 @@ class Conversation:
         order = self._ordered(slot_of(call.name))
         return replace(self._with(self.memory, (*self.waiting, call)), order=order)
 
-    def told(self, identity: str, result: Any) -> Conversation:
+    def answered(self, identity: str, result: Any) -> Conversation:
         """The conversation after the result of the call with this identity (without one: of the oldest that waits).
 
         A result of nothing that waits is ignored, and so is a guard's own answer to a call that it refused.

@@ -170,7 +170,7 @@ class _Held:
     def _told(self, identity: str, result: Any) -> None:
         with self._lock:
             assert self.conversation is not None
-            self.conversation = self.conversation.told(identity, result)
+            self.conversation = self.conversation.answered(identity, result)
 
 
 class GuardedTools(_Held, Mapping[str, Callable[..., Any]]):

@@ -25,7 +25,7 @@ from constrained.limits import DEFAULT, Limits
 from constrained.limits import KIND as LIMITS
 from constrained.planning.model import Problem
 from constrained.planning.problem import read_problem_of
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 
 
 class ActionKnowledge(Knowledge):
@@ -225,7 +225,7 @@ class ActionKnowledge(Knowledge):
             )
         if isinstance(problem, str):
             problem = read_problem_of(self.world.domain, problem, source)
-        task = Task(self.world.domain, problem)
+        task = PlanningTask(self.world.domain, problem)
         return self.with_facts(WorldState(self.world, task, task.initial))
 
     def with_facts(self, facts: WorldState) -> Self:

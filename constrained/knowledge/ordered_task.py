@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.base import Knowledge
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 from constrained.planning.model import Action, Condition, Effect, Junction, Literal, conjunction
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 
 MAX_PHASES = 100
 """Groups of actions, after which different actions may come, that a task is given facts for."""
@@ -24,7 +24,7 @@ class OrderedTask:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
         A problem of the knowledge's world.
     rule_of : mapping of str to str
         Action of the task -> its rule.
@@ -33,11 +33,11 @@ class OrderedTask:
 
     Attributes
     ----------
-    task : Task
+    task : PlanningTask
         The given one, if any action may follow any other, or if the world doesn't know some action of the rules.
     """
 
-    def __init__(self, task: Task, rule_of: Mapping[str, str], rules: Mapping[str, Sequence[str]]):
+    def __init__(self, task: PlanningTask, rule_of: Mapping[str, str], rules: Mapping[str, Sequence[str]]):
         phases: dict[frozenset[str], list[str]] = {}  # the actions that may come next -> those before
         for name, following in rules.items():
             phases.setdefault(frozenset(following), []).append(name)
@@ -50,7 +50,7 @@ class OrderedTask:
             self.task = self._ordered(task, {name: set(following) for following, name in names.items()}, rule_of)
 
     @classmethod
-    def of(cls, task: Task, knowledge: Knowledge | None) -> OrderedTask:
+    def of(cls, task: PlanningTask, knowledge: Knowledge | None) -> OrderedTask:
         """The ordered task, cached with the given one; without knowledge there are no rules."""
         if knowledge is None or knowledge.world is None:
             return cls(task, {}, {})
@@ -59,14 +59,14 @@ class OrderedTask:
             cache[key] = cls(task, knowledge.world.rules, knowledge.rules)
         return cache[key]
 
-    def _ordered(self, task: Task, following: dict[str, set[str]], rule_of: Mapping[str, str]) -> Task:
+    def _ordered(self, task: PlanningTask, following: dict[str, set[str]], rule_of: Mapping[str, str]) -> PlanningTask:
         actions = [self._action(action, rule_of[action.name], following) for action in task.domain.actions]
         domain = replace(
             task.domain,
             predicates={**task.domain.predicates, **dict.fromkeys(following, ())},
             actions=actions,
         )
-        return Task(domain, replace(task.problem, init=(*task.problem.init, (self._phase[START],))))
+        return PlanningTask(domain, replace(task.problem, init=(*task.problem.init, (self._phase[START],))))
 
     def _action(self, action: Action, rule: str, following: dict[str, set[str]]) -> Action:
         """An action that comes only where its rule may."""
@@ -79,7 +79,7 @@ class OrderedTask:
         precondition = conjunction([*needed, action.precondition])
         return replace(action, precondition=precondition, effects=(*action.effects, *changes))
 
-    def state(self, state: State, knowledge: Knowledge | None) -> State:
+    def state(self, state: FactSet, knowledge: Knowledge | None) -> FactSet:
         """A state of the given task, at a point of a path, as a state of the ordered one."""
         phase = None if knowledge is None else self._phase.get(knowledge.last)
         return state if phase is None else state.changed(added=[(phase,)])

@@ -13,9 +13,9 @@ from itertools import islice, product
 
 from constrained.errors import KnowledgeError, PddlError
 from constrained.knowledge.world.world import World
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import Condition
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 from constrained.planning.wording import condition_words, readings, written
 
 MAX_READINGS = 2_000
@@ -28,7 +28,7 @@ class WorldState:
     `state`: the facts known to be true. `optimistic`: unknown facts that may hold.
     """
 
-    def __init__(self, world: World, task: Task, state: State, optimistic: Collection[Fact] = ()):
+    def __init__(self, world: World, task: PlanningTask, state: FactSet, optimistic: Collection[Fact] = ()):
         self.world, self.task, self.state, self.optimistic = world, task, state, optimistic
         self._texts: dict[GroundAction, str] = {}
 
@@ -41,7 +41,7 @@ class WorldState:
         return texts
 
     @cached_property
-    def hopeful(self) -> State:
+    def hopeful(self) -> FactSet:
         """The state in which all facts hold that may hold."""
         return self.state.changed(added=self.optimistic) if self.optimistic else self.state
 
@@ -86,7 +86,7 @@ class WorldState:
             )
         return self.in_state(states[0], self.optimistic)
 
-    def in_state(self, state: State, optimistic: Collection[Fact] = ()) -> WorldState:
+    def in_state(self, state: FactSet, optimistic: Collection[Fact] = ()) -> WorldState:
         """The same task in another state."""
         other = WorldState(self.world, self.task, state, optimistic)
         other._texts = self._texts

@@ -139,7 +139,7 @@ class LlamaCpp:
         """A reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
         for sequence in range(len(texts), ROWS):
             self._keep(sequence, 0)
-        return _Reader(self, texts)
+        return _BatchReader(self, texts)
 
     def _keep(self, sequence: int, count: int) -> None:
         if len(self.held[sequence]) > count:
@@ -226,7 +226,7 @@ def _free(library: Any, batch: Any, context: Any, model: Any) -> None:
     library.llama_model_free(model)
 
 
-class _Reader:
+class _BatchReader:
     """Reads the texts of a batch; see `constrained.decoding.loop.NextLogits`."""
 
     asynchronous = False

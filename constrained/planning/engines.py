@@ -9,23 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from constrained.errors import ModelError, needs_extra
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 from constrained.planning.planner import DEFAULT, Searched, SearchLimits
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 from constrained.planning.writer import PddlText
 
 EXTRA = "planners"
 
 
-def plan_with(name: str, task: Task, state: State, limits: SearchLimits = DEFAULT) -> Searched:
+def plan_with(name: str, task: PlanningTask, state: FactSet, limits: SearchLimits = DEFAULT) -> Searched:
     """Have a planner search for a plan.
 
     Parameters
     ----------
     name : str
         A planner that unified-planning knows, such as "pyperplan" or "fast-downward".
-    task : Task
-    state : State
+    task : PlanningTask
+    state : FactSet
         Where the plan begins.
     limits : SearchLimits
         The seconds are passed on, if the planner takes them.
@@ -43,7 +43,7 @@ def plan_with(name: str, task: Task, state: State, limits: SearchLimits = DEFAUL
         from unified_planning.shortcuts import OneshotPlanner, get_environment
     environment = get_environment()
     environment.credits_stream = None
-    written = PddlText(Task(task.domain, replace(task.problem, init=tuple(sorted(state)))))
+    written = PddlText(PlanningTask(task.domain, replace(task.problem, init=tuple(sorted(state)))))
     names = {new.lower(): old for old, new in written.names.items()}
     factory = environment.factory
     planners = sorted(one for one in factory.engines if factory.engine(one).is_oneshot_planner())
@@ -74,7 +74,7 @@ def plan_with(name: str, task: Task, state: State, limits: SearchLimits = DEFAUL
     return Searched(plan)
 
 
-def check_plan(name: str, task: Task, state: State, plan: list[GroundAction]) -> None:
+def check_plan(name: str, task: PlanningTask, state: FactSet, plan: list[GroundAction]) -> None:
     """Simulate a plan that a planner of this name gave. Raises ModelError: it isn't one."""
     for number, action in enumerate(plan, 1):
         if not task.is_applicable(state, action):

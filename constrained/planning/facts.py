@@ -62,7 +62,7 @@ class Table:
 EMPTY = Table(NO_FACTS)
 
 
-class State:
+class FactSet:
     """An immutable, hashable set of facts.
 
     Parameters
@@ -78,7 +78,7 @@ class State:
 
     Examples
     --------
-    >>> state = State([("on", "a", "b"), ("clear", "a")])
+    >>> state = FactSet([("on", "a", "b"), ("clear", "a")])
     >>> ("on", "a", "b") in state, sorted(state.of("clear"))
     (True, [('clear', 'a')])
     """
@@ -104,7 +104,7 @@ class State:
         """The facts of a predicate."""
         return self.table(predicate).facts
 
-    def changed(self, deleted: Iterable[Fact] = (), added: Iterable[Fact] = ()) -> State:
+    def changed(self, deleted: Iterable[Fact] = (), added: Iterable[Fact] = ()) -> FactSet:
         """The state with some facts deleted, then some added (a fact in both is true afterwards)."""
         changes: dict[str, tuple[set[Fact], set[Fact]]] = {}
         for fact in added:
@@ -119,11 +119,11 @@ class State:
                 tables[predicate] = table.changed(really_gone, really_new)
                 if not tables[predicate].facts:
                     del tables[predicate]
-        state = State.__new__(State)
+        state = FactSet.__new__(FactSet)
         state._set(tables)
         return state
 
-    def difference(self, other: State) -> set[Fact]:
+    def difference(self, other: FactSet) -> set[Fact]:
         """The facts that hold in this state but not in another."""
         return {
             fact
@@ -143,7 +143,7 @@ class State:
         return sum(len(table.facts) for table in self.tables.values())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self.tables == other.tables
+        return isinstance(other, FactSet) and self.tables == other.tables
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -151,4 +151,4 @@ class State:
         return self._hash
 
     def __repr__(self) -> str:
-        return f"State({len(self)} facts)"
+        return f"FactSet({len(self)} facts)"

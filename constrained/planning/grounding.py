@@ -18,11 +18,11 @@ from itertools import product
 import numpy as np
 
 from constrained.errors import PddlError
-from constrained.planning.facts import Fact, State, Table
+from constrained.planning.facts import Fact, FactSet, Table
 from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, conjuncts, literals_in, renamed
 from constrained.planning.normal_form import Disjunct, disjuncts_of
 from constrained.planning.query import Query
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 MAX_OPERATORS = 300_000
 """Operators and axioms of one task; PlanBench's tasks have some thousands."""
@@ -119,7 +119,7 @@ class Grounding:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Grounding:
         A fact and its negation.
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: PlanningTask):
         self.task = task
         actions = task.domain.actions
         conditions = [condition for action in actions for condition in action.conditions]
@@ -165,7 +165,7 @@ class Grounding:
         self.derived: set[int] = set()
         self.opposites: list[tuple[int, int]] = []
         self.adds: list[tuple[int, ...]] = []
-        self._reached = State()
+        self._reached = FactSet()
         self._numbered: dict[Fact, int] = {}  # reached fact -> its number
         self._tables: dict[str, tuple[Table, np.ndarray]] = {}
         self._blocks: tuple[Block, Block] | None = None
@@ -331,7 +331,7 @@ class Grounding:
             self._pairs = np.array(self.opposites, dtype=np.intp).reshape(-1, 2)
         return self._blocks
 
-    def true_in(self, state: State, possible: Iterable[Fact] = ()) -> np.ndarray:
+    def true_in(self, state: FactSet, possible: Iterable[Fact] = ()) -> np.ndarray:
         """Which facts are true in a state, as a bool each; a fact that is `possible` and its negation both are."""
         possible = [fact for fact in possible if fact[0] in self._asked]
         new = [fact for fact in possible if fact not in self._numbered]

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import Literal, Quantified, conjuncts, literals_in, renamed
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 Term = tuple[bool, Fact]
 """(whether it holds, fact)."""
 
 
 def in_order(
-    task: Task,
-    state: State,
+    task: PlanningTask,
+    state: FactSet,
     first: Collection[GroundAction],
     plan: Collection[GroundAction],
     alternatives: Collection[GroundAction],
@@ -28,8 +28,8 @@ def in_order(
 
     Parameters
     ----------
-    task : Task
-    state : State
+    task : PlanningTask
+    state : FactSet
         The facts that hold or are assumed to hold.
     first : collection of GroundAction
         The first actions of the relaxed plan.
@@ -42,7 +42,7 @@ def in_order(
 
 class _Order:
     def __init__(
-        self, task: Task, state: State, plan: Collection[GroundAction], alternatives: Collection[GroundAction]
+        self, task: PlanningTask, state: FactSet, plan: Collection[GroundAction], alternatives: Collection[GroundAction]
     ):
         self.task, self.state = task, state
         self.actions = sorted({*plan, *alternatives})

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.grounding import TRUE, Grounding
 from constrained.planning.task import GroundAction
 
@@ -43,7 +43,7 @@ class PackedTask:
     Parameters
     ----------
     grounding : Grounding
-    origin : State
+    origin : FactSet
         All states agree with it on facts that no operator changes.
 
     Attributes
@@ -62,7 +62,7 @@ class PackedTask:
         Operator -> the number of its action, which is that of the action's first operator.
     """
 
-    def __init__(self, grounding: Grounding, origin: State):
+    def __init__(self, grounding: Grounding, origin: FactSet):
         grounding.true_in(origin)  # numbers the origin's facts and adds the operators that they make possible
         self.origin, self._names = origin, grounding.names
         self._opposites = {opposite: fact for fact, opposite in grounding.opposites}
@@ -102,7 +102,7 @@ class PackedTask:
                 state |= fact
         return state
 
-    def unpacked(self, state: int) -> State:
+    def unpacked(self, state: int) -> FactSet:
         """A state as facts."""
         gone, new = (
             [cast(Fact, self._names[place]) for place in places(bits & self.changing)]

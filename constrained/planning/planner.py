@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import process_time
 
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 from constrained.planning.lazy import LazySearch
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import MAX_STATES, WidthSearch, shortened
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 try:
     import resource
@@ -76,14 +76,14 @@ class Searched:
 
 
 def search_plan(
-    task: Task, state: State, limits: SearchLimits = DEFAULT, say: Callable[[str], None] | None = None
+    task: PlanningTask, state: FactSet, limits: SearchLimits = DEFAULT, say: Callable[[str], None] | None = None
 ) -> Searched:
     """Search for a plan, not a shortest one.
 
     Parameters
     ----------
-    task : Task
-    state : State
+    task : PlanningTask
+    state : FactSet
         Where the plan begins.
     limits : SearchLimits
     say : callable, optional

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from constrained.errors import PddlError
 from constrained.planning.model import Condition
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 EXECUTED, UNKNOWN, INAPPLICABLE = "executed", "unknown", "inapplicable"
 """The outcomes of a plan: all actions were done; one doesn't exist in the task; one's precondition didn't hold."""
@@ -52,12 +52,12 @@ def read_action(line: str) -> GroundAction | None:
     return GroundAction(name, tuple(arguments)) if name and not set(words) & set("()") else None
 
 
-def judge_plan(task: Task, lines: Iterable[str]) -> PlanVerdict:
+def judge_plan(task: PlanningTask, lines: Iterable[str]) -> PlanVerdict:
     """Execute a plan from the task's initial state until an action can't be done.
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
     lines : iterable of str
         One action each, ``(name object …)``; empty lines and comments (after ``;``) are skipped.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from constrained.errors import PddlError
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import Condition, Literal, Parameter, Quantified, free_variables, literals_in, negated
 from constrained.planning.normal_form import disjuncts_of
 
@@ -111,19 +111,19 @@ class Query:
         self.joined = not any(d.whole for d in self.disjuncts)
         self._plans: dict[tuple[int, frozenset[str]], tuple[_Step, ...]] = {}
 
-    def answers(self, state: State, given: Mapping[str, str] = NOTHING) -> set[tuple[str, ...]]:
+    def answers(self, state: FactSet, given: Mapping[str, str] = NOTHING) -> set[tuple[str, ...]]:
         """The values of the variables, in their order, for which the condition holds; some values may be given."""
         found: set[tuple[str, ...]] = set()
         for number in range(len(self.disjuncts)):
             self._run(state, number, given, found)
         return found
 
-    def holds(self, state: State, values: Sequence[str]) -> bool:
+    def holds(self, state: FactSet, values: Sequence[str]) -> bool:
         """Whether the condition holds for these values of all variables; their types are not checked."""
         given = dict(zip(self._names, values))
         return any(self._run(state, number, given, None) for number in range(len(self.disjuncts)))
 
-    def answers_with(self, state: State, facts: Iterable[Fact], positive: bool) -> set[tuple[str, ...]]:
+    def answers_with(self, state: FactSet, facts: Iterable[Fact], positive: bool) -> set[tuple[str, ...]]:
         """The answers of a `joined` query in which a literal with the given sign is matched by one of these facts."""
         found: set[tuple[str, ...]] = set()
         by_predicate: dict[str, list[Fact]] = {}
@@ -152,7 +152,7 @@ class Query:
 
     # running
 
-    def _run(self, state: State, number: int, given: Mapping[str, str], found: set[tuple[str, ...]] | None) -> bool:
+    def _run(self, state: FactSet, number: int, given: Mapping[str, str], found: set[tuple[str, ...]] | None) -> bool:
         """Add the answers of a disjunct with some variables given; without `found`, stop at the first."""
         key = number, frozenset(given)
         plan = self._plans.get(key)
@@ -239,7 +239,7 @@ class _Run:
 
     def __init__(
         self,
-        state: State,
+        state: FactSet,
         steps: tuple[_Step, ...],
         values: list[str],
         wanted: int,

@@ -27,7 +27,7 @@ from constrained.planning.model import (
 )
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import find_plan
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 from constrained.planning.wording import condition_words
 
 NO_ORDER = "in whatever order the actions are done, none leads to it"
@@ -42,7 +42,7 @@ MAX_CHAIN = 20
 """Actions that an explanation names, at most."""
 
 
-def unreachable(task: Task, searched: int = 0) -> str:
+def unreachable(task: PlanningTask, searched: int = 0) -> str:
     """Why the goal can't be reached; "" if it may be reached.
 
     It can't if it isn't even reached where nothing that is true becomes false again, or if a search of at most
@@ -58,13 +58,13 @@ def unreachable(task: Task, searched: int = 0) -> str:
     except PddlError:
         return ""
     parts = conjuncts(task.goal)
-    alone = (Task(task.domain, replace(task.problem, condition=part)) for part in parts)
+    alone = (PlanningTask(task.domain, replace(task.problem, condition=part)) for part in parts)
     never = [part for part, single in zip(parts, alone) if Relaxed(single).dead_end(single.initial)]
     because = _Because(task)
     return "; and ".join(dict.fromkeys(because.never(part) for part in never or parts))
 
 
-def _choices(task: Task, condition: Condition) -> int:
+def _choices(task: PlanningTask, condition: Condition) -> int:
     """How many choices of objects a condition quantifies over."""
     match condition:
         case Junction(_, parts):
@@ -75,7 +75,7 @@ def _choices(task: Task, condition: Condition) -> int:
             return 1
 
 
-def require_reachable(task: Task, searched: int = 0) -> None:
+def require_reachable(task: PlanningTask, searched: int = 0) -> None:
     """Raise UnreachableError, with the goal's place and the reason, if `unreachable` says that it can't be reached."""
     if reason := unreachable(task, searched):
         raise UnreachableError(f"the goal can't be reached: {reason}", mended(reason), **task.problem.goal_place)
@@ -93,11 +93,11 @@ class _Because:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
         Its goal is out of reach in the relaxation.
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: PlanningTask):
         self.task = task
         self._reached = Relaxed.of(task).reached(task.initial)
 

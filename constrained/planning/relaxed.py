@@ -16,10 +16,10 @@ from typing import cast
 import numpy as np
 
 from constrained.errors import PddlError
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.grounding import Block, Grounding
 from constrained.planning.ordering import in_order
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 NEVER = 1 << 30
 """The layer of facts and operators that are out of reach."""
@@ -39,8 +39,8 @@ class RelaxedPlan:
         all equally cheap supporters instead of one.
     needed, denied : frozenset of tuple of str
         The facts of the state that the plan relies on, and the facts that must not hold there.
-    task : Task
-    state : State
+    task : PlanningTask
+    state : FactSet
         The state in which it begins, with the facts that are assumed.
     """
 
@@ -49,8 +49,8 @@ class RelaxedPlan:
     beginning: frozenset[GroundAction]
     needed: frozenset[Fact]
     denied: frozenset[Fact]
-    task: Task
-    state: State
+    task: PlanningTask
+    state: FactSet
 
     @cached_property
     def helpful(self) -> frozenset[GroundAction]:
@@ -75,7 +75,7 @@ class Relaxed:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
 
     Attributes
     ----------
@@ -89,24 +89,24 @@ class Relaxed:
 
     Examples
     --------
-    >>> from constrained.planning import Task, read_domain, read_problem_of
+    >>> from constrained.planning import PlanningTask, read_domain, read_problem_of
     >>> domain = read_domain(
     ...     "(define (domain d) (:predicates (at ?x) (road ?x ?y)) (:action go :parameters (?x ?y)"
     ...     " :precondition (and (at ?x) (road ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
     ... )
     >>> text = "(define (problem p) (:domain d) (:objects a b c) (:init (at a) (road a b) (road a c)) (:goal (at c)))"
-    >>> task = Task(domain, read_problem_of(domain, text))
+    >>> task = PlanningTask(domain, read_problem_of(domain, text))
     >>> relaxed = Relaxed(task)
     >>> relaxed.distance(task.initial), relaxed.without_dead_ends(task.initial, task.applicable(task.initial))
     (1, [GroundAction(action='go', arguments=('a', 'c'))])
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: PlanningTask):
         self.task = task
         self.grounding = Grounding(task)
 
     @classmethod
-    def of(cls, task: Task) -> Relaxed:
+    def of(cls, task: PlanningTask) -> Relaxed:
         """The relaxation of a task, cached with the task; so is the error if the task is too large."""
         cache = vars(task)
         if "relaxed" not in cache:
@@ -118,7 +118,7 @@ class Relaxed:
             raise cache["relaxed"]
         return cache["relaxed"]
 
-    def distance(self, state: State, possible: Iterable[Fact] = ()) -> int | None:
+    def distance(self, state: FactSet, possible: Iterable[Fact] = ()) -> int | None:
         """A lower bound on the number of actions to the goal; None if not even the relaxed goal can be reached."""
         if self.task.goal is None:
             return 0
@@ -126,17 +126,17 @@ class Relaxed:
         last = max((int(layers.facts[fact]) for fact in self.grounding.goal), default=0)
         return None if last == NEVER else last
 
-    def dead_end(self, state: State, possible: Iterable[Fact] = ()) -> bool:
+    def dead_end(self, state: FactSet, possible: Iterable[Fact] = ()) -> bool:
         """Whether not even the relaxed goal can be reached; False does not mean that the goal can."""
         return self.distance(state, possible) is None
 
-    def reached(self, state: State) -> frozenset[object]:
+    def reached(self, state: FactSet) -> frozenset[object]:
         """What becomes true before the goal does, or ever: facts, and (False, fact) for facts that become false."""
         layers = self._layers(state, ())
         return frozenset(name for name, layer in zip(self.grounding.names, layers.facts) if layer != NEVER)
 
     def without_dead_ends(
-        self, state: State, actions: Sequence[GroundAction], possible: Collection[Fact] = ()
+        self, state: FactSet, actions: Sequence[GroundAction], possible: Collection[Fact] = ()
     ) -> list[GroundAction]:
         """The actions that don't lead to a dead end; none if the state is one.
 
@@ -154,12 +154,12 @@ class Relaxed:
 
         return [action for action in actions if is_safe(action)]
 
-    def helpful(self, state: State, possible: Iterable[Fact] = ()) -> frozenset[GroundAction]:
+    def helpful(self, state: FactSet, possible: Iterable[Fact] = ()) -> frozenset[GroundAction]:
         """The actions that look useful in a state, a heuristic; none at the goal or at a dead end."""
         plan = self.plan(state, possible)
         return frozenset() if plan is None else plan.helpful
 
-    def plan(self, state: State, possible: Iterable[Fact] = ()) -> RelaxedPlan | None:
+    def plan(self, state: FactSet, possible: Iterable[Fact] = ()) -> RelaxedPlan | None:
         """A plan of the relaxed task, cached with the state; None if the goal is out of reach.
 
         Facts that may hold are assumed only if the known facts don't suffice.
@@ -169,7 +169,7 @@ class Relaxed:
             state.known[key] = self._plan(state, key[1])
         return cast("RelaxedPlan | None", state.known[key])
 
-    def _plan(self, state: State, possible: Collection[Fact]) -> RelaxedPlan | None:
+    def _plan(self, state: FactSet, possible: Collection[Fact]) -> RelaxedPlan | None:
         grounding, layers = self.grounding, self._layers(state, possible, late=True)
         if any(layers.facts[fact] == NEVER for fact in grounding.goal):
             return None
@@ -196,7 +196,7 @@ class Relaxed:
             state.changed(added=possible),
         )
 
-    def operators(self, state: State, barred: np.ndarray) -> set[int] | None:
+    def operators(self, state: FactSet, barred: np.ndarray) -> set[int] | None:
         """The operators of a relaxed plan without those that are `barred` (a bool each); None if there is none."""
         layers = self._layers(state, (), barred=barred)
         if any(layers.facts[fact] == NEVER for fact in self.grounding.goal):
@@ -204,7 +204,7 @@ class Relaxed:
         return _Extraction(self.grounding, layers).run(all_cheapest=False)[0]
 
     def _layers(
-        self, state: State, possible: Iterable[Fact], late: bool = False, barred: np.ndarray | None = None
+        self, state: FactSet, possible: Iterable[Fact], late: bool = False, barred: np.ndarray | None = None
     ) -> _Layers:
         """Compute the layers until the goal is true or nothing changes.
 

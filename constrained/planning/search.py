@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 from constrained.planning.packed import PackedTask, places
 from constrained.planning.relaxed import Relaxed
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 MAX_STATES = 500_000
 """States that a search keeps; in PlanBench's largest problems, half a minute and 400 MB."""
@@ -41,15 +41,15 @@ class _Node(NamedTuple):
     """Those of them that have been true since."""
 
 
-def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[GroundAction], bool | None]:
+def find_plan(task: PlanningTask, state: FactSet, limit: int = MAX_STATES) -> tuple[list[GroundAction], bool | None]:
     """Search greedily for a plan, not a shortest one, by novelty alone (`WidthSearch`).
 
     For searches of a small number of states; `constrained.planning.planner` has more than one way to search.
 
     Parameters
     ----------
-    task : Task
-    state : State
+    task : PlanningTask
+    state : FactSet
         Where the plan begins.
     limit : int
         How many states to keep.
@@ -68,7 +68,7 @@ def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[G
     return (shortened(task, state, search.plan), True) if search.plan is not None else (search.path(search.best), False)
 
 
-def shortened(task: Task, state: State, plan: list[GroundAction]) -> list[GroundAction]:
+def shortened(task: PlanningTask, state: FactSet, plan: list[GroundAction]) -> list[GroundAction]:
     """A plan without superfluous actions: each action is tried to be left out with those that depend on it.
 
     Nakhost and Müller, "Action elimination and plan neighborhood graph search", 2010.
@@ -99,7 +99,7 @@ class WidthSearch:
 
     Parameters
     ----------
-    state : State
+    state : FactSet
         Where the search begins.
     relaxed : Relaxed
 
@@ -113,7 +113,7 @@ class WidthSearch:
         The states whose successors were looked at.
     """
 
-    def __init__(self, state: State, relaxed: Relaxed):
+    def __init__(self, state: FactSet, relaxed: Relaxed):
         self.relaxed, self.packed = relaxed, PackedTask(relaxed.grounding, state)
         changes = list(zip(self.packed.adds, self.packed.deletes))
         self.undoing = [

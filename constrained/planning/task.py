@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from constrained.errors import PddlError
 from constrained.planning import model
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import Action, Condition, Domain, Effect, Literal, Problem, conjuncts, renamed
 from constrained.planning.query import Objects, Query
 
@@ -53,7 +53,7 @@ class Schema:
     conditional: tuple[tuple[Effect, Query], ...]
 
 
-class Task:
+class PlanningTask:
     """A planning task.
 
     Parameters
@@ -65,7 +65,7 @@ class Task:
     ----------
     objects : dict of str to str
         Object, in lower case -> type: the domain's constants, then the problem's objects.
-    initial : State
+    initial : FactSet
     goal : Condition or None
         None: the problem has no goal.
     schemas : dict of str to Schema
@@ -84,7 +84,7 @@ class Task:
             **{name.lower(): kind.lower() for name, kind in problem.objects.items()},
         }
         self._spelling = {name.lower(): name for name in problem.objects}
-        self.initial = State(tuple(word.lower() for word in fact) for fact in problem.init)
+        self.initial = FactSet(tuple(word.lower() for word in fact) for fact in problem.init)
         of: dict[str, list[str]] = {kind: [] for kind in (model.ROOT, *domain.types)}
         for name, kind in self.objects.items():
             for wider in domain.wider(kind):
@@ -130,7 +130,7 @@ class Task:
 
     # what is possible
 
-    def applicable(self, state: State) -> list[GroundAction]:
+    def applicable(self, state: FactSet) -> list[GroundAction]:
         """The actions whose precondition holds, in the order of the domain, then of their arguments.
 
         They are found by joins over the facts. If the state was made by `apply` from one whose applicable actions are
@@ -147,7 +147,7 @@ class Task:
             for arguments in sorted(found)
         ]
 
-    def _applicable(self, state: State) -> dict[str, set[tuple[str, ...]]]:
+    def _applicable(self, state: FactSet) -> dict[str, set[tuple[str, ...]]]:
         """Action's name -> the arguments for which it is applicable; cached with the state."""
         cached = state.known.get(self)
         if isinstance(cached, dict):
@@ -159,7 +159,7 @@ class Task:
         state.known[self] = applicable
         return applicable
 
-    def _arguments(self, name: str, query: Query, state: State, step: _Step | None) -> set[tuple[str, ...]]:
+    def _arguments(self, name: str, query: Query, state: FactSet, step: _Step | None) -> set[tuple[str, ...]]:
         """The arguments for which an action is applicable; updated from the state before `step` if there is one."""
         if step is not None and not step.predicates & query.predicates:
             return step.applicable[name]
@@ -169,11 +169,11 @@ class Task:
         kept = step.applicable[name] - {arguments for arguments in lost if not query.holds(state, arguments)}
         return kept | query.answers_with(state, step.added, True) | query.answers_with(state, step.deleted, False)
 
-    def is_applicable(self, state: State, action: GroundAction) -> bool:
+    def is_applicable(self, state: FactSet, action: GroundAction) -> bool:
         """Whether an action's precondition holds; False also if its arguments don't fit."""
         return not self._misfits(action) and self.schemas[action.action].query.holds(state, action.arguments)
 
-    def apply(self, state: State, action: GroundAction) -> State:
+    def apply(self, state: FactSet, action: GroundAction) -> FactSet:
         """The state after an action, whether or not its precondition holds.
 
         Raises
@@ -191,7 +191,7 @@ class Task:
             after.known[self] = _Step(state, applicable, gone, new, predicates)
         return after
 
-    def states(self, state: State, actions: Iterable[GroundAction]) -> dict[State, GroundAction]:
+    def states(self, state: FactSet, actions: Iterable[GroundAction]) -> dict[FactSet, GroundAction]:
         """Each state on a path -> the action that is done there."""
         path = {}
         for action in actions:
@@ -199,7 +199,7 @@ class Task:
             state = self.apply(state, action)
         return path
 
-    def changes(self, state: State, action: GroundAction) -> tuple[set[Fact], set[Fact]]:
+    def changes(self, state: FactSet, action: GroundAction) -> tuple[set[Fact], set[Fact]]:
         """The facts that an action's effects delete and add in a state; a fact in both is true afterwards."""
         schema = self.schemas[action.action]
         values = self.values(action)
@@ -214,13 +214,13 @@ class Task:
                 (added if effect.literal.positive else deleted).add(fact)
         return deleted, added
 
-    def reached_goal(self, state: State) -> bool:
+    def reached_goal(self, state: FactSet) -> bool:
         """Whether the goal holds; False if the problem has none."""
         return self._goal is not None and self._goal.holds(state, ())
 
     # explaining
 
-    def unmet(self, state: State, action: GroundAction) -> list[Condition]:
+    def unmet(self, state: FactSet, action: GroundAction) -> list[Condition]:
         """The parts of an action's precondition that don't hold in a state, with the action's arguments.
 
         Raises
@@ -233,11 +233,11 @@ class Task:
         parts = (renamed(part, values) for part in conjuncts(precondition))
         return [part for part in parts if not self.holds(state, part)]
 
-    def unmet_goal(self, state: State) -> list[Condition]:
+    def unmet_goal(self, state: FactSet) -> list[Condition]:
         """The parts of the goal that don't hold in a state."""
         return [] if self.goal is None else [part for part in conjuncts(self.goal) if not self.holds(state, part)]
 
-    def holds(self, state: State, condition: Condition) -> bool:
+    def holds(self, state: FactSet, condition: Condition) -> bool:
         """Whether a condition without free variables holds."""
         if isinstance(condition, Literal) and condition.predicate != "=":
             return ((condition.predicate, *condition.terms) in state) == condition.positive
@@ -266,7 +266,7 @@ class Task:
 class _Step(NamedTuple):
     """The step to a state from one whose applicable actions are cached."""
 
-    state: State
+    state: FactSet
     applicable: dict[str, set[tuple[str, ...]]]
     deleted: set[Fact]
     added: set[Fact]

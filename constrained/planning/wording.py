@@ -23,7 +23,7 @@ from constrained.planning.model import (
     renamed,
 )
 from constrained.planning.query import NOTHING
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 
 Command = tuple[str, ...]
 """The pieces of a command: texts, and variables ("?r")."""
@@ -139,7 +139,7 @@ def _from_text(action: Action, text: str, domain: Domain) -> Command:
     return tuple(part for part in parts if part)
 
 
-def condition_words(condition: Condition, domain: Domain | Task) -> str:
+def condition_words(condition: Condition, domain: Domain | PlanningTask) -> str:
     """A condition in words: "openable r and not opened r"; "" if it always holds."""
     match condition:
         case Literal("=", terms, positive):
@@ -184,7 +184,7 @@ def _effect(effect: Effect, domain: Domain) -> str:
     return f"{words} if {condition}" if condition else words
 
 
-def plain(term: str, domain: Domain | Task) -> str:
+def plain(term: str, domain: Domain | PlanningTask) -> str:
     """A variable or constant in the spelling of the file, without its question mark."""
     return domain.spell(term).lstrip("?")
 

@@ -19,7 +19,7 @@ from constrained.planning.model import (
     Quantified,
     parts_in,
 )
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 
 _OPERATORS = {"every": "forall", "some": "exists"}
 
@@ -31,7 +31,7 @@ class PddlText:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class PddlText:
         Name in the task, in lower case -> name in the files.
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: PlanningTask):
         domain = task.domain
         used = [*domain.types, *domain.predicates, *(action.name for action in domain.actions), *task.objects]
         self.names = _pddl_names(used, task)
@@ -136,7 +136,7 @@ class PddlText:
         return f"({' '.join([self._name(literal.predicate), *terms])})"
 
 
-def _pddl_names(names: Iterable[str], task: Task) -> dict[str, str]:
+def _pddl_names(names: Iterable[str], task: PlanningTask) -> dict[str, str]:
     written: dict[str, str] = {ROOT: ROOT}
     taken = {ROOT}
     for name in dict.fromkeys(names):

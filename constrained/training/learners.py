@@ -28,8 +28,7 @@ from constrained.errors import DataError, TrainingError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import Knowledge
 from constrained.models import LoadedModel, load_adapters
-from constrained.planning import Domain, read_problem_of
-from constrained.planning import Task as PlanningTask
+from constrained.planning import Domain, PlanningTask, read_problem_of
 from constrained.planning.plans import read_action
 from constrained.planning.writer import PddlText
 from constrained.training.encoding import Span, TrainingText

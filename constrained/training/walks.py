@@ -15,8 +15,7 @@ from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite, Task
 from constrained.errors import TrainingError
 from constrained.knowledge import ActionKnowledge
-from constrained.planning import Domain, Fact, State
-from constrained.planning import Task as PlanningTask
+from constrained.planning import Domain, Fact, FactSet, PlanningTask
 from constrained.planning.model import Junction, Literal, Problem
 from constrained.planning.writer import PddlText
 
@@ -64,7 +63,7 @@ def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed
     raise TrainingError("random walks from these problems change nothing", "give problems whose actions can be done")
 
 
-def _walk(task: PlanningTask, state: State, steps: int, rng: random.Random) -> State:
+def _walk(task: PlanningTask, state: FactSet, steps: int, rng: random.Random) -> FactSet:
     for _ in range(steps):
         actions = task.applicable(state)
         if not actions:

@@ -26,7 +26,7 @@ def rollout(environment, **settings):
 def back_and_forth(playing):
     """Go where one was last, if one may; else to the first place one may go to, or do what else there is to do."""
     gone = [step.action for step in playing.episode.plan.steps if step.action.startswith("go to ")]
-    environment = playing.episode.world.environment
+    environment = playing.episode.surroundings.environment
     anywhere = [f"go to {name}" for name in environment.game.receptacles]
     others = [action for action in environment.admissible() if not action.startswith("go to ")]
     opening = [action for action in others if action.startswith("open ")]
@@ -39,7 +39,7 @@ def test_a_loop_is_a_search_at_level_goal(seed):
     for level in (GOAL, STATE):
         playing = rollout(HouseholdEnv(make_game(seed)), level=level, max_steps=50)
         playing.start()
-        while not playing.over and not playing.episode.world.memory.shown.things("k"):
+        while not playing.over and not playing.episode.surroundings.memory.shown.things("k"):
             answer_with(playing, back_and_forth(playing))
         gone = [action for action in playing.episode.path if action.startswith("go to ")]
         assert level == STATE or len(gone) == len(set(gone))

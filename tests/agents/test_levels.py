@@ -10,11 +10,11 @@ from constrained.agents.levels import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, His
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.decoding.choosers import Uniform
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.errors import ConstrainedError
-from constrained.planning import GroundAction, Task, read_domain, read_problem_of
+from constrained.planning import GroundAction, PlanningTask, read_domain, read_problem_of
 from constrained.planning.relaxed import Relaxed
 from tests.planning import domains
 from tests.planning.small import PROBLEMS, task_of
@@ -76,7 +76,7 @@ class Remembering:
 
 def test_what_was_done_is_left_out_only_if_nothing_new_lies_behind_it():
     ways = {"a": {"left": "b", "right": "dead"}, "b": {"back": "a", "on": "out"}, "dead": {"wait": "dead"}}
-    world = World(Remembering(ways))
+    world = Surroundings(Remembering(ways))
     world.reset()
 
     def open_now():
@@ -118,7 +118,7 @@ def test_what_cannot_be_undone_is_safe_only_if_a_way_is_found_after_it():
     """A crate pushed too far can't be pulled back, though the relaxed task thinks that one can walk round it."""
     domain = read_domain(domains.PUSHING)
     text = domains.PUSHING_PROBLEM.replace("(:goal (crate-at c5))", "(:goal (and (crate-at c3) (me-at c1)))")
-    task, ways = Task(domain, read_problem_of(domain, text)), Ways()
+    task, ways = PlanningTask(domain, read_problem_of(domain, text)), Ways()
     actions = {str(action): [action] for action in task.applicable(task.initial)}
     facts = SimpleNamespace(task=task, state=task.initial, optimistic=(), actions=actions)
     assert not Relaxed.of(task).dead_end(task.apply(task.initial, actions["(push c2 c3 c4)"][0]))

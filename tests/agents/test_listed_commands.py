@@ -72,7 +72,7 @@ def test_exactly_the_listed_commands_that_the_order_admits_are_admitted():
     do(playing, "go down")
     # What can be taken can't be opened though both are THING, and what could be told is listed, too.
     assert admitted(playing) == {"look", "take lamp", "tell joke", "open chest"}
-    assert playing.world.in_view({"THING"}).endswith("THING: lamp, chest")
+    assert playing.surroundings.in_view({"THING"}).endswith("THING: lamp, chest")
 
 
 def test_form_admits_what_the_names_allow():

@@ -15,18 +15,18 @@ from constrained.chooser.scorer import Scorer
 from constrained.chooser.signature import signature
 from constrained.chooser.weights import load_scorer, save_scorers
 from constrained.errors import DataError
-from constrained.planning import GroundAction, State, Task, read_domain
+from constrained.planning import FactSet, GroundAction, PlanningTask, read_domain
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
 
 
-def walk(task: Task, steps: int, seed: int) -> State:
+def walk(task: PlanningTask, steps: int, seed: int) -> FactSet:
     rng, state = random.Random(seed), task.initial
     for _ in range(steps):
         state = task.apply(state, rng.choice(task.applicable(state)))
     return state
 
 
-def scores(scorer: Scorer, task: Task, state: State) -> dict[GroundAction, float]:
+def scores(scorer: Scorer, task: PlanningTask, state: FactSet) -> dict[GroundAction, float]:
     actions = task.applicable(state)
     return dict(zip(actions, scorer(Encoder(scorer.vocabulary, task).encode(state, actions)).tolist()))
 
@@ -71,7 +71,7 @@ def test_renamed_objects_get_the_same_scores(scorer):
     for seed in range(5):
         one, other = blocks_task(), blocks_task(renamed)
         here = walk(one, seed, seed)
-        there = State((fact[0], *(name.translate(names) for name in fact[1:])) for fact in here)
+        there = FactSet((fact[0], *(name.translate(names) for name in fact[1:])) for fact in here)
         expected = {
             GroundAction(a.action, tuple(n.translate(names) for n in a.arguments)): score
             for a, score in scores(scorer, one, here).items()

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from constrained import generate_plan
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.chooser import chooser as chooser_module
 from constrained.chooser.chooser import GraphChooser, SearchChooser
 from constrained.chooser.graphs import Encoder, Vocabulary
@@ -15,7 +15,7 @@ from constrained.decoding.choosers import Choice
 from constrained.environments.pddl import PddlEnvironment
 from constrained.errors import DataError, ModelError
 from constrained.models import load_roles
-from constrained.planning import State
+from constrained.planning import FactSet
 from constrained.planning.planner import SearchLimits
 from constrained.planning.plans import judge_plan
 from tests.planning_domains import BLOCKS, SUSSMAN, blocks_task, with_other_names
@@ -88,7 +88,7 @@ def test_a_path_that_was_recorded_is_remembered_as_one_that_was_chosen():
     actions = [step.action for step in plan.steps]
     for done in range(len(actions)):
         environment = PddlEnvironment(BLOCKS, tower(6, 1))
-        world = World(environment)
+        world = Surroundings(environment)
         world.reset()
         for action in actions[:done]:
             world.step(action)
@@ -128,7 +128,7 @@ def test_a_file_of_weights_is_a_model(tmp_path):
 def test_the_network_reads_facts_in_the_same_order_in_every_run():
     task = PddlEnvironment(BLOCKS, tower(30, 1)).facts.task
     encoder = Encoder(Vocabulary(task.domain), task)
-    shuffled = [State(random.Random(seed).sample(sorted(task.initial), len(task.initial))) for seed in range(8)]
+    shuffled = [FactSet(random.Random(seed).sample(sorted(task.initial), len(task.initial))) for seed in range(8)]
     links = [encoder.encode(state, task.applicable(state)).links.tolist() for state in shuffled]
     assert all(one == links[0] for one in links)
 

@@ -1,8 +1,8 @@
 """A model reads what is known now in every environment that tells its facts."""
 
 from constrained import ActionKnowledge
-from constrained.agents.world import World
-from constrained.environments.base import Memory, WithMemory
+from constrained.agents.surroundings import Surroundings
+from constrained.environments.base import AgentMemory, WithMemory
 from constrained.environments.memory import WorldMemory
 from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.world import WorldEnvironment
@@ -17,9 +17,9 @@ PROBLEM = "(define (problem p) (:domain d) (:objects lamp fan) (:init (near lamp
 
 def test_a_model_reads_what_is_known_now_in_a_lark_world():
     env = WorldEnvironment(read_world("world"))
-    world = World(env)
+    world = Surroundings(env)
     assert isinstance(env, WithMemory) and not world.remembered() and world.reset()
-    assert isinstance(world.memory, Memory)
+    assert isinstance(world.memory, AgentMemory)
     first = world.remembered().splitlines()
     assert first[:2] == ["Task: lies letter office", "There is: room: hall, office, cellar; thing: key, letter."]
     assert "at: hall" in first and first[-1] == "Last: none"
@@ -48,7 +48,7 @@ def test_a_memory_of_answers_alone_tells_all_facts_where_no_line_says_how():
 
 
 def test_a_model_reads_the_facts_of_a_pddl_problem():
-    world = World(PddlEnvironment(DOMAIN, PROBLEM))
+    world = Surroundings(PddlEnvironment(DOMAIN, PROBLEM))
     world.reset()
     world.step("press lamp")
     assert world.remembered() == "Task: on lamp\nThere is: object: lamp, fan.\non: lamp\nnear: lamp\nLast: press lamp"
@@ -56,7 +56,7 @@ def test_a_model_reads_the_facts_of_a_pddl_problem():
 
 def test_in_a_plan_written_ahead_the_situation_is_what_is_supposed():
     env = PddlEnvironment(DOMAIN, PROBLEM)
-    world = World(env)
+    world = Surroundings(env)
     world.reset()
     facts = env.facts_now()
     world.suppose(facts)

@@ -11,7 +11,7 @@ from constrained.environments.base import Environment, WithEffect, WithFacts, Wi
 from constrained.environments.pddl import PddlEnvironment
 from constrained.errors import DataError, PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.planning import State, Task
+from constrained.planning import FactSet, PlanningTask
 from tests.decoding.tiny import tiny
 from tests.planning.domains import ALL, FERRY, FERRY_PROBLEM
 from tests.planning.problems import PLANBENCH, planbench
@@ -43,7 +43,7 @@ def test_an_action_changes_the_facts_and_an_impossible_one_says_what_is_missing(
     env.step("sail north south")
     assert env.step("debark van south")[1:] == (1.0, True) and env.outcome() == {"success": 1.0}
     env.reset()
-    assert env.outcome() == {"success": 0.0} and env.facts_now().state == State(env.facts.task.initial)
+    assert env.outcome() == {"success": 0.0} and env.facts_now().state == FactSet(env.facts.task.initial)
 
 
 def test_files_are_read_and_named_in_errors(tmp_path):
@@ -131,7 +131,7 @@ def test_a_text_ends_only_where_the_goal_holds_or_says_which_limit_it_met(name, 
 class Watched(Uniform):
     """A random choice that holds what it is given against brute force."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: PlanningTask):
         self.goals, states = distances(task, 3_000)
         self.ways = {state: {str(a): task.apply(state, a) for a in task.applicable(state)} for state in states}
         self.seen = 0
@@ -144,7 +144,7 @@ class Watched(Uniform):
         self.seen += 0 < len(begun) < len(self.ways[here])
         return super().choose(choice)
 
-    def leads_on(self, after: State, here: State) -> bool:
+    def leads_on(self, after: FactSet, here: FactSet) -> bool:
         """Whether the goal can be reached from a state without coming back to another."""
         seen, work = {here, after}, [after] if after != here else []
         for state in work:

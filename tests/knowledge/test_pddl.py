@@ -9,7 +9,7 @@ from benchmarks.planbench.simulator import Simulator
 from constrained import ActionKnowledge
 from constrained.errors import KnowledgeError, PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.planning import State
+from constrained.planning import FactSet
 from constrained.planning.wording import read_texts
 from tests.data import shared
 from tests.planning import domains
@@ -77,7 +77,7 @@ def test_the_verdict_names_the_condition_that_is_missing():
 
 def test_facts_can_be_told():
     knowledge = blocks()
-    facts = knowledge.facts.in_state(State([("holding", "a"), ("clear", "b")]))
+    facts = knowledge.facts.in_state(FactSet([("holding", "a"), ("clear", "b")]))
     assert possible(knowledge.with_facts(facts)) == {b"put-down a", b"stack a b"}
 
 

@@ -3,7 +3,7 @@
 from itertools import pairwise, product
 from random import Random
 
-from constrained.planning import State, Task, read_domain, read_problem_of
+from constrained.planning import FactSet, PlanningTask, read_domain, read_problem_of
 
 BLOCKS = """(define (domain blocks) (:requirements :strips)
 (:predicates (clear ?x) (table ?x) (free) (held ?x) (on ?x ?y))
@@ -63,12 +63,12 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-def task_of(domain: str, problem: str) -> Task:
+def task_of(domain: str, problem: str) -> PlanningTask:
     read = read_domain(domain)
-    return Task(read, read_problem_of(read, problem))
+    return PlanningTask(read, read_problem_of(read, problem))
 
 
-def distances(task: Task, limit: int) -> tuple[dict[State, int], list[State]]:
+def distances(task: PlanningTask, limit: int) -> tuple[dict[FactSet, int], list[FactSet]]:
     """The steps to the goal from each state that reaches it, and all states, by trying everything."""
     states, parents = [task.initial], {task.initial: []}
     for state in states:

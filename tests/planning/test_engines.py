@@ -6,7 +6,7 @@ import pytest
 
 from constrained.cli import main
 from constrained.errors import ConstrainedError, ModelError
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.engines import check_plan, plan_with
 from constrained.planning.plans import read_action
 from tests.planning.domains import BLOCKS, BLOCKS_PROBLEM, FERRY, FERRY_PROBLEM
@@ -14,9 +14,9 @@ from tests.planning.domains import BLOCKS, BLOCKS_PROBLEM, FERRY, FERRY_PROBLEM
 PLAN = ["(unstack c a)", "(put-down c)", "(pick-up b)", "(stack b c)", "(pick-up a)", "(stack a b)"]
 
 
-def blocks() -> Task:
+def blocks() -> PlanningTask:
     domain = read_domain(BLOCKS)
-    return Task(domain, read_problem_of(domain, BLOCKS_PROBLEM))
+    return PlanningTask(domain, read_problem_of(domain, BLOCKS_PROBLEM))
 
 
 @pytest.fixture
@@ -76,5 +76,5 @@ def test_what_a_planner_does_not_support_is_named(folder, capsys):
     assert "pyperplan doesn't support this problem: equalities, negative_conditions" in capsys.readouterr().err
     with pytest.raises(ConstrainedError):
         domain = read_domain(FERRY)
-        task = Task(domain, read_problem_of(domain, FERRY_PROBLEM))
+        task = PlanningTask(domain, read_problem_of(domain, FERRY_PROBLEM))
         plan_with("pyperplan", task, task.initial)

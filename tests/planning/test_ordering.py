@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from constrained.knowledge.world import read_world
-from constrained.planning import Task
+from constrained.planning import PlanningTask
 from constrained.planning.relaxed import Relaxed
 from tests.planning.small import task_of
 
@@ -31,7 +31,7 @@ wash{t, p}: "wash " t _STEP start
 
 def test_one_goes_first_where_something_is_to_be_done_first():
     world = read_world(ERRAND)
-    task = Task(world.domain, world.problem)
+    task = PlanningTask(world.domain, world.problem)
     state, done = task.initial, []
     while not task.reached_goal(state):
         (action,) = Relaxed.of(task).helpful(state)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.packed import PackedTask
 from constrained.planning.relaxed import Relaxed
 from tests.planning import domains
@@ -13,7 +13,7 @@ from tests.planning import domains
 @pytest.mark.parametrize("name", domains.ALL)
 def test_successors_are_those_of_the_task(name):
     domain = read_domain(domains.ALL[name][0])
-    task = Task(domain, read_problem_of(domain, domains.ALL[name][1]))
+    task = PlanningTask(domain, read_problem_of(domain, domains.ALL[name][1]))
     grounding, rng = Relaxed.of(task).grounding, random.Random(name)
     asked = {fact[0] for fact in grounding.numbers if isinstance(fact, tuple) and fact[0] is not False}
     packed, state = PackedTask(grounding, task.initial), task.initial

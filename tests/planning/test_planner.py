@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.planbench.simulator import Simulator
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.additive import AdditiveHeuristic
 from constrained.planning.landmarks import Landmarks
 from constrained.planning.lazy import LazySearch
@@ -14,9 +14,9 @@ from tests.planning.domains import ALL
 from tests.planning.test_search import drawn, pushing
 
 
-def listed(name: str) -> Task:
+def listed(name: str) -> PlanningTask:
     domain = read_domain(ALL[name][0])
-    return Task(domain, read_problem_of(domain, ALL[name][1]))
+    return PlanningTask(domain, read_problem_of(domain, ALL[name][1]))
 
 
 def is_plan(name: str, plan) -> bool:
@@ -27,7 +27,7 @@ def is_plan(name: str, plan) -> bool:
     return simulator.holds(simulator.goal, {}, state)
 
 
-def lazy(task: Task) -> LazySearch:
+def lazy(task: PlanningTask) -> LazySearch:
     grounding = Relaxed.of(task).grounding
     search = LazySearch(grounding, PackedTask(grounding, task.initial))
     for _ in search.run():
@@ -74,7 +74,7 @@ def test_a_search_that_gives_up_names_the_limit(limits, words):
     assert (searched.plan, searched.proven, searched.limit) == (None, False, words)
 
 
-def without(task: Task, condition) -> bool:
+def without(task: PlanningTask, condition) -> bool:
     """Whether a plan reaches the goal through states in which a condition doesn't hold."""
     seen = {task.initial} if not condition(task.initial) else set()
     work = list(seen)

@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.errors import PddlError, UnreachableError
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.model import ALWAYS, NEVER
 from constrained.planning.reachable import require_reachable
 from tests.planning.domains import FERRY
@@ -92,7 +92,7 @@ def test_names_know_no_case_and_keep_their_spelling():
         "(define (domain d) (:predicates (Über ?x)) (:action Gehe :parameters (?X) :effect (über ?x)))"
     )
     text = "(define (problem p) (:domain d) (:objects Äpfel) (:init) (:goal (ÜBER äpfel)))"
-    task = Task(domain, read_problem_of(domain, text))
+    task = PlanningTask(domain, read_problem_of(domain, text))
     [action] = task.applicable(task.initial)
     assert (task.spell(action.action), task.spell(action.arguments[0])) == ("Gehe", "Äpfel")
     assert task.reached_goal(task.apply(task.initial, action))
@@ -101,7 +101,7 @@ def test_names_know_no_case_and_keep_their_spelling():
 def test_an_object_that_the_domain_names_must_be_declared():
     domain = read_domain("(define (domain d) (:predicates (p ?x)) (:action a :parameters () :effect (p lamp)))")
     text = "(define (problem p) (:domain d) (:objects {}) (:init) (:goal (p lamp)))"
-    assert Task(domain, read_problem_of(domain, text.format("lamp"))).objects == {"lamp": "object"}
+    assert PlanningTask(domain, read_problem_of(domain, text.format("lamp"))).objects == {"lamp": "object"}
     with pytest.raises(PddlError, match="the domain names the object lamp, which nothing declares"):
         read_problem_of(domain, text.format("desk"))
 
@@ -123,14 +123,14 @@ def test_the_domain_is_named_in_any_case_or_not_at_all(named):
 )
 def test_the_empty_goal_holds_at_once(goal):
     domain = read_domain(FERRY)
-    task = Task(domain, read_problem_of(domain, BEGIN + INIT + f"(:goal {goal}))"))
+    task = PlanningTask(domain, read_problem_of(domain, BEGIN + INIT + f"(:goal {goal}))"))
     assert task.goal == ALWAYS and task.reached_goal(task.initial)
 
 
 @pytest.mark.parametrize("goal", ["(or)", "(not (and))", "(and (at van n) (or))", "(exists (?c - car) (or))"])
 def test_a_goal_without_a_way_to_hold_never_does(goal):
     domain = read_domain(FERRY)
-    task = Task(domain, read_problem_of(domain, BEGIN + INIT + f"(:goal {goal}))"))
+    task = PlanningTask(domain, read_problem_of(domain, BEGIN + INIT + f"(:goal {goal}))"))
     assert task.goal == NEVER and not task.reached_goal(task.initial)
     with pytest.raises(UnreachableError, match="an empty .or. never holds"):
         require_reachable(task)

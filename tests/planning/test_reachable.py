@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from constrained.errors import PddlError
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.reachable import require_reachable, unreachable
 from tests.planning.domains import FERRY, FERRY_PROBLEM
 
@@ -18,9 +18,9 @@ DOOR = """(define (domain door) (:requirements :adl)
 PROBLEM = "(define (problem p) (:domain door) (:objects hall cellar) (:init {}) (:goal {}))"
 
 
-def task(init: str, goal: str) -> Task:
+def task(init: str, goal: str) -> PlanningTask:
     domain = read_domain(DOOR)
-    return Task(domain, read_problem_of(domain, PROBLEM.format(init, goal)))
+    return PlanningTask(domain, read_problem_of(domain, PROBLEM.format(init, goal)))
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_a_condition_without_a_single_fact_is_named_whole():
 
 def test_the_place_is_that_of_the_goal():
     domain = read_domain(FERRY)
-    require_reachable(Task(domain, read_problem_of(domain, FERRY_PROBLEM)))
+    require_reachable(PlanningTask(domain, read_problem_of(domain, FERRY_PROBLEM)))
     text = FERRY_PROBLEM.replace("(boat-at north)", "")
     with pytest.raises(PddlError, match=r"^cross.pddl:3:\d+: the goal can't be reached: nothing makes ") as caught:
-        require_reachable(Task(domain, read_problem_of(domain, text, "cross.pddl")))
+        require_reachable(PlanningTask(domain, read_problem_of(domain, text, "cross.pddl")))
     assert caught.value.hint
 
 
 def test_a_problem_without_a_goal_is_no_error():
     without = task("(at hall)", "(at hall)")
-    require_reachable(Task(without.domain, replace(without.problem, condition=None)))
+    require_reachable(PlanningTask(without.domain, replace(without.problem, condition=None)))

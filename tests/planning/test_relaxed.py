@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained.errors import PddlError
-from constrained.planning import Domain, Problem, State, Task, grounding
+from constrained.planning import Domain, FactSet, PlanningTask, Problem, grounding
 from constrained.planning.model import ALWAYS, Action, Effect, Junction, Literal, Parameter, Quantified
 from constrained.planning.relaxed import Relaxed
 from tests.planning.small import LOGISTICS, PROBLEMS, distances, task_of
 
 
-def check(task: Task, limit: int = 400) -> int:
+def check(task: PlanningTask, limit: int = 400) -> int:
     """Hold the relaxation against brute force in every state; returns the number of states that are dead ends."""
     relaxed = Relaxed(task)
     steps, states = distances(task, limit)
@@ -91,12 +91,12 @@ FACTS = [(name, *objects) for name, arity in PREDICATES.items() for objects in p
 
 
 @st.composite
-def tasks(draw) -> Task:
+def tasks(draw) -> PlanningTask:
     actions = [Action(f"act{i}", PARAMETERS, pre, eff) for i, (pre, eff) in enumerate(draw(ACTIONS))]
     predicates = {name: tuple(Parameter(f"?{i}", "object") for i in range(arity)) for name, arity in PREDICATES.items()}
     domain = Domain("any", {"k": "object"}, {}, predicates, actions)
     facts = draw(st.lists(st.sampled_from(FACTS), unique=True, max_size=5))
-    return Task(domain, Problem(OBJECTS, tuple(facts), condition=draw(conditions((), 2))))
+    return PlanningTask(domain, Problem(OBJECTS, tuple(facts), condition=draw(conditions((), 2))))
 
 
 @settings(max_examples=40, deadline=None)
@@ -105,7 +105,7 @@ def test_no_way_to_the_goal_is_cut_off_in_any_domain(task):
     check(task, limit=60)
 
 
-def naive(task: Task, state: State) -> int | None:
+def naive(task: PlanningTask, state: FactSet) -> int | None:
     """The layer in which the goal holds, if each fact may be true and false at once as soon as it was either."""
     true, false = set(state), set(FACTS) - set(state)
 
@@ -151,16 +151,16 @@ def test_a_fact_that_no_action_changes_can_be_missing():
     goal = Literal("p", ("a",), True)
     action = Action("act", (), Literal("r", (), False), (Effect(goal, (), ALWAYS),))
     domain = Domain("any", {}, {}, {"p": (Parameter("?x", "object"),), "r": ()}, [action])
-    task = Task(domain, Problem({"a": "object"}, (("r",),), condition=goal))
+    task = PlanningTask(domain, Problem({"a": "object"}, (("r",),), condition=goal))
     relaxed = Relaxed(task)
-    assert relaxed.dead_end(task.initial) and relaxed.distance(State()) == 1
+    assert relaxed.dead_end(task.initial) and relaxed.distance(FactSet()) == 1
 
 
 @settings(max_examples=40, deadline=None)
 @given(task=tasks(), others=st.lists(st.lists(st.sampled_from(FACTS), unique=True), max_size=3))
 def test_nothing_but_deletes_is_left_out(task, others):
     relaxed = Relaxed(task)
-    for state in (task.initial, *map(State, others)):
+    for state in (task.initial, *map(FactSet, others)):
         assert relaxed.distance(state) == naive(task, state)
 
 

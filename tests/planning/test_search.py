@@ -6,7 +6,7 @@ from functools import reduce
 import pytest
 
 from benchmarks.planbench.optimum import shortest_plan
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.model import Junction, Literal, Problem, conjuncts
 from constrained.planning.packed import PackedTask
 from constrained.planning.plans import judge_plan, read_action
@@ -16,19 +16,19 @@ from tests.planning import domains
 from tests.planning_domains import blocks_task
 
 
-def drawn(blocks: int, seed: int) -> Task:
+def drawn(blocks: int, seed: int) -> PlanningTask:
     """A problem that a random walk solves."""
     given, rng = blocks_task(), random.Random(seed)
     names = [f"b{n}" for n in range(blocks)]
     facts = [("handempty",), *((p, name) for name in names for p in ("ontable", "clear"))]
     problem = Problem(dict.fromkeys(names, "object"), tuple(facts))
-    state = start = Task(given.domain, problem).initial
+    state = start = PlanningTask(given.domain, problem).initial
     for step in range(40):
-        task = Task(given.domain, problem)
+        task = PlanningTask(given.domain, problem)
         state = task.apply(state, rng.choice(task.applicable(state)))
         start = state if step == 19 else start
     goal = Junction("and", tuple(Literal(fact[0], fact[1:]) for fact in sorted(state.of("on"))))
-    return Task(given.domain, Problem(problem.objects, tuple(sorted(start)), condition=goal))
+    return PlanningTask(given.domain, Problem(problem.objects, tuple(sorted(start)), condition=goal))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -46,9 +46,9 @@ CORRIDOR = """(define (problem corridor) (:domain pushing) (:objects c1 c2 c3 c4
 """
 
 
-def pushing(goal: str) -> Task:
+def pushing(goal: str) -> PlanningTask:
     domain = read_domain(domains.PUSHING)
-    return Task(domain, read_problem_of(domain, CORRIDOR.replace("GOAL", goal)))
+    return PlanningTask(domain, read_problem_of(domain, CORRIDOR.replace("GOAL", goal)))
 
 
 def test_what_must_be_undone_to_reach_the_rest_does_not_count():

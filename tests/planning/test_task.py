@@ -11,7 +11,7 @@ from benchmarks.planbench import masks
 from benchmarks.planbench.simulator import Simulator
 from constrained.errors import PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.planning import GroundAction, State, Task, read_domain, read_problem_of
+from constrained.planning import FactSet, GroundAction, PlanningTask, read_domain, read_problem_of
 from constrained.planning import query as query_module
 from constrained.planning.model import Junction, Literal, Parameter, Quantified
 from constrained.planning.query import Objects, Query
@@ -58,9 +58,9 @@ def test_differences_are_counted(monkeypatch):
     assert [counts[kind] for kind in masks.WRONG] == [1, 1, 0, 1] and counts["states"] == 1
 
 
-def task_of(domain: str, problem: str) -> Task:
+def task_of(domain: str, problem: str) -> PlanningTask:
     read = read_domain(domain)
-    return Task(read, read_problem_of(read, problem))
+    return PlanningTask(read, read_problem_of(read, problem))
 
 
 OBJECTS = {"object": ["a", "b", "c"], "t": ["a", "b"], "none": []}
@@ -112,7 +112,7 @@ def test_any_condition_has_the_answers_that_trying_everything_finds(condition, f
     query = Query(Objects(OBJECTS, {}), (Parameter("?x", first), Parameter("?y", second)), condition)
     every = product(OBJECTS[first], OBJECTS[second])
     expected = {(x, y) for x, y in every if holds(condition, {"?x": x, "?y": y}, facts)}
-    state = State(facts)
+    state = FactSet(facts)
     assert query.answers(state) == expected
     assert all(
         query.holds(state, values) == (values in expected) for values in product(OBJECTS[first], OBJECTS[second])
@@ -175,11 +175,11 @@ def test_too_many_cases_are_a_named_limit(monkeypatch):
 
 
 def test_a_state_keeps_what_did_not_change_and_equals_one_made_anew():
-    state = State([("p", "a"), ("q", "a", "b"), ("q", "b", "b")])
+    state = FactSet([("p", "a"), ("q", "a", "b"), ("q", "b", "b")])
     assert sorted(state.table("q").where(2, "b")) == [("q", "a", "b"), ("q", "b", "b")]
     after = state.changed(deleted=[("q", "a", "b"), ("p", "x")], added=[("q", "c", "c")])
     assert after.table("p") is state.table("p")
     assert sorted(after.table("q").where(2, "b")) == [("q", "b", "b")] and len(after) == 3
-    assert after == State([("p", "a"), ("q", "b", "b"), ("q", "c", "c")]) and len({after, State(after)}) == 1
+    assert after == FactSet([("p", "a"), ("q", "b", "b"), ("q", "c", "c")]) and len({after, FactSet(after)}) == 1
     assert after.difference(state) == {("q", "c", "c")}
     assert state.changed(deleted=[("p", "a")]).tables.keys() == {"q"}

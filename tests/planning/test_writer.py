@@ -8,18 +8,18 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.cli import main
-from constrained.planning import GroundAction, Task, read_domain, read_problem_of
+from constrained.planning import GroundAction, PlanningTask, read_domain, read_problem_of
 from constrained.planning.writer import PddlText
 from tests.planning.domains import ALL
 from tests.planning.problems import PLANBENCH, alfworld, planbench
 
 
-def read(domain: str, problem: str) -> Task:
+def read(domain: str, problem: str) -> PlanningTask:
     found = read_domain(domain)
-    return Task(found, read_problem_of(found, problem))
+    return PlanningTask(found, read_problem_of(found, problem))
 
 
-def assert_same(task: Task, steps: int = 12) -> None:
+def assert_same(task: PlanningTask, steps: int = 12) -> None:
     """The task and its written form have the same applicable actions and goal along random walks."""
     written = PddlText(task)
     other = read(written.domain, written.problem)
@@ -71,7 +71,7 @@ wash{t}: "wash " t _STEP start
 
 def test_names_of_a_world_become_names_of_pddl():
     world = ActionKnowledge.from_lark(WORLD).world
-    task = Task(world.domain, world.problem)
+    task = PlanningTask(world.domain, world.problem)
     written = PddlText(task)
     assert written.names["mug 1"] != written.names["mug-1"] and written.names["2 boxes"] == "n2-boxes"
     assert_same(task)

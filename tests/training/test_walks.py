@@ -7,7 +7,7 @@ import pytest
 from benchmarks.planbench.optimum import shortest_plan
 from constrained.cli import main
 from constrained.knowledge.pddl import import_pddl
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import PlanningTask, read_domain, read_problem_of
 from constrained.planning.writer import PddlText
 from constrained.training.self_learning import paired
 from constrained.training.walks import key, walk_problem, walk_problem_of, walk_suite
@@ -20,7 +20,7 @@ PROBLEM = read_problem_of(DOMAIN, SUSSMAN)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_walk_makes_a_problem_that_can_be_solved_and_is_not_solved_yet(seed):
     problem = walk_problem(DOMAIN, [PROBLEM], 8, f"seed {seed}")
-    task = Task(DOMAIN, problem)
+    task = PlanningTask(DOMAIN, problem)
     assert not task.reached_goal(task.initial)
     plan = shortest_plan(task)
     assert plan and len(plan) <= 8
@@ -29,7 +29,7 @@ def test_a_walk_makes_a_problem_that_can_be_solved_and_is_not_solved_yet(seed):
 
 def test_a_problem_is_read_as_it_was_written():
     problem = walk_problem(DOMAIN, [PROBLEM], 8, "seed 1")
-    again = read_problem_of(DOMAIN, PddlText(Task(DOMAIN, problem)).problem)
+    again = read_problem_of(DOMAIN, PddlText(PlanningTask(DOMAIN, problem)).problem)
     assert key(again) == key(problem)
 
 

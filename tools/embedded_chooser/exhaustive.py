@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from constrained.planning import Fact, State, Task
+from constrained.planning import Fact, FactSet, PlanningTask
 from constrained.planning.packed import PackedTask
 from constrained.planning.relaxed import Relaxed
 
@@ -15,12 +15,12 @@ class Space:
 
     Parameters
     ----------
-    task : Task
+    task : PlanningTask
     limit : int
         States; `complete` says whether that was enough.
     """
 
-    def __init__(self, task: Task, limit: int):
+    def __init__(self, task: PlanningTask, limit: int):
         self.task, self.numbers = task, Relaxed.of(task).grounding.numbers
         self.packed = PackedTask(Relaxed.of(task).grounding, task.initial)
         self.actions = self.packed.actions
@@ -46,7 +46,7 @@ class Space:
         """The facts of a state that can change."""
         return sorted(fact for fact in self.state(place) if fact[0] in self.task.domain.fluents)
 
-    def state(self, place: int) -> State:
+    def state(self, place: int) -> FactSet:
         """A state with all its facts."""
         return self.packed.unpacked(self.states[place])
 

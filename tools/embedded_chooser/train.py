@@ -19,7 +19,7 @@ import torch
 
 from constrained.chooser.graphs import Encoder, Example, Vocabulary
 from constrained.chooser.network import Network, collate, imitation_loss
-from constrained.planning import Task, read_domain
+from constrained.planning import PlanningTask, read_domain
 from tools.embedded_chooser.exhaustive import Space
 from tools.embedded_chooser.problems import SIZES, draw_goal, draw_small, problem
 
@@ -30,7 +30,7 @@ Lesson = tuple[Example, np.ndarray]
 def lessons(name: str, vocabulary: Vocabulary, rng: random.Random, limit: int = 8_000) -> Iterator[Lesson]:
     """States of small problems with their best actions, without end."""
     while True:
-        space = Space(Task(vocabulary.domain, problem(draw_small(name, rng))), limit)
+        space = Space(PlanningTask(vocabulary.domain, problem(draw_small(name, rng))), limit)
         if not space.complete:
             continue
         made: list[Lesson] = []

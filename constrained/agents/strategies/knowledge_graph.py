@@ -113,8 +113,8 @@ def around(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = Non
 def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
     """Extract the triples from the observation after `step`, by rule or by the model of `role`."""
     observation = step.observation or ""
-    if isinstance(episode.world.environment, WithTriples):
-        return [Triple(*triple) for triple in episode.world.environment.triples(observation)]
+    if isinstance(episode.surroundings.environment, WithTriples):
+        return [Triple(*triple) for triple in episode.surroundings.environment.triples(observation)]
 
     def question(characters: int) -> str:
         observed = f"Action: {on_one_line(step.action)}\nObservation: {observation[:characters]}"
@@ -129,7 +129,7 @@ def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
 
 def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[list[str]]:
     """Choose the nodes of the graph that the task is about (Algorithm 2, line 1)."""
-    environment, nodes = episode.world.environment, list(graph.nodes)
+    environment, nodes = episode.surroundings.environment, list(graph.nodes)
     if isinstance(environment, WithTriples):
         return list(environment.entities(nodes))
 

@@ -14,7 +14,7 @@ from constrained.agents.levels import FORM
 from constrained.agents.messages import Strategy
 from constrained.agents.settings import Settings
 from constrained.agents.step_writer import next_grammar, next_head, play_step, write_step
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.automaton import Grammar
 from constrained.environments.base import Environment, WithPrior, WithSupport
 from constrained.errors import ConstrainedError, KnowledgeError
@@ -45,7 +45,7 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
         yield from write_ahead(episode, prior)
         return
     episode.start, episode.space = answer, ActionSpace(answer)
-    if episode.world.environment is None:
+    if episode.surroundings.environment is None:
         yield from open_loop(episode)
     else:
         episode.begin()
@@ -56,7 +56,7 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
 
 def _support(episode: Episode) -> str:
     """The sentences that the answer rests on, for the prompt."""
-    environment = episode.world.environment
+    environment = episode.surroundings.environment
     found = environment.supporting() if isinstance(environment, WithSupport) else ()
     if not found:
         raise ConstrainedError(
@@ -69,7 +69,7 @@ def _support(episode: Episode) -> str:
 def write_ahead(episode: Episode, prior: Environment | None) -> Strategy:
     """Write a whole path in ReAct's steps, and do it if there is an environment; `prior`: as in `open_loop`."""
     episode.settings = replace(episode.settings, step_format="react")
-    yield from plan_ahead(episode) if episode.world.environment is not None else open_loop(episode, prior)
+    yield from plan_ahead(episode) if episode.surroundings.environment is not None else open_loop(episode, prior)
 
 
 def plan_ahead(episode: Episode) -> Strategy:
@@ -78,10 +78,10 @@ def plan_ahead(episode: Episode) -> Strategy:
     Slots and verdicts follow the environment's prior (`WithPrior`), or else what is in view at the start. An action
     whose objects turn out to be elsewhere has no effect.
     """
-    first, environment = episode.begin(), episode.world.environment
+    first, environment = episode.begin(), episode.surroundings.environment
     plan = replace(episode.plan, steps=[])  # shares the list of answers, so that tokens are counted together
     draft = Episode(episode.writer.models, episode.space.knowledge, plan, episode.settings)
-    draft.world = World(None, episode.world.memory)
+    draft.surroundings = Surroundings(None, episode.surroundings.memory)
     draft.hints = _HOW.format(stop=episode.space.stop)
     yield from open_loop(draft, environment.prior(first) if isinstance(environment, WithPrior) else None)
     for step in plan.steps:
@@ -107,11 +107,11 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
     """
     plan, settings, writer = episode.plan, episode.settings, episode.writer
     plan.open_loop = True
-    house = World(prior)
+    house = Surroundings(prior)
     if prior is not None:
         opening = prior.reset().split("Your task is to:")[0]
         house.remember_from(f"{opening}Your task is to: {plan.task}")
-        episode.world.memory = house.memory
+        episode.surroundings.memory = house.memory
         _bind_view(episode, house)
     space = episode.space
     # The judge still holds the plan to all that is known, whatever the masks leave out.
@@ -119,7 +119,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         space.hold_to(space.knowledge.without_facts)
     stop_word = space.stop
     has_goal = _goal(space.knowledge) is not None
-    episode.world.suppose(space.knowledge.facts)
+    episode.surroundings.suppose(space.knowledge.facts)
     while len(plan.steps) < settings.max_steps and not _at_goal(space.knowledge):
         # 1. The actions after which the path can still end within the steps and tokens left.
         steps_left = _steps_left(episode)
@@ -146,7 +146,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         # 4. The plan goes on as if the action had been done: in the facts, and in the prior, which binds the slots.
         if step.verdict == OK or episode.level == FORM:
             space.advance(step.action)
-            episode.world.suppose(space.knowledge.facts, step.action)
+            episode.surroundings.suppose(space.knowledge.facts, step.action)
         reached = False
         if prior is not None:
             reached = house.step(step.action).done
@@ -210,7 +210,7 @@ def _without_goal(knowledge: Knowledge, settings: Settings, steps: int) -> str:
     return f"the plan ends without its goal, {why}: missing is {missing or 'an end that the rules admit'}"
 
 
-def _bind_view(episode: Episode, house: World) -> None:
+def _bind_view(episode: Episode, house: Surroundings) -> None:
     episode.space.knowledge = episode.space.knowledge.bind_view(house.slots(episode.space.knowledge))
 
 

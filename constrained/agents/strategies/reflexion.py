@@ -32,12 +32,12 @@ def reflexion(episode: Episode) -> Strategy:
     trials = episode.settings.trials
     embedded = episode.writer.model(ROLE).is_embedded
     for trial in range(1, trials + 1):
-        memory, history = episode.world.memory, episode.world.history
+        memory, history = episode.surroundings.memory, episode.surroundings.history
         first = episode.begin(f"trial {trial}")
         # `begin` has made a fresh memory; the embedded model gets the last trial's instead of reflections.
         if trial > 1 and embedded and isinstance(memory, LearningMemory):
-            episode.world.memory = memory.restart(first)
-            episode.world.history = history
+            episode.surroundings.memory = memory.restart(first)
+            episode.surroundings.history = history
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
             yield from play_step(episode)
@@ -45,7 +45,7 @@ def reflexion(episode: Episode) -> Strategy:
         tokens = episode.writer.tokens_left()
         if episode.plan.success is not False or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
             return
-        if not (embedded and isinstance(episode.world.memory, LearningMemory)):
+        if not (embedded and isinstance(episode.surroundings.memory, LearningMemory)):
             lesson = yield from _reflect(episode, reflections[-KEPT:])
             reflections.append(f"Trial {trial} failed. {lesson}")
 

@@ -62,12 +62,12 @@ def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
     if not answer_actions(episode.start):
         yield from write_ahead(episode, prior)
         return
-    if episode.world.environment is not None:
+    if episode.surroundings.environment is not None:
         episode.begin()
     # `written`: answers whose cost belongs to the next step, because they made none themselves.
     plan = yield from _plan(episode)
     calls, written = (read_plan(plan.text), [plan]) if plan else ([], [])
-    if episode.world.environment is None:
+    if episode.surroundings.environment is None:
         _leave_undone(episode, calls, written)
         return
     evidence: dict[int, str] = {}

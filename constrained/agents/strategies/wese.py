@@ -27,7 +27,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     if settings.explore_stop:  # N_e "could also be determined by the agent" (section 3.1)
         episode.may_stop = True
         episode.hints = f"Once you know enough for the task, write `{episode.space.stop}` as the action."
-    memory = episode.world.memory
+    memory = episode.surroundings.memory
 
     def not_done(actions: list[str]) -> list[str]:
         """The actions not done yet after the current observation; the others would show the same again."""
@@ -52,10 +52,10 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     episode.settings = settings
     episode.begin("exploit")
     episode.hints = "\n".join(map(str, retrieved))
-    if isinstance(episode.world.memory, LearningMemory):
+    if isinstance(episode.surroundings.memory, LearningMemory):
         # Of the triples that were not retrieved, it is told only which places were searched.
         locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
-        episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
+        episode.surroundings.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:
         yield from play_step(episode)
 
@@ -67,6 +67,6 @@ def sese(episode: Episode) -> Strategy:
 
 def _exploring(episode: Episode) -> Knowledge:
     """The explorer's knowledge: the actions that only look, or else all that don't end the path."""
-    environment, rules = episode.world.environment, episode.start.rules
+    environment, rules = episode.surroundings.environment, episode.start.rules
     looking = environment.exploring if isinstance(environment, WithExploration) else ()
     return episode.start.only(looking or [action for action in episode.start.actions if rules[action]], OVERVIEW)

@@ -38,14 +38,14 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Scope:
+class NameValues:
     """The values of names: results by number, unknowns by name."""
 
     results: Mapping[int, object]
     unknowns: Mapping[str, sympy.Symbol]
 
 
-def formula(part: Part, scope: Scope) -> Expr:
+def formula(part: Part, scope: NameValues) -> Expr:
     """The value of a `formula` node.
 
     Raises ActionError: it has no finite real value, refers to a result that is not a number, or exceeds one of
@@ -54,7 +54,7 @@ def formula(part: Part, scope: Scope) -> Expr:
     return _single(_value(part, scope))
 
 
-def _value(part: Part, scope: Scope) -> Value:
+def _value(part: Part, scope: NameValues) -> Value:
     """A node's value: a number or an expression; for a result that is a list, a tuple of these."""
     rule, *parts = part
     if rule in _NODES:
@@ -64,7 +64,7 @@ def _value(part: Part, scope: Scope) -> Value:
     raise ActionError(f"a formula has no {rule}")
 
 
-def _chain(parts: Parts, scope: Scope) -> Value:
+def _chain(parts: Parts, scope: NameValues) -> Value:
     """The value of a sum or a product, whose children are operands and the signs between them."""
     first, *rest = parts
     total = _value(first, scope)
@@ -85,12 +85,12 @@ def _combine(left: Expr, sign: str, right: Expr) -> Expr:
     return sympy.floor(left / right) if sign == "//" else sympy.Mod(left, right)
 
 
-def _signed(parts: Parts, scope: Scope) -> Value:
+def _signed(parts: Parts, scope: NameValues) -> Value:
     value = _value(parts[-1], scope)
     return -_single(value) if len(parts) == 2 else value
 
 
-def _power(parts: Parts, scope: Scope) -> Value:
+def _power(parts: Parts, scope: NameValues) -> Value:
     if len(parts) == 1:
         return _value(parts[0], scope)
     base, exponent = formula(parts[0], scope), formula(parts[2], scope)
@@ -102,7 +102,7 @@ def _power(parts: Parts, scope: Scope) -> Value:
     return base**exponent
 
 
-def _call(parts: Parts, scope: Scope) -> Value:
+def _call(parts: Parts, scope: NameValues) -> Value:
     (_, name), *children = parts
     values = [_value(child, scope) for child in children]
     if name in ("min", "max", "gcd", "lcm"):
@@ -121,7 +121,7 @@ def _call(parts: Parts, scope: Scope) -> Value:
     return _FUNCTIONS[name](*arguments)
 
 
-def _reference(parts: Parts, scope: Scope) -> Value:
+def _reference(parts: Parts, scope: NameValues) -> Value:
     number = int(parts[0][1])
     if number not in scope.results:
         raise ActionError(f"there is no result R{number}")
@@ -133,21 +133,21 @@ def _reference(parts: Parts, scope: Scope) -> Value:
     raise ActionError(f"R{number} is no number")
 
 
-def _unknown(parts: Parts, scope: Scope) -> Value:
+def _unknown(parts: Parts, scope: NameValues) -> Value:
     name = parts[0][1]
     if name not in scope.unknowns:
         raise ActionError(f"there is no unknown {name!r}", f"define it: R1 = Define({name})")
     return scope.unknowns[name]
 
 
-def _atom(parts: Parts, scope: Scope) -> Value:
+def _atom(parts: Parts, scope: NameValues) -> Value:
     kind, text = parts[0][:2]
     if kind == "NUMBER":
         return Rational(text)
     return sympy.pi if kind == "CONSTANT" else _value(parts[0], scope)
 
 
-_NODES: dict[str, Callable[[Parts, Scope], Value]] = {
+_NODES: dict[str, Callable[[Parts, NameValues], Value]] = {
     "formula": _chain,
     "product": _chain,
     "signed": _signed,

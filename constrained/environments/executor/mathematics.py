@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 from sympy import Rational, S
 
-from constrained.environments.executor.formulas import Part, Scope, formula
+from constrained.environments.executor.formulas import NameValues, Part, formula
 from constrained.errors import ActionError
 
 MAX_CHARACTERS = 1_000
@@ -39,7 +39,7 @@ def perform(
         The unknowns, in the order of their definition.
     """
     unknowns = {name: sympy.Symbol(name, real=True) for name in order}
-    scope = Scope(results, unknowns)
+    scope = NameValues(results, unknowns)
     values = _ACTIONS[kind](parts, scope, wanted)
     return [(value, text_of(value)) for value in values]
 
@@ -150,7 +150,7 @@ def _define(parts, scope, wanted):
     return (-Rational(digits) if minus else Rational(digits),)
 
 
-_ACTIONS: dict[str, Callable[[Sequence[Any], Scope, int], tuple]] = {
+_ACTIONS: dict[str, Callable[[Sequence[Any], NameValues, int], tuple]] = {
     "calculator": _calculator,
     "set_equation": _set_equation,
     "solve_equation": _solve_equation,
@@ -212,7 +212,7 @@ class Relation:
         return f"{self.left} {self.sign} {self.right}"
 
 
-def _unknowns(expressions: Sequence[sympy.Expr], scope: Scope, what: str) -> list[sympy.Symbol]:
+def _unknowns(expressions: Sequence[sympy.Expr], scope: NameValues, what: str) -> list[sympy.Symbol]:
     """The unknowns in expressions, in the order of their definition."""
     used = set().union(*(expression.free_symbols for expression in expressions))
     if not used:

@@ -21,10 +21,10 @@ from constrained.environments.world import Answers, shipped_world
 from constrained.errors import DataError, GameError
 from constrained.knowledge.world import World
 from constrained.knowledge.world_state import WorldState
-from constrained.planning.facts import State
+from constrained.planning.facts import FactSet
 from constrained.planning.model import Condition, Problem, renamed
 from constrained.planning.problem import read_problem_of
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 
 SPLITS = ("valid_seen", "valid_unseen", "train")
 GAME_FILE = "game.tw-pddl"
@@ -71,7 +71,7 @@ class Game:
             The problem has too many objects, no receptacle to go to, or not one agent with a location.
         """
         world = household_world()
-        planned = Task(world.domain, _named(problem))
+        planned = PlanningTask(world.domain, _named(problem))
         sites, starts = (len(planned.initial.of(fact)) for fact in ("receptacleatlocation", "atlocation"))
         if not sites or starts != 1:
             raise GameError(
@@ -102,7 +102,7 @@ class Game:
         types = facts.table("receptacletype").where(1, name) | facts.table("objecttype").where(1, name)
         return next((self.start.task.spell(kind) for _, _, kind in types), "")
 
-    def contents(self, state: State) -> dict[str, set[str]]:
+    def contents(self, state: FactSet) -> dict[str, set[str]]:
         """The objects in or on each receptacle; in ALFWorld's games a few objects are in two at once."""
         contents: dict[str, set[str]] = {name: set() for name in self.receptacles}
         for _, thing, receptacle in state.of("inreceptacle"):
@@ -116,7 +116,7 @@ class Game:
 
     def wanting(self, goal: Condition) -> Game:
         """The same game with another goal."""
-        planned = Task(household_world().domain, replace(self.problem, condition=goal))
+        planned = PlanningTask(household_world().domain, replace(self.problem, condition=goal))
         return replace(self, start=WorldState(household_world(), planned, planned.initial))
 
     @classmethod

@@ -67,7 +67,7 @@ class Node:
 
 def read_page(html: str) -> dict[str, Node]:
     """The elements of a page by their node ids, in the page's order."""
-    reader = _Reader()
+    reader = _PageReader()
     reader.feed(html)
     reader.close()
     return reader.nodes
@@ -88,7 +88,7 @@ def elements(page: dict[str, Node], nodes: Iterable[str]) -> list[Element]:
     return list(by_label.values())
 
 
-class _Reader(HTMLParser):
+class _PageReader(HTMLParser):
     """Reads pages that are written as HTML or as XML, in which any element may close itself."""
 
     def __init__(self) -> None:

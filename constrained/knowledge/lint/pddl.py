@@ -15,7 +15,7 @@ from constrained.knowledge.report import counted
 from constrained.planning.model import Domain, Literal, literals_in
 from constrained.planning.problem import read_problem_of
 from constrained.planning.reachable import SEARCHED, mended, unreachable
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 
 SUFFIX = ".pddl"
 _PROBLEM = re.compile(r"(?:;[^\n]*\n|\s)*\((?:;[^\n]*\n|\s)*define(?:;[^\n]*\n|\s)*\((?:;[^\n]*\n|\s)*problem\b", re.I)
@@ -94,7 +94,7 @@ def _problem(checked: Checked, source: Source, domains: Sequence[Domain]) -> Non
     domain = (of_name or domains)[0]
     try:
         problem = read_problem_of(domain, source.text, source.name)
-        task = Task(domain, problem)
+        task = PlanningTask(domain, problem)
         reason = unreachable(task, SEARCHED)
     except PddlError as error:
         checked.findings.append(_refusal(error, source))

@@ -25,7 +25,7 @@ from constrained.knowledge.world.world import filled
 from constrained.limits import DEFAULT
 from constrained.planning.model import ROOT, Action, Condition, Junction, Literal, Quantified, literals_in
 from constrained.planning.reachable import SEARCHED, mended, unreachable
-from constrained.planning.task import Task
+from constrained.planning.task import PlanningTask
 from constrained.planning.wording import squeezed
 
 
@@ -64,7 +64,7 @@ def out_of_reach(source: Source, rules: Mapping[str, Sequence[str]]) -> Iterator
     for goal, sentence in zip(found.goals, sentences(found)):  # about any objects
         wanted.append((f"the goal {sentence}, whatever it names,", filled(goal.condition, goal.wider, {}), goal.span))
     for name, condition, span in wanted:
-        task = Task(found.domain, replace(found.problem, condition=condition))
+        task = PlanningTask(found.domain, replace(found.problem, condition=condition))
         if reason := unreachable(OrderedTask(task, found.rules, rules).task, SEARCHED):
             yield Finding(
                 "out-of-reach",

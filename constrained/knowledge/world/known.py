@@ -16,7 +16,7 @@ from constrained.knowledge.lines.pattern import Pattern
 from constrained.knowledge.world.store import FactStore
 from constrained.knowledge.world.world import TaskGoal, Tells, World, filled
 from constrained.knowledge.world_state import WorldState
-from constrained.planning.facts import Fact, State
+from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -31,7 +31,7 @@ from constrained.planning.model import (
     parts_in,
 )
 from constrained.planning.query import NOTHING
-from constrained.planning.task import GroundAction, Task
+from constrained.planning.task import GroundAction, PlanningTask
 
 Lists = Mapping[str, list[str]]
 """Variable -> the objects that an answer names for it."""
@@ -59,8 +59,8 @@ class Known(FactStore):
         super().__init__(world)
         self.goal: Condition | None = None
         self.words: dict[str, str] = {}
-        self._task: Task | None = None
-        self._state: State | None = None
+        self._task: PlanningTask | None = None
+        self._state: FactSet | None = None
         self._now: WorldState | None = None
         unknown = {maybe.literal.predicate for maybe in world.maybe}
         if world.problem is not None:
@@ -210,26 +210,26 @@ class Known(FactStore):
             self._task = None
 
     @property
-    def task(self) -> Task:
+    def task(self) -> PlanningTask:
         """The world as a planning task, with all known and imagined objects."""
         if self._task is None:
             self._task = self._task_with({**self.objects, **self.imagined()})
         return self._task
 
     @property
-    def state(self) -> State:
+    def state(self) -> FactSet:
         """The facts that are known to hold."""
         if self._state is None:
-            self._state = State(chain(self.facts, self.task.initial))
+            self._state = FactSet(chain(self.facts, self.task.initial))
         return self._state
 
-    def _task_with(self, objects: Mapping[str, str]) -> Task:
+    def _task_with(self, objects: Mapping[str, str]) -> PlanningTask:
         domain = replace(self.world.domain, types=dict(self.types))
         named = {self.spell(name): kind for name, kind in objects.items()}
         kinds = (
             (wide, name) for name, kind in objects.items() for wide in self.world.kinds if self.is_kind(kind, wide)
         )
-        return Task(domain, Problem(named, tuple(kinds), self.goal, domain.name))
+        return PlanningTask(domain, Problem(named, tuple(kinds), self.goal, domain.name))
 
     def imagined(self) -> dict[str, str]:
         """Objects that the task asks for and that may be in places not seen yet: as many of a type as it asks for."""
@@ -270,10 +270,10 @@ class Known(FactStore):
             }
         # The task is kept as long as its objects are the same: what is cached with it is expensive.
         if self._now is None or self._now.task.objects != objects:
-            self._now = WorldState(self.world, self._task_with(objects), State())
+            self._now = WorldState(self.world, self._task_with(objects), FactSet())
         task = self._now.task
         facts = (fact for fact in self.facts if all(term in objects for term in fact[1:]))
-        state = State(chain(facts, task.initial))
+        state = FactSet(chain(facts, task.initial))
         possible = frozenset(self._possible(task, state))
         if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so these facts can't all hold
             possible = frozenset(fact for fact in possible if not self.asks(fact[0], fact[1:], objects))
@@ -305,7 +305,7 @@ class Known(FactStore):
             if literal.positive
         ]
 
-    def _possible(self, task: Task, state: State) -> Iterator[Fact]:
+    def _possible(self, task: PlanningTask, state: FactSet) -> Iterator[Fact]:
         """The facts that may hold: those under `maybe` that nothing contradicts."""
         for maybe in self.world.maybe:
             literal = maybe.literal

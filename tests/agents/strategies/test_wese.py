@@ -67,8 +67,8 @@ def test_exploring_changes_nothing_that_acting_finds():
     playing = house(explore_steps=4)
     answer_with(playing, *LOOKING)
     untouched = HouseholdEnv(small_house())
-    assert playing.episode.world.environment.truth.state == untouched.truth.state
-    assert playing.episode.world.environment.admissible() == untouched.admissible()
+    assert playing.episode.surroundings.environment.truth.state == untouched.truth.state
+    assert playing.episode.surroundings.environment.admissible() == untouched.admissible()
 
 
 def test_only_what_shows_something_new_is_admitted_to_the_explorer():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained.agents.levels import looking_useful
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.task_spec import parse_task, player_world
 from constrained.environments.memory import WorldMemory
@@ -129,7 +129,7 @@ def test_whatever_was_read_something_is_left_of_something(actions, told, moves):
 
 def won(env, steps):
     """Take any useful action, again and again: whether that reaches the goal."""
-    world, rng = World(env), random.Random(0)
+    world, rng = Surroundings(env), random.Random(0)
     world.reset()
     for _ in range(steps):
         facts, here, history = world.known_facts(), world.situation(), world.history

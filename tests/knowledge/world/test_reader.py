@@ -7,7 +7,7 @@ from constrained import ActionKnowledge
 from constrained.errors import GrammarError
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world_state import WorldState
-from constrained.planning import Task
+from constrained.planning import PlanningTask
 from constrained.planning.task import GroundAction
 from tests.knowledge.world.kitchen import KITCHEN
 
@@ -34,7 +34,7 @@ def test_lark_and_we_still_load_the_file(world):
 
 
 def test_the_meaning_is_that_of_a_planning_domain(world):
-    task = Task(world.domain, world.problem)
+    task = PlanningTask(world.domain, world.problem)
     state = task.initial
     assert texts(world, task, state) == ["go to cupboard", "go to microwave 1", "look", "take cup from shelf"]
     for text in (

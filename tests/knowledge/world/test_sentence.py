@@ -5,7 +5,7 @@ import pytest
 from constrained.errors import KnowledgeError
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world.sentence import sentences, wanted
-from constrained.planning import Task
+from constrained.planning import PlanningTask
 from constrained.planning.wording import condition_words
 
 HOTEL = """%declare _STEP GUEST ROOM
@@ -29,7 +29,7 @@ def world():
 
 def goal(world, task: str) -> str:
     problem = wanted(world, task).problem
-    return condition_words(problem.condition, Task(world.domain, problem))
+    return condition_words(problem.condition, PlanningTask(world.domain, problem))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_hole_is_the_object_that_the_sentence_names(world, task, words):
 
 def test_a_type_stands_for_any_of_its_objects(world):
     problem = wanted(world, "book a suite for bob").problem
-    start = Task(world.domain, problem)
+    start = PlanningTask(world.domain, problem)
     assert [start.reached_goal(start.initial.changed(added=[("booked", "bob", room)])) for room in ("r101", "s1")] == [
         False, True
     ]  # fmt: skip

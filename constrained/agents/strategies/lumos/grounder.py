@@ -141,8 +141,8 @@ class Grounder:
             if answer is None:
                 return
             step.add_cost(answer)
-            assert isinstance(episode.world.environment, Asking), "nothing else asks questions"
-            episode.world.environment.answer(answer.text)
+            assert isinstance(episode.surroundings.environment, Asking), "nothing else asks questions"
+            episode.surroundings.environment.answer(answer.text)
             episode.do(step)
 
 

@@ -98,7 +98,7 @@ class Planner:
 
 def reads_memory(episode: Episode, role: str) -> bool:
     """Whether a role's model reads a memory: it is the embedded model, and there is a memory."""
-    return episode.writer.model(role).is_embedded and episode.world.memory is not None
+    return episode.writer.model(role).is_embedded and episode.surroundings.memory is not None
 
 
 def first_subgoal() -> Grammar:

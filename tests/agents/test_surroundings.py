@@ -6,7 +6,7 @@ import pytest
 
 from constrained import ActionKnowledge, generate_plan
 from constrained.agents.prompts import PromptParts, build_messages, build_prompt
-from constrained.agents.world import World
+from constrained.agents.surroundings import Surroundings
 from constrained.errors import ConstrainedError
 from constrained.knowledge.tools import CALL_FORMATS
 from constrained.models import load
@@ -42,7 +42,7 @@ class Desk:
 
 @pytest.mark.parametrize("gymnasium", [False, True])
 def test_environments_answer_in_three_values_or_in_gymnasiums_five(gymnasium):
-    world = World(Desk({}, gymnasium))
+    world = Surroundings(Desk({}, gymnasium))
     assert world.reset() == "A customer calls."
     assert world.step("close") == ("Fine.", True, {"success": 1.0}, True, 1.0)
 
@@ -52,18 +52,18 @@ def test_a_reward_that_is_no_number_is_one_clear_error(reward):
     desk = Desk({})
     desk.step = lambda action: ("Fine.", reward, True)
     with pytest.raises(ConstrainedError, match=f"the reward {reward!r}, not a number"):
-        World(desk).step("close")
+        Surroundings(desk).step("close")
 
 
 def test_a_step_of_two_values_is_one_clear_error():
-    world = World(Desk({}))
+    world = Surroundings(Desk({}))
     world.environment.step = lambda action: ("Fine.", 1.0)
     with pytest.raises(ConstrainedError, match="not three values"):
         world.step("close")
 
 
 def test_what_is_there_is_in_the_prompt_of_other_models():
-    world = World(Desk({"ORDER": ["A 1", "B2"], "REASON": {"A 1": ["late"], "B2": []}, "OTHER": ["x"]}))
+    world = Surroundings(Desk({"ORDER": ["A 1", "B2"], "REASON": {"A 1": ["late"], "B2": []}, "OTHER": ["x"]}))
     world.reset()
     world.slots(ActionKnowledge.from_lark(DESK))
     told = world.in_view({"ORDER", "REASON"})

@@ -1,4 +1,4 @@
-"""`World`: an episode's environment, with what the agent remembers of it."""
+"""`Surroundings`: an episode's environment, with what the agent remembers of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from constrained.agents.levels import History
 from constrained.environments.base import (
+    AgentMemory,
     Binding,
     Environment,
-    Memory,
     MemoryWithSlots,
     WithCommands,
     WithEffect,
@@ -38,14 +38,14 @@ class Result(NamedTuple):
     reward: float
 
 
-class World:
+class Surroundings:
     """An environment, with defaults for the optional abilities of `constrained.environments.base` that it lacks.
 
     Parameters
     ----------
     environment : Environment or None
         None: nothing is executed.
-    memory : Memory, optional
+    memory : AgentMemory, optional
         The memory until the environment is reset, which replaces it.
 
     Attributes
@@ -58,7 +58,7 @@ class World:
         The commands that are possible now, if the environment lists them.
     """
 
-    def __init__(self, environment: Environment | None, memory: Memory | None = None):
+    def __init__(self, environment: Environment | None, memory: AgentMemory | None = None):
         self.environment, self.memory = environment, memory
         self.history = History()
         self.supposed: WorldState | None = None
