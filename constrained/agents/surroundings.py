@@ -86,26 +86,26 @@ class Surroundings:
 
     def slots(self, knowledge: Knowledge) -> Mapping[str, Binding]:
         """The values of the slots of `knowledge` now, from what is in view and what is remembered."""
-        found: dict[str, Binding] = {}
+        values: dict[str, Binding] = {}
         if isinstance(self.environment, WithCommands):
             commands = self.environment.admissible()
             if not isinstance(commands, (list, tuple, set)) or not all(isinstance(text, str) for text in commands):
                 raise ConstrainedError(f"admissible() gave {commands!r:.80}", "return a list of texts")
-            found.update(slot_values(knowledge.grammar, commands))
+            values.update(slot_values(knowledge.grammar, commands))
             self.commands = frozenset(commands)
         elif isinstance(self.environment, WithView):
             view = self.environment.view()
             if not isinstance(view, Mapping) or not all(isinstance(slot, str) for slot in view):
                 raise ConstrainedError(f"view() gave {view!r:.80}", "return a dict: slot -> its values now")
-            found.update(view)
+            values.update(view)
         # A memory knows things that are out of view, so its values replace those of the view.
         if isinstance(self.memory, MemoryWithSlots):
             remembered = self.memory.slots()
-            found.update(remembered)
+            values.update(remembered)
             if not knowledge.slots.isdisjoint(remembered):  # the knowledge admits more than what is possible now
                 self.commands = None
-        self.shown = found
-        return found
+        self.shown = values
+        return values
 
     def environment_facts(self) -> WorldState | None:
         """The environment's facts, if it has any; these are all that hold, unlike those of a memory."""

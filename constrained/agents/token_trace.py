@@ -174,24 +174,24 @@ class _Answered:
         state = self.grammar and self.grammar.automaton.start.read(so_far)
         return (state and expected(state)) or "its end"
 
-    def _condition(self, found: Explanation) -> str:
+    def _condition(self, explanation: Explanation) -> str:
         """What the state lacks for an action that the form alone admits; empty if the form doesn't admit it either."""
         knowledge = self.episode.space.knowledge
-        if knowledge.facts is not None and explain_path(knowledge.without_facts, "", found.text).ok:
-            needs = found.impossible or knowledge.facts.impossible(found.text)
-            action, words = next(iter(needs.items()), (found.text, found.reason))
+        if knowledge.facts is not None and explain_path(knowledge.without_facts, "", explanation.text).ok:
+            needs = explanation.impossible or knowledge.facts.impossible(explanation.text)
+            action, words = next(iter(needs.items()), (explanation.text, explanation.reason))
             return f"{action!r} exists, but not now: {words}"
         if self._form is None or start_state(self._form) is None:
             return ""
-        data = action_bytes(found.text)
+        data = action_bytes(explanation.text)
         if longest_prefix(start_state(self._form), data)[1] < len(data):
             return ""
-        slots = dict.fromkeys(item.slot for item in found.expected if item.slot)
+        slots = dict.fromkeys(item.slot for item in explanation.expected if item.slot)
         noted = slot_comments(knowledge.source_map.read.source.text) if knowledge.source_map else {}
         words = "; ".join(f"{slot} is {noted[slot]}" if slot in noted else slot for slot in slots)
-        there = ", ".join(item.text for item in found.expected) or "nothing"
+        there = ", ".join(item.text for item in explanation.expected) or "nothing"
         reason = "its form is right, but no action that begins like this is possible now"
-        reason = f"{reason}; after {found.read.decode('utf-8', 'ignore')!r}: {there}"
+        reason = f"{reason}; after {explanation.read.decode('utf-8', 'ignore')!r}: {there}"
         return f"{reason} ({words})" if words else reason
 
     @cached_property

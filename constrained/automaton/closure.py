@@ -133,7 +133,7 @@ class Closure:
                 if len(seen) > most:
                     raise LimitError("closure", most, *REFUSALS["closure"])
             node, env, rest = frame.node, frame.env, frame.next
-            found: Iterable[Position] = ()
+            entered: Iterable[Position] = ()
             onward: Iterable[Stack] = ()
             if isinstance(node, n.Seq):
                 if len(node.items) > 1:
@@ -149,24 +149,24 @@ class Closure:
             if isinstance(node, n.Call):
                 onward = self._bodies(node, env, rest)
             elif isinstance(node, n.Choices):
-                found, onward = self._choose(node.values, None, rest)
+                entered, onward = self._choose(node.values, None, rest)
             elif isinstance(node, n.Except):
-                found = (positions.unlike(node.chars, node.values, 0, len(node.values), 0, rest),)
+                entered = (positions.unlike(node.chars, node.values, 0, len(node.values), 0, rest),)
                 onward = (rest,) if node.values[0] else ()
             elif isinstance(frame, Bottom):
-                found = (self._bottom,)
+                entered = (self._bottom,)
             elif isinstance(frame, Fork):
                 onward = self._living(frame.ways)
             elif isinstance(node, n.Alt):
                 onward = self._living([self._passing(item, env, rest) for item in node.items])
             elif isinstance(node, n.Repeat):
-                found, onward = self._enter_repeat(node, frame, again)
+                entered, onward = self._enter_repeat(node, frame, again)
             elif isinstance(node, Members):
                 names = frames.text_list(node.names)
-                found = self.into_choices(names, 0, len(names), 0, "", frame) if names else ()
+                entered = self.into_choices(names, 0, len(names), 0, "", frame) if names else ()
                 onward = () if node.free is n.NEVER else (frames.frame(node.free, env, rest),)
             elif isinstance(node, JsonText) and node.table is not None:
-                found = (positions.json_text(node.table, 0, node.high, 0, rest),)
+                entered = (positions.json_text(node.table, 0, node.high, 0, rest),)
             elif isinstance(node, JsonText):
                 onward = (frames.frame(node.written, env, rest),)
             elif isinstance(node, n.Lazy):
@@ -174,15 +174,15 @@ class Closure:
             elif isinstance(node, n.Scoped):
                 onward = (frames.frame(node.node, self._templates.scope(node, env.grammar, _level(rest)), rest),)
             elif isinstance(node, n.Var):
-                found, onward = self._enter_var(node.name, env, rest)
+                entered, onward = self._enter_var(node.name, env, rest)
             elif isinstance(node, n.Slot):
-                found, onward = self._enter_slot(node, env, rest)
+                entered, onward = self._enter_slot(node, env, rest)
             elif isinstance(node, n.Related):
                 ways = self._templates.ways(open_names(env, (node,)), env, rest)
                 parts = [self._enter_values(node.slot, self._templates.related(node, e), r) for e, r in ways]
-                found = [position for part, _ in parts for position in part]
+                entered = [position for part, _ in parts for position in part]
                 onward = [stack for _, part in parts for stack in part]
-            for position in found:
+            for position in entered:
                 out[position] = frame
             work.extend(onward)
         self.entered += len(seen)

@@ -34,17 +34,17 @@ class ControlTokens:
         """`grammar`, with the tokens admitted where it names them; `grammar` itself if it names none."""
         if not self._texts:
             return grammar
-        start, found = grammar.start, grammar
+        start, extended = grammar.start, grammar
         if type(start) is not Call or start.args:
             start = self._node(start, grammar.of_rules(_looks_up))
         if grammar.of_rules(self._occur):
-            found = grammar.extended(self._rules, start)
+            extended = grammar.extended(self._rules, start)
         elif start is not grammar.start:
-            found = grammar.with_start(start)
+            extended = grammar.with_start(start)
         within = [name for name, value in grammar.bindings.items() if any(True for _ in grammars_in(value))]
         bindings = {name: self._bound(grammar.bindings[name]) for name in within}
         same = all(bindings[name] is grammar.bindings[name] for name in within)
-        return found if same else found.with_bindings({**grammar.bindings, **bindings})
+        return extended if same else extended.with_bindings({**grammar.bindings, **bindings})
 
     def _bound(self, value: SlotValue) -> SlotValue:
         if not isinstance(value, dict):

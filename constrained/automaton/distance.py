@@ -197,7 +197,7 @@ class _Bounds:
 
     def _reached(self, nodes: Iterable[n.Node]) -> set[str]:
         """The rules without bounds that `nodes` call within this action, directly or indirectly."""
-        found: set[str] = set()
+        reached: set[str] = set()
         seen: set[str] = set()  # parameters
         work = list(nodes)
         while work:
@@ -205,8 +205,8 @@ class _Bounds:
             if isinstance(node, JsonText) and node.table is None:
                 work.append(node.written)
             elif isinstance(node, n.Call) and not isinstance(node, TextCall):
-                if node.rule not in self.rules and node.rule not in found:
-                    found.add(node.rule)
+                if node.rule not in self.rules and node.rule not in reached:
+                    reached.add(node.rule)
                     work.append(self.grammar.rules[node.rule].body)
             elif isinstance(node, n.Var):
                 if node.name not in seen and node.name not in self._parameters:
@@ -218,7 +218,7 @@ class _Bounds:
                 work.append(node.node)
             else:
                 work += node.parts
-        return found
+        return reached
 
     def _rounds(self, rules: list[str], which: int) -> bool:
         """Iterate the bounds of `rules` until those at index `which` converge; False if they don't."""
@@ -300,7 +300,7 @@ class _Bounds:
             for i, variants in enumerate(of.values)
             if not written >> i & 1
         }
-        shorts = {i: spelled[i] + min(short for short, _ in found) for i, found in one.items()}
+        shorts = {i: spelled[i] + min(short for short, _ in ways) for i, ways in one.items()}
         must = [short for i, short in shorts.items() if of.required >> i & 1]
         may = sorted(short for i, short in shorts.items() if not of.required >> i & 1)
         others, last = self._of(of.others), self._of(of.last)
@@ -320,7 +320,7 @@ class _Bounds:
                 needed += asked - apart * (not must)
             self.needed[node] = needed
             short = max(short, needed)
-        begun = [spelled[i] + max(far, short) for i, found in one.items() for short, far in found]
+        begun = [spelled[i] + max(far, short) for i, ways in one.items() for short, far in ways]
         begun += [max(bound) for node, bound in ((of.others, others), (of.last, last)) if node is not n.NEVER]
         return short, max(begun, default=0) + short + apart + self._of(of.between)[1]
 

@@ -71,42 +71,42 @@ class Liveness:
         if root in self._outcomes:
             return self._outcomes[root]
         asked: dict[tuple[int, int], Body] = {root: (node, env)}
-        found = {root: 0}  # grows to the least fixed point
+        outcomes = {root: 0}  # grows to the least fixed point
         users: dict[tuple[int, int], set[tuple[int, int]]] = {}
         batch: dict[tuple[int, int], int] = {}
         stack = [root]
         while stack:
             key = stack[-1]
             needs: dict[tuple[int, int], Body] = {}
-            value = self._evaluate(*asked[key], found, needs)
+            value = self._evaluate(*asked[key], outcomes, needs)
             for need in needs:
                 users.setdefault(need, set()).add(key)
-            new = [need for need in needs if need not in found]
+            new = [need for need in needs if need not in outcomes]
             if new and value != self._all:
                 # Few at first: one that can be finished is often enough.
                 batch[key] = 2 * batch.get(key, 1)
                 for need in new[: batch[key]]:
-                    found[need], asked[need] = 0, needs[need]
+                    outcomes[need], asked[need] = 0, needs[need]
                     stack.append(need)
                 self._limits.check(
                     "cases",
-                    len(found),
+                    len(outcomes),
                     "too many cases to tell whether a text can be completed",
                     "give every key a value, or tie fewer parameters together",
                 )
                 continue
             stack.pop()
-            if value != found[key]:
-                found[key] = value
+            if value != outcomes[key]:
+                outcomes[key] = value
                 stack.extend(users.get(key, ()))
-        self._outcomes.update(found)
+        self._outcomes.update(outcomes)
         self._keep.extend(asked.values())
-        return found[root]
+        return outcomes[root]
 
     def _evaluate(
-        self, node: n.Node, env: Env, found: dict[tuple[int, int], int], needs: dict[tuple[int, int], Body]
+        self, node: n.Node, env: Env, outcomes: dict[tuple[int, int], int], needs: dict[tuple[int, int], Body]
     ) -> int:
-        """The outcomes of `node`, given those in `found`; bodies that it looks up are added to `needs`."""
+        """The outcomes of `node`, given those in `outcomes`; bodies that it looks up are added to `needs`."""
 
         def look_up(body: n.Node, inner: Env) -> int:
             key = id(body), id(inner)
@@ -118,7 +118,7 @@ class Liveness:
                 self._keep.append((body, inner))
                 return plain
             needs[key] = body, inner
-            return found.get(key, 0)
+            return outcomes.get(key, 0)
 
         def of_values(values: Selected) -> int:
             if isinstance(values, ContextFreeGrammar) and not values.slots and not values.of_rules(uses_relations):
@@ -130,11 +130,11 @@ class Liveness:
         templates = self._templates
         if isinstance(node, n.Seq):
             # The same value of an open parameter is used in all items.
-            return self._in_order(node.items, env, lambda item, chosen: self._evaluate(item, chosen, found, needs))
+            return self._in_order(node.items, env, lambda item, chosen: self._evaluate(item, chosen, outcomes, needs))
         if isinstance(node, n.Alt):
-            return self._any(self._evaluate(item, env, found, needs) for item in node.items)
+            return self._any(self._evaluate(item, env, outcomes, needs) for item in node.items)
         if isinstance(node, n.Repeat):
-            outcome = self._evaluate(node.item, env, found, needs)
+            outcome = self._evaluate(node.item, env, outcomes, needs)
             return outcome if node.low else outcome | THROUGH
         if isinstance(node, n.Call):
             return self._any(

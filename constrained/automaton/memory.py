@@ -193,10 +193,10 @@ class Begun(NamedTuple):
     def values(self) -> frozenset:
         """What the value must not be, unless something else differs: as in `Level.seen`."""
         if isinstance(self.place, int):
-            found = {one[self.place + 1] for one in self.same if len(one) > self.place + 1}
+            candidates = {one[self.place + 1] for one in self.same if len(one) > self.place + 1}
         else:
-            found = {value for one in self.same for name, value in one if name == self.place}
-        return frozenset(value[1] if _is_text(value) else value for value in found)
+            candidates = {value for one in self.same for name, value in one if name == self.place}
+        return frozenset(value[1] if _is_text(value) else value for value in candidates)
 
 
 def _texts_in(identified: Any) -> Iterator[str]:

@@ -137,27 +137,27 @@ def grammar_entries(grammar: ContextFreeGrammar) -> list[list]:
     return entries
 
 
-def _describe(found: Any) -> tuple:
+def _describe(given: Any) -> tuple:
     """The name of an object's type, and its fields."""
-    if type(found) is tuple:
-        return "texts", tuple(map(_text, found))
-    if isinstance(found, ContextFreeGrammar):
-        orders = found.orders if found.of_rules(uses_relations) else {}
-        bindings = {name: _with_order(value, orders.get(name)) for name, value in found.bindings.items()}
+    if type(given) is tuple:
+        return "texts", tuple(map(_text, given))
+    if isinstance(given, ContextFreeGrammar):
+        orders = given.orders if given.of_rules(uses_relations) else {}
+        bindings = {name: _with_order(value, orders.get(name)) for name, value in given.bindings.items()}
         return (
             "grammar",
-            _all_rules(found),
-            found.start,
-            tuple(sorted(found.slots)),
+            _all_rules(given),
+            given.start,
+            tuple(sorted(given.slots)),
             bindings,
-            dict(found.distinct),
+            dict(given.distinct),
         )
-    if isinstance(found, JsonText):
-        return "JsonText", found.written if found.table is None else None, found.table, found.high
-    name = "Call" if isinstance(found, n.Call) else type(found).__name__
+    if isinstance(given, JsonText):
+        return "JsonText", given.written if given.table is None else None, given.table, given.high
+    name = "Call" if isinstance(given, n.Call) else type(given).__name__
     if name not in _FIELDS:
         raise DataError("a grammar whose rules are made during generation can't be saved", "compile it again")
-    return name, *(getattr(found, field) for field in _FIELDS[name])
+    return name, *(getattr(given, field) for field in _FIELDS[name])
 
 
 def _all_rules(grammar: ContextFreeGrammar) -> tuple[n.Rule, ...]:

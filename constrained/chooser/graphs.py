@@ -191,10 +191,10 @@ class Encoder:
         self, state: FactSet, actions: Sequence[GroundAction]
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         words = self.vocabulary
-        found: list[tuple[list[int], list[list[int]], list[list[bool]]]] = [([], [], []) for _ in words.actions]
+        by_action: list[tuple[list[int], list[list[int]], list[list[bool]]]] = [([], [], []) for _ in words.actions]
         # By action of the domain, because each has a layer of its own in the network.
         for position, action in enumerate(actions):
-            at, objects, changes = found[words.actions[action.action]]
+            at, objects, changes = by_action[words.actions[action.action]]
             at.append(position)
             objects.append([self.node[name] for name in action.arguments])
             names = dict(zip(self._parameters[action.action], action.arguments))
@@ -206,7 +206,7 @@ class Encoder:
                 np.array(objects, dtype=np.int64).reshape(len(at), words.parameters[number]),
                 np.array(changes, dtype=np.float32).reshape(len(at), len(words.effects[name])),
             )
-            for (name, number), (at, objects, changes) in zip(words.actions.items(), found)
+            for (name, number), (at, objects, changes) in zip(words.actions.items(), by_action)
         ]
 
 

@@ -116,11 +116,11 @@ def shapes(vocabulary: Vocabulary, width: int) -> dict[str, tuple[int, ...]]:
     def linear(name: str, read: int, made: int) -> dict[str, tuple[int, ...]]:
         return {f"{name}.weight": (made, read), f"{name}.bias": (made,)}
 
-    found = linear("embed", len(vocabulary.features) + 1, width)
-    found |= {"read": (slots, width, width), "bias": (slots, width), "tell": (slots, width, width)}
-    found |= linear("update.0", 3 * width, 2 * width) | linear("update.2", 2 * width, width)
-    found |= {"norm.weight": (width,), "norm.bias": (width,)}
+    sizes = linear("embed", len(vocabulary.features) + 1, width)
+    sizes |= {"read": (slots, width, width), "bias": (slots, width), "tell": (slots, width, width)}
+    sizes |= linear("update.0", 3 * width, 2 * width) | linear("update.2", 2 * width, width)
+    sizes |= {"norm.weight": (width,), "norm.bias": (width,)}
     for number, (name, parameters) in enumerate(zip(vocabulary.actions, vocabulary.parameters)):
         read = width * (parameters + 1) + len(vocabulary.effects[name])
-        found |= linear(f"score.{number}.0", read, 2 * width) | linear(f"score.{number}.2", 2 * width, 1)
-    return found
+        sizes |= linear(f"score.{number}.0", read, 2 * width) | linear(f"score.{number}.2", 2 * width, 1)
+    return sizes

@@ -41,7 +41,7 @@ class Signature:
 def signature(domain: Domain) -> Signature:
     """The signature of a domain."""
     occurrences = {action.name: list(_occurrences(action)) for action in domain.actions}
-    used = {literal.predicate for found in occurrences.values() for _, literal, _ in found} - {"="}
+    used = {literal.predicate for places in occurrences.values() for _, literal, _ in places} - {"="}
     # The first colours tell apart what can be told without looking at actions: arity, whether facts can change.
     colours = {("type", name): _hash("type", name == ROOT) for name in (ROOT, *domain.types)}
     colours |= {("constant", name): "" for name in domain.constants}
@@ -65,7 +65,7 @@ def signature(domain: Domain) -> Signature:
     types = tuple(name for name in ordered("type") if name in parameters and name != ROOT)
     key = _hash(*sorted(colour for item, colour in colours.items() if item[0] in ("predicate", "action")))
     predicates = tuple(name for name in ordered("predicate") if name != "=")
-    mentioned = {term for found in occurrences.values() for _, literal, _ in found for term in literal.terms}
+    mentioned = {term for places in occurrences.values() for _, literal, _ in places for term in literal.terms}
     constants = tuple(name for name in ordered("constant") if name in mentioned)
     return Signature(key, types, predicates, constants, ordered("action"))
 

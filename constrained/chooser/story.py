@@ -100,14 +100,14 @@ def forms_of(knowledge, view: Mapping[str, Sequence[str]]) -> list[str]:
 
 def read(text: str, numbers: Sequence[float] = ()) -> list[str]:
     """The words of a text; a number is followed by how it compares with those of the task."""
-    found = []
+    features = []
     for word in _WORD.findall(text.lower()):
         if not word[-1].isdigit() or (not numbers and len(word) == 1):
-            found.append(word)
+            features.append(word)
         else:
-            found.append(word if len(word) == 1 else "#")
-            found += [f"{'>' if float(word) > one else '<'}{i}" for i, one in enumerate(numbers)]
-    return found
+            features.append(word if len(word) == 1 else "#")
+            features += [f"{'>' if float(word) > one else '<'}{i}" for i, one in enumerate(numbers)]
+    return features
 
 
 @dataclass

@@ -49,9 +49,9 @@ def twin_demonstrations(environment: FactsEnvironment, count: int) -> list[Demon
 
     Fewer if the problem has no goal, or a search finds no short plan for a twin.
     """
-    task, found, failures = environment.facts.task, list[Demonstration](), 0
+    task, examples, failures = environment.facts.task, list[Demonstration](), 0
     for number in itertools.count():
-        if task.goal is None or len(found) == count or failures == FAILURES:
+        if task.goal is None or len(examples) == count or failures == FAILURES:
             break
         demonstration = None
         try:
@@ -61,8 +61,8 @@ def twin_demonstrations(environment: FactsEnvironment, count: int) -> list[Demon
         except ConstrainedError as error:
             log.info("the goal of twin %d can't be reached: %s", number, error.message)
         failures = 0 if demonstration else failures + 1
-        found += [demonstration] if demonstration else []
-    return found
+        examples += [demonstration] if demonstration else []
+    return examples
 
 
 class _Twin:

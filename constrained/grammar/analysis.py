@@ -54,12 +54,12 @@ class Nullable:
             return found[node.rule]
         return fold(node, lambda leaf: self._nullable_leaf(leaf, rule, found), all, any, optional_repeat)
 
-    def _nullable_leaf(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
+    def _nullable_leaf(self, node: Node, rule: str, nullable: Mapping[Unit, bool]) -> bool:
         match node:
             case Call():
-                return found[node.rule]
+                return nullable[node.rule]
             case nodes.Var():
-                return found.get((rule, node.name), False)
+                return nullable.get((rule, node.name), False)
             case nodes.Slot():
                 return node.name in self._slots
             case nodes.Related():
@@ -69,7 +69,7 @@ class Nullable:
             case nodes.Except():
                 return bool(node.values[0])
             case nodes.Scoped():
-                return self._nullable(scoped_value(node) or node.node, rule, found)
+                return self._nullable(scoped_value(node) or node.node, rule, nullable)
         return False
 
 

@@ -165,9 +165,9 @@ _INTERNED: dict[tuple, CharSet] = {}
 def charset(ranges) -> CharSet:
     """The set of inclusive code point ranges, given in any order; surrogates are dropped."""
     ranges = tuple(ranges)
-    found = _INTERNED.get(ranges)
-    if found is not None:  # they were in order
-        return found
+    known = _INTERNED.get(ranges)
+    if known is not None:  # they were in order
+        return known
     merged: list[list[int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -183,10 +183,10 @@ def charset(ranges) -> CharSet:
         if high < _SURROGATES[0] or low > _SURROGATES[1]:
             clean.append((low, high))
     key = tuple(clean)
-    found = _INTERNED.get(key)
-    if found is None:
-        found = _INTERNED[key] = CharSet(key)
-    return found
+    known = _INTERNED.get(key)
+    if known is None:
+        known = _INTERNED[key] = CharSet(key)
+    return known
 
 
 def union(sets: Iterable[CharSet]) -> CharSet:

@@ -431,15 +431,15 @@ def read_texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
     elif isinstance(values, range):
         limits.check("values", len(values), f"{what}: too many values")
         values = [str(i) for i in values]
-    found = _read_valid_texts(values, limits) if isinstance(values, (list, tuple)) else None
-    if found is None:
-        found = tuple(dict.fromkeys(_read_one_by_one(values, what, limits)))
-    if not found:
+    texts = _read_valid_texts(values, limits) if isinstance(values, (list, tuple)) else None
+    if texts is None:
+        texts = tuple(dict.fromkeys(_read_one_by_one(values, what, limits)))
+    if not texts:
         raise GrammarError(
             f"{what}: nothing to choose from",
             hint="an empty list admits no text; bind a mapping ({} for none) where that is meant",
         )
-    return found
+    return texts
 
 
 def _read_valid_texts(values, limits: Limits) -> tuple[bytes, ...] | None:

@@ -40,14 +40,14 @@ class Scope:
 
     def full(self, name: str) -> str:
         """The name that `name`, as written in this file, has in the grammar as a whole."""
-        found = self.called.get(name)
-        if found is None:
-            found = name
+        called = self.called.get(name)
+        if called is None:
+            called = name
             if self.outer is not None:
                 mark, rest = ("_", name[1:]) if name[0] == "_" else ("", name)
-                found = self.outer.full(name if name == STEP else f"{mark}{self.prefix}__{rest}")
-            self.called[name] = found
-        return found
+                called = self.outer.full(name if name == STEP else f"{mark}{self.prefix}__{rest}")
+            self.called[name] = called
+        return called
 
     def definition(self, name: str) -> Definition | None:
         """What `name`, as written in this file, stands for in this file."""

@@ -350,28 +350,28 @@ class _BodyReader:
         if args is None:
             hint = f"'{name}' takes arguments, and so must '{item.text}' wherever it is used: `{item.text}{{...}}`"
             raise self.error(f"template '{name}' stands without its arguments", item.at, hint, _ARGUMENTS)
-        found = self.definitions[name] if name else self.find(item)
-        if not found.params:
+        definition = self.definitions[name] if name else self.find(item)
+        if not definition.params:
             hint = "leave `{...}` out, or define it with parameters: `name{x}: ...`"
             raise self.error(f"rule '{item.text}' is no template: it takes no arguments", item.at, hint, _ARGUMENTS)
-        if len(args) != len(found.params):
-            hint = f"its parameters are: {', '.join(found.params)}"
-            takes = f"takes {len(found.params)}, not {len(args)}"
+        if len(args) != len(definition.params):
+            hint = f"its parameters are: {', '.join(definition.params)}"
+            takes = f"takes {len(definition.params)}, not {len(args)}"
             raise self.error(f"template '{item.text}' {takes}", item.at, hint, _ARGUMENTS)
         # A parameter that is used as a template is given by name, and one rule is made for each name; other arguments
         # become nodes of the call.
         given: dict[str, str] = {}
         values: list[Node] = []
         gap, self.gap = self.gap, None  # it belongs where the argument is used
-        for param, arg in zip(found.params, args):
-            if param in self.templates.of(found.name):
+        for param, arg in zip(definition.params, args):
+            if param in self.templates.of(definition.name):
                 given[param] = self.template_name(arg)
             else:
                 values.append(self.item(arg))
         self.gap = gap
-        if found.name in self.reader.relations:
-            return self.relation(self.reader.relations[found.name], values, item)
-        return Call(self.templates.call(found, given), tuple(values))
+        if definition.name in self.reader.relations:
+            return self.relation(self.reader.relations[definition.name], values, item)
+        return Call(self.templates.call(definition, given), tuple(values))
 
     def relation(self, relation: str, values: list[Node], item: Name) -> Node:
         try:

@@ -293,18 +293,18 @@ class _Parser:
             while not self.take(")"):
                 self.need(",", "`,` or `)`")
                 names.append(self.imported())
-            found = [(name, name.text) for name in names]
+            imports = [(name, name.text) for name in names]
         else:
             name = path.pop()
             called = name.text
             if self.take("->"):
                 called = self.imported().text
-            found = [(name, called)]
+            imports = [(name, called)]
         if not path:
             hint = f"name what to take from it: `%import {name.text}.NAME`"
             raise self.error(f"nothing is imported from {name.text}", hint, first)
         self.end_of_line()
-        return Imported(tuple(p.text for p in path), relative, found, self.starts[first])
+        return Imported(tuple(p.text for p in path), relative, imports, self.starts[first])
 
     def imported(self) -> Name:
         if self.kinds[self.at] not in ("rule", "terminal"):

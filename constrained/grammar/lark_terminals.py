@@ -84,20 +84,20 @@ class Terminals:
             return [node]
         try:
             if isinstance(item, Range):
-                found = [range_node(item)]
+                pieces = [range_node(item)]
             else:
-                found = branches(item, self.limits) if apart else [literal_node(item, self.limits)]
+                pieces = branches(item, self.limits) if apart else [literal_node(item, self.limits)]
         except Fault as fault:
             self.faults.add(scope.error(fault.message, item.at + fault.offset, fault.hint))
-            found = [nodes.EMPTY]
-        return [nodes.placed(node, place) for node in found]
+            pieces = [nodes.EMPTY]
+        return [nodes.placed(node, place) for node in pieces]
 
     def _read(self, definition: Definition) -> None:
         if definition.declared:
             self._sizes[definition] = 1
             self._branches[definition] = [Slot(definition.name)]
             return
-        found = self._set_apart([self._options(b.options, definition, b) for b in definition.bodies])
+        options = self._set_apart([self._options(b.options, definition, b) for b in definition.bodies])
         # Its size and depth with all parts, which are known as parts are read first; it looks around if a part does.
         size = depth = 0
         for body in definition.bodies:
@@ -112,10 +112,10 @@ class Terminals:
         if size > self.limits.nodes:
             what = f"a terminal of more than {self.limits.nodes:,} nodes"
             self.limits.check("nodes", size, what, **definition.span.for_error())
-        self._sizes[definition], self._branches[definition] = size, found
+        self._sizes[definition], self._branches[definition] = size, options
         self._depths[definition] = depth
         if (size > _SHARED or depth > _NESTED) and definition not in self._looks:
-            self.rules[definition.name] = Rule(definition.name, nodes.alt(found))
+            self.rules[definition.name] = Rule(definition.name, nodes.alt(options))
             self._sizes[definition], self._branches[definition] = 1, [Call(definition.name)]
             self._depths[definition] = 0
 

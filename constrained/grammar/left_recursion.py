@@ -69,7 +69,7 @@ def _may_be_left_recursive(rules: Mapping[str, Rule]) -> bool:
     return bool(cyclic_components(first))
 
 
-def _add_first_calls(node: Node, found: set[str], empty: Mapping[str, bool]) -> bool:
+def _add_first_calls(node: Node, first: set[str], empty: Mapping[str, bool]) -> bool:
     """Add the rules that `node` may begin with; return whether it may be empty, as rules may that aren't in `empty`."""
     kind = type(node)
     if kind is Literal or kind is nodes.Chars:
@@ -77,22 +77,22 @@ def _add_first_calls(node: Node, found: set[str], empty: Mapping[str, bool]) -> 
     if isinstance(node, nodes.Choices):
         return not node.values[0]
     if isinstance(node, Call) and not node.args:
-        found.add(node.rule)
+        first.add(node.rule)
         return empty.get(node.rule, True)
     if isinstance(node, Seq):
         for item in node.items:  # noqa: SIM110  # faster than `all`
-            if not _add_first_calls(item, found, empty):
+            if not _add_first_calls(item, first, empty):
                 return False
         return True
     if isinstance(node, Alt):
         may_be = False
         for item in node.items:
-            if _add_first_calls(item, found, empty):
+            if _add_first_calls(item, first, empty):
                 may_be = True
         return may_be
     if isinstance(node, Repeat):
-        return _add_first_calls(node.item, found, empty) or not node.low
-    found.update(call.rule for call in nodes.find(node, Call))
+        return _add_first_calls(node.item, first, empty) or not node.low
+    first.update(call.rule for call in nodes.find(node, Call))
     return True
 
 
@@ -150,11 +150,11 @@ def calls_in(
     `ends` remembers the :func:`ending_parameters` of rules from call to call. `below` gives the parts of a node that
     are looked into, the first ones at least; `entered` the numbers of a rule's arguments that are, by default all.
     """
-    found: Calls = set(), set()
+    calls: Calls = set(), set()
 
     def visit(node: Node, tail: bool) -> None:
         if isinstance(node, Call):
-            found[tail].add(node.rule)
+            calls[tail].add(node.rule)
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
@@ -167,7 +167,7 @@ def calls_in(
                     visit(item, tail and i == last)
         elif type(node) not in LEAVES:
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
-            to = found[tail]
+            to = calls[tail]
             for item in below(node):
                 if type(item) is Call and not item.args:  # most of what isn't a leaf
                     to.add(item.rule)
@@ -175,7 +175,7 @@ def calls_in(
                     visit(item, tail)
 
     visit(node, True)
-    return found
+    return calls
 
 
 def ending_parameters(rule: Rule) -> set[int]:

@@ -126,7 +126,7 @@ class LookingToken:
         states: _Numbers[State] = _Numbers(automaton)
         conditions: _Numbers[tuple[bool, State]] = _Numbers(automaton)
         starts = [states[automaton.state(past, automaton.start)] for past in pasts]
-        found: list[tuple[Node | None, int]] = []
+        parts: list[tuple[Node | None, int]] = []
         edges: list[Edges] = []
         for state in states.known:  # grows during the loop
             plain, ended = automaton.plain(state), automaton.ended(state)
@@ -135,7 +135,7 @@ class LookingToken:
                 condition = MET if automaton.met_at_end(ended) else NEVER_MET
             else:
                 condition = MET if plain is not None else 2 + conditions[True, ended]
-            found.append((plain, condition))
+            parts.append((plain, condition))
             ways = automaton.after(state) if plain is None else []
             edges.append(_joined_edges(((chars, then) for chars, then in ways if then[1] != FALSE), states.__getitem__))
 
@@ -153,7 +153,7 @@ class LookingToken:
         # Each automaton is made minimal once those are that it refers to: states by the conditions at their ends, pasts
         # by the states in which they begin.
         condition_of, self.met, self.asks = _merge_equivalent(met, asks)
-        ends = [(n or EMPTY, condition_of[c]) if n or condition_of[c] != NEVER_MET else (None, MET) for n, c in found]
+        ends = [(n or EMPTY, condition_of[c]) if n or condition_of[c] != NEVER_MET else (None, MET) for n, c in parts]
         state_of, merged, self.edges = _merge_equivalent(ends, edges)
         self.ends, self.conditions = [end for end, _ in merged], [condition for _, condition in merged]
         numbers = {past: i for i, past in enumerate(pasts)}

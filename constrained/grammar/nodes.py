@@ -562,10 +562,10 @@ def scoped_children(node: Node) -> tuple[Node, ...]:
 
 def walk(node: Node, scopes: bool = False) -> list[Node]:
     """`node` and all nodes below it, level by level; with `scopes`, those in scopes and their values, too."""
-    found = [node]
-    for top in found:  # which grows meanwhile
-        found += scoped_children(top) if scopes else top.parts
-    return found
+    work = [node]
+    for top in work:  # which grows meanwhile
+        work += scoped_children(top) if scopes else top.parts
+    return work
 
 
 def find(node: Node, kind: type[N]) -> list[N]:

@@ -169,9 +169,9 @@ class Contexts:
 
     def __init__(self, rules: Mapping[str, Rule], looking: list[tuple[Token, LookingToken]], steps: Steps):
         self.rules, self.steps = rules, steps
-        self.tokens, self.looking = [token for token, _ in looking], [found for _, found in looking]
+        self.tokens, self.looking = [token for token, _ in looking], [one for _, one in looking]
         self.number = {token.node: i for i, token in enumerate(self.tokens)}
-        self.looks_back = any(len(found.pasts) > 1 for found in self.looking)
+        self.looks_back = any(len(one.pasts) > 1 for one in self.looking)
         self.rewritten = set(rules) if self.looks_back else _leading_to_tokens(rules)
         self.written = {name: rule for name, rule in rules.items() if name not in self.rewritten}
         self.names = set(self.written)
@@ -180,12 +180,12 @@ class Contexts:
         self.asked = 0  # calls of `as_rules`, whose results may grow later
         self.moves_of: dict[Context, list[tuple[CharSet, Context]]] = {}
         self.kept: dict[tuple, Any] = {}  # interns nodes
-        asked = (chars for found in self.looking for edges in (*found.asks, *found.pasts) for chars in edges.values())
+        asked = (chars for one in self.looking for edges in (*one.asks, *one.pasts) for chars in edges.values())
         self.classes = partition([ANY, *asked])
         self.examples = [chars.ranges[0][0] for chars in self.classes]
         # For each token, whether its past depends only on the last character.
         self.short = [
-            all(len({_next(p, char) for p in found.pasts}) == 1 for char in self.examples) for found in self.looking
+            all(len({_next(p, char) for p in one.pasts}) == 1 for char in self.examples) for one in self.looking
         ]
 
     def whole(self, start: Node) -> Node:
@@ -347,13 +347,13 @@ class Contexts:
         # the rest is read once for each.
         done: list[Node] = []
         for i, item in enumerate(node.items):
-            found = self.read(item, context)
-            if len(found) != 1:
+            exits = self.read(item, context)
+            if len(exits) != 1:
                 rest = self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
-                found = self.settled(found, self.first(rest))
-            if len(found) != 1:
-                return self.followed(nodes.seq(done), found, rest)
-            ((context, first),) = found.items()
+                exits = self.settled(exits, self.first(rest))
+            if len(exits) != 1:
+                return self.followed(nodes.seq(done), exits, rest)
+            ((context, first),) = exits.items()
             done.append(first)
         return {context: nodes.seq(done)}
 
@@ -419,7 +419,7 @@ class Contexts:
 
     def token(self, node: Token, context: Context) -> Exits:
         number = self.number[node.node]
-        found = self.looking[number]
+        looking = self.looking[number]
         if len(context.pasts[number]) > 1:
             raise self.undecided(number, "before")
         if (node, context) in self.kept:
@@ -427,20 +427,20 @@ class Contexts:
         # The states of the token's own automaton, each in the context that the characters up to it lead to: together an
         # automaton of what the token reads here. An end that asks for the text to come leads to a context with that.
         asked = self.asked
-        places = [(found.starts[min(context.pasts[number])], context)]
+        places = [(looking.starts[min(context.pasts[number])], context)]
         numbers = {places[0]: 0}
         ends: list[Exits] = []
         edges: list[dict[int, CharSet]] = []
         for state, here in places:  # grows on the way
             self.steps(1)
-            end, condition = found.ends[state], found.conditions[state]
+            end, condition = looking.ends[state], looking.conditions[state]
             if condition != MET:
                 asking = here._replace(asked=here.asked | {(number, condition)})
                 ends.append({asking: EMPTY})
             else:
                 ends.append({} if end is None else {here: EMPTY} if end is EMPTY else self.read(end, here))
             row: dict[int, CharSet] = {}
-            for then, chars in found.edges[state].items():
+            for then, chars in looking.edges[state].items():
                 for both, after in self.meeting(chars, here):
                     if (then, after) not in numbers:
                         numbers[then, after] = len(places)
@@ -454,7 +454,7 @@ class Contexts:
             self.kept[key] = texts = {}
             for exit in dict.fromkeys(exit for way in ends for exit in way):
                 name = self.new_name(f"{node.name}$")
-                texts[exit], more = found.node_of(name, 0, [way.get(exit) for way in ends], edges)
+                texts[exit], more = looking.node_of(name, 0, [way.get(exit) for way in ends], edges)
                 self.written.update(more)
         exits = self.settled(self.kept[key], self.follow.of[node])
         if asked == self.asked:  # no rule was called whose exits may still grow

@@ -151,31 +151,31 @@ def least_fixpoint(
         The greatest value, if there is one: a unit that has it is done.
     """
     # Most are found by going through those that are left a few times: what is called mostly stands after what calls it.
-    found = dict.fromkeys(pieces, bottom)
-    left = list(reversed(found))
+    values = dict.fromkeys(pieces, bottom)
+    left = list(reversed(values))
     for _ in range(1 if top is None else _PASSES):
-        before = [found[unit] for unit in left]
+        before = [values[unit] for unit in left]
         for unit in left:
-            found[unit] = value(unit, found)
-        if before == [found[unit] for unit in left]:
-            return found
-        left = [unit for unit in left if found[unit] != top]
+            values[unit] = value(unit, values)
+        if before == [values[unit] for unit in left]:
+            return values
+        left = [unit for unit in left if values[unit] != top]
         if not left:
-            return found
-    work = [unit for unit, known in found.items() if known != bottom]
+            return values
+    work = [unit for unit, known in values.items() if known != bottom]
     mentioned_by = users({unit: pieces[unit] for unit in left})
     waiting = set(work)
     while work:
         unit = work.pop()
         waiting.discard(unit)
         for user in mentioned_by.get(unit, ()):
-            new = found[user] if found[user] == top else value(user, found)
-            if new != found[user]:
-                found[user] = new
+            new = values[user] if values[user] == top else value(user, values)
+            if new != values[user]:
+                values[user] = new
                 if user not in waiting:
                     waiting.add(user)
                     work.append(user)
-    return found
+    return values
 
 
 def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:

@@ -175,12 +175,12 @@ class _Writer:
     def _argument_types(self) -> dict[str, list[str]]:
         """Predicate -> the types of its arguments, widened where conditions and effects use other types."""
         domain = self.domain
-        found = {name: [p.type for p in arguments] for name, arguments in domain.predicates.items()}
+        widened = {name: [p.type for p in arguments] for name, arguments in domain.predicates.items()}
 
         def note(condition: Condition, types: Mapping[str, str]) -> None:
             match condition:
                 case Literal():
-                    kinds = found.get(condition.predicate, [])
+                    kinds = widened.get(condition.predicate, [])
                     for number, (kind, term) in enumerate(zip(kinds, condition.terms)):
                         # The narrowest type that holds both what is declared and what is used here.
                         narrow = types.get(term) or domain.constants.get(term, ROOT)
@@ -199,7 +199,7 @@ class _Writer:
                 inner = {**types, **_types(effect.variables)}
                 note(effect.condition, inner)
                 note(effect.literal, inner)
-        return found
+        return widened
 
     # actions
 

@@ -206,21 +206,21 @@ def _object(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}  # so the arguments of a call without any are often written
     try:
-        found = json.loads(text, object_pairs_hook=_members, parse_float=_float, parse_constant=_constant)
+        value = json.loads(text, object_pairs_hook=_members, parse_float=_float, parse_constant=_constant)
     except CallFault:
         raise
     except RecursionError:
         raise CallFault("it is nested too deeply") from None
     except ValueError as error:
         raise CallFault(f"it is not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise CallFault("its arguments are no object")
     if "\\u" in text or not text.isascii():
         try:
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise CallFault("it has a lone surrogate, which is no character") from None
-    return found
+    return value
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

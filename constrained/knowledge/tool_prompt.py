@@ -50,10 +50,10 @@ def example_calls(form: CallForm, count: int) -> list[Demonstration]:
     A tool of whose arguments no example can be made that surely follows their schema has none. Several examples of one
     tool show that its values are the request's: after a single one, small models copy its values.
     """
-    found: list[Demonstration] = []
+    examples: list[Demonstration] = []
     left = list(form.schemas.items())
     for number in range(len(left) + count):
-        if len(found) == count or not left:
+        if len(examples) == count or not left:
             break
         name, schema = left.pop(0)
         try:
@@ -63,11 +63,11 @@ def example_calls(form: CallForm, count: int) -> list[Demonstration]:
         left.append((name, schema))
         request = _request(name, form.descriptions.get(name, ""), arguments)
         example = Demonstration(request, (Demonstrated(form.write(name, arguments)),))
-        if example in found:  # a tool without arguments, or whose arguments are always the same
+        if example in examples:  # a tool without arguments, or whose arguments are always the same
             left.pop()
         else:
-            found.append(example)
-    return found
+            examples.append(example)
+    return examples
 
 
 def _request(name: str, description: str, arguments: Mapping[str, Any]) -> str:

@@ -90,11 +90,11 @@ def _listed(given: Any) -> list[Any]:
         return [given]
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
-    found: list[Any] = []
+    listed: list[Any] = []
     for one in map(plain, given):  # a long list comes in pages, one message each
         paged = isinstance(one, Mapping) and "name" not in one and not one.keys().isdisjoint(("result", "tools"))
-        found += _listed(one) if paged else [one]
-    return found
+        listed += _listed(one) if paged else [one]
+    return listed
 
 
 def _tool(given: Any, index: int, limits: Limits) -> Tool:

@@ -105,16 +105,16 @@ class WorldState:
 
         For each action schema, the first `MAX_READINGS` choices of objects are tried.
         """
-        found: dict[str, list[Condition]] = {}
+        unmet_of: dict[str, list[Condition]] = {}
         for name, schema in self.task.schemas.items():
             choices = (self.task.of_type(p.type) for p in schema.action.parameters)
             for action in (GroundAction(name, values) for values in islice(product(*choices), MAX_READINGS)):
                 text = self.write(action)
                 if text.startswith(beginning) and text not in self.actions:
                     unmet = self.task.unmet(self.hopeful, action)
-                    if text not in found or len(unmet) < len(found[text]):
-                        found[text] = unmet
-        return {text: self._needing(found[text]) for text in sorted(found, key=lambda text: len(found[text]))}
+                    if text not in unmet_of or len(unmet) < len(unmet_of[text]):
+                        unmet_of[text] = unmet
+        return {text: self._needing(unmet_of[text]) for text in sorted(unmet_of, key=lambda text: len(unmet_of[text]))}
 
     def _readings(self, text: str) -> Iterator[GroundAction]:
         """The ground actions that a text may stand for, whether or not they are possible."""

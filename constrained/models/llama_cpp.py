@@ -171,7 +171,7 @@ class LlamaCpp:
         for begin in range(0, len(waiting), CHUNK):
             self._decode(waiting[begin : begin + CHUNK], found)
 
-    def _decode(self, tokens: Sequence[tuple[int, int, int, bool]], found: dict[int, np.ndarray]) -> None:
+    def _decode(self, tokens: Sequence[tuple[int, int, int, bool]], logits_of: dict[int, np.ndarray]) -> None:
         batch = self._batch
         batch.n_tokens = len(tokens)
         for i, (sequence, at, token, last) in enumerate(tokens):
@@ -189,7 +189,7 @@ class LlamaCpp:
             self.held[sequence].append(token)
             if last:
                 logits = self.library.llama_get_logits_ith(self._context, i)
-                found[sequence] = np.ctypeslib.as_array(logits, (self._width,)).copy()
+                logits_of[sequence] = np.ctypeslib.as_array(logits, (self._width,)).copy()
 
 
 def _library() -> Any:

@@ -114,11 +114,11 @@ class PackedTask:
         """The operators whose preconditions hold; faster if those of a similar state `before` are given."""
         if before is None:
             before = (1 << len(self._names)) - 1 ^ state
-        needs, found = self._needs, list[int]()
+        needs, operators = self._needs, list[int]()
         for operator in ready_before:
             mask, flip = needs[operator]
             if (state ^ flip) & mask == mask:
-                found.append(operator)
+                operators.append(operator)
         more = set[int]()
         for changed, affected in ((state & ~before, self._needing), (before & ~state, self._denying)):
             while changed:
@@ -128,7 +128,7 @@ class PackedTask:
                     mask, flip = needs[operator]
                     if (state ^ flip) & mask == mask:
                         more.add(operator)
-        return found + sorted(more)
+        return operators + sorted(more)
 
     def successors(self, state: int, ready: Iterable[int]) -> Iterator[tuple[int, int]]:
         """The number of each applicable action that changes something, and the state after it."""

@@ -93,7 +93,7 @@ def readings(command: Command, text: str, names: Collection[str]) -> Iterator[di
         if (number, at) in dead:
             return
         # Where this piece may end: after its text, after the value it already has, or after any known name.
-        found, piece = False, command[number]
+        matched, piece = False, command[number]
         if not piece.startswith("?"):
             ends = [at + len(piece)] if text.startswith(piece, at) else []
         else:
@@ -105,10 +105,10 @@ def readings(command: Command, text: str, names: Collection[str]) -> Iterator[di
         for end in ends:
             inner = values if not piece.startswith("?") else {**values, piece: lower[at:end]}
             for reading in read(number + 1, end, inner):
-                found = True
+                matched = True
                 yield reading
         # A dead end is one for all values of the earlier variables, unless a variable occurs twice.
-        if not found and len(set(command)) == len(command):
+        if not matched and len(set(command)) == len(command):
             dead.add((number, at))
 
     return read(0, 0, {})

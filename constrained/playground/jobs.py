@@ -23,7 +23,7 @@ from constrained.subprocesses import Send, serve
 def check(request: dict, send: Send) -> None:
     """Findings about a text, its slots, its action graph, and the prompt text."""
     checked = check_file(source_of(request))
-    found = [finding.to_dict(checked.name, checked.line(finding.span)) for finding in checked.findings]
+    findings = [finding.to_dict(checked.name, checked.line(finding.span)) for finding in checked.findings]
     knowledge = checked.knowledge
     shown = (
         {
@@ -38,8 +38,8 @@ def check(request: dict, send: Send) -> None:
     )
     send(
         {
-            "findings": found[: bounds.FINDINGS],
-            "more": max(0, len(found) - bounds.FINDINGS),
+            "findings": findings[: bounds.FINDINGS],
+            "more": max(0, len(findings) - bounds.FINDINGS),
             "slots": sorted(checked.grammar.slots - {STEP}) if checked.grammar else None,
             "knowledge": shown,
         }

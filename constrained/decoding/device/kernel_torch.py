@@ -53,14 +53,14 @@ def _allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> t
 def after(tables: DeviceTables, state: torch.Tensor, tokens: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
     """The state after one token in each row, int32 ``[rows]``; -1 where it is not allowed."""
     ids, targets, valid = _listed(tables, state)
-    found = torch.where(valid & (ids == tokens.unsqueeze(1)), targets, -1).amax(1)
+    targets_of = torch.where(valid & (ids == tokens.unsqueeze(1)), targets, -1).amax(1)
     inside = (tokens >= 0) & (tokens < tables.size)
     if len(tables.next):
         wide = tables.wide[state]
         classes = tables.class_of[tokens.clamp(0, tables.size - 1)]
-        found = torch.where(wide >= 0, tables.next[wide.clamp(min=0), classes], found)
-    fits = inside & (found >= 0) & (tables.fewest[found.clamp(min=0)] < left)
-    return torch.where(fits, found, -1)
+        targets_of = torch.where(wide >= 0, tables.next[wide.clamp(min=0), classes], targets_of)
+    fits = inside & (targets_of >= 0) & (tables.fewest[targets_of.clamp(min=0)] < left)
+    return torch.where(fits, targets_of, -1)
 
 
 def step(

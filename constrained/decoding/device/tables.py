@@ -292,32 +292,32 @@ def _as_list(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[Comp
     return [compiled] if isinstance(compiled, CompiledGrammar) else list(compiled)
 
 
-def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
+def _assemble(explored: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
     """The tables' arrays by their names, whether states were left out, and the greatest nesting."""
     # Narrow states in the order of their numbers, one list after the other; wide ones have rows of their own.
-    vocabulary, counts = found.vocabulary, np.array(found.counts, np.int64)
+    vocabulary, counts = explored.vocabulary, np.array(explored.counts, np.int64)
     wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)
     listed = np.maximum(counts, 0)
     offsets = np.concatenate(([0], np.cumsum(listed)))
     source, ids, after = (
         np.repeat(np.arange(len(counts)), listed),
-        np.concatenate(found.ids),
-        np.concatenate(found.after),
+        np.concatenate(explored.ids),
+        np.concatenate(explored.after),
     )
     # Every edge (state, next state) of either kind, for the distances to the end.
-    next, masks, mask_row = found.classes.table(), found.masks, np.array(found.mask_row, np.int32)
-    wide_source = np.repeat(np.flatnonzero(wide >= 0), [len(e) for e in found.wide_edges])
-    wide_target = np.concatenate([np.empty(0, np.int64), *found.wide_edges])
+    next, masks, mask_row = explored.classes.table(), explored.masks, np.array(explored.mask_row, np.int32)
+    wide_source = np.repeat(np.flatnonzero(wide >= 0), [len(e) for e in explored.wide_edges])
+    wide_target = np.concatenate([np.empty(0, np.int64), *explored.wide_edges])
     edges = np.concatenate((source, wide_source)), np.concatenate((after, wide_target))
     fewest = fewest_tokens(*edges, len(wide))
-    if (fewest[found.start] == NEVER).any():
-        raise found.limits.exceeded("no text can be finished within the states that are kept", "max_states")
+    if (fewest[explored.start] == NEVER).any():
+        raise explored.limits.exceeded("no text can be finished within the states that are kept", "max_states")
     if (fewest == NEVER).any():  # dead ends: states left out, or (without some single bytes) what can't be finished
         keep = fewest[after] < NEVER
         source, ids, after = source[keep], ids[keep], after[keep]
         offsets = np.searchsorted(source, np.arange(len(wide) + 1))
         next[(next >= 0) & (fewest[next] == NEVER)] = -1
-        masks = [vocabulary.pack(np.flatnonzero(row[found.classes.of_token] >= 0)) for row in next]
+        masks = [vocabulary.pack(np.flatnonzero(row[explored.classes.of_token] >= 0)) for row in next]
         mask_row = np.arange(len(next), dtype=np.int32)
         alive = fewest[edges[1]] < NEVER
         edges = edges[0][alive], edges[1][alive]
@@ -325,16 +325,16 @@ def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
     horizon = np.zeros(len(wide), np.int32)
     np.maximum.at(horizon, edges[0], fewest[edges[1]] + 1)
     arrays = {
-        "start": found.start,
+        "start": explored.start,
         "wide": wide,
         "offsets": offsets,
         "ids": ids,
         "after": after,
         "mask_row": mask_row,
         "masks": np.array(masks, np.int32).reshape(-1, vocabulary.words),
-        "class_of": found.classes.of_token,
+        "class_of": explored.classes.of_token,
         "next": next,
         "fewest": fewest,
         "horizon": horizon,
     }
-    return arrays, found.truncated, int(np.array(found.levels)[fewest < NEVER].max())
+    return arrays, explored.truncated, int(np.array(explored.levels)[fewest < NEVER].max())

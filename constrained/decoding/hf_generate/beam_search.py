@@ -112,13 +112,13 @@ def _search(
         scores += torch.tensor([beam.score for beam in running], device=scores.device)[:, None]
         # Of each prompt, the best continuations of all its beams together; `scores` are [rows, width].
         following: list[tuple[int, Beam]] = []  # with the row that each continues
-        for prompt, found in enumerate(results):
+        for prompt, hypotheses in enumerate(results):
             rows = [row for row, beam in enumerate(running) if beam.prompt == prompt]
-            if not found.open or not rows:
+            if not hypotheses.open or not rows:
                 continue
             # A flat index is (beam of this prompt) * width + token.
             flat = scores[rows].flatten()
-            found.stuck |= bool(scores[rows].isneginf().all(1).any())
+            hypotheses.stuck |= bool(scores[rows].isneginf().all(1).any())
             best, indices = (t.tolist() for t in flat.topk(min(keep, len(flat))))
             candidates = []
             for rank, (score, index) in enumerate(zip(best, indices)):
@@ -131,10 +131,10 @@ def _search(
                 if id not in eos and length < steps:
                     candidates.append((row, beam))
                 elif rank < num_beams:
-                    found.add(beam, length)
+                    hypotheses.add(beam, length)
             del candidates[num_beams:]
-            found.open = bool(candidates) and found.may_improve(candidates[0][1].score, length)
-            following += candidates if found.open else []
+            hypotheses.open = bool(candidates) and hypotheses.may_improve(candidates[0][1].score, length)
+            following += candidates if hypotheses.open else []
         if not following:
             break
         # Matchers and cache follow their beams into the rows of the next step.

@@ -274,15 +274,15 @@ def game_files(split: str) -> Iterator[tuple[str, bytes]]:
     folder, archive = Path("json_2.1.1", split), f"alfworld/games_2.1.1_{split}.tar.xz"
     downloaded = os.environ.get("ALFWORLD_DATA")
     if downloaded and (Path(downloaded) / folder).is_dir():
-        found = folder_files(Path(downloaded) / folder, f"*/*/{GAME_FILE}")
+        files = folder_files(Path(downloaded) / folder, f"*/*/{GAME_FILE}")
     elif (data_folder() / archive).is_file():
-        found = archive_files(data_file(archive), lambda name: name.endswith(f"/{GAME_FILE}"))
+        files = archive_files(data_file(archive), lambda name: name.endswith(f"/{GAME_FILE}"))
     else:
         raise DataError(
             f"no games of {split}: neither {archive} in {data_folder()}, nor "
             + (f"{folder} in {downloaded}" if downloaded else "the variable ALFWORLD_DATA"),
             hint="`alfworld-download` of the package alfworld fetches them: set ALFWORLD_DATA to the folder it fills",
         )
-    for path, content in found:
+    for path, content in files:
         if not _UNSOLVABLE.search(content) and "movable" not in path and "Sliced" not in path:
             yield "/".join(path.split("/")[-3:-1]), content

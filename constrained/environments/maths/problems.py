@@ -142,9 +142,9 @@ def same_number(text: str, answer: Fraction) -> bool:
 
 def numbers_given(text: str) -> list[str]:
     """The numbers of a text, in figures or words, each once, as formulas write them: ``"1080"``, ``"0.5"``."""
-    found = [(m.start(), _spellings(m[0].replace(",", ""), m["percent"])) for m in _FIGURES.finditer(text)]
-    found += [(m.start(), _NUMBER_WORDS[m[0]]) for m in _WORD.finditer(text.casefold()) if m[0] in _NUMBER_WORDS]
-    return list(dict.fromkeys(spelling for _, spellings in sorted(found) for spelling in spellings))
+    numbers = [(m.start(), _spellings(m[0].replace(",", ""), m["percent"])) for m in _FIGURES.finditer(text)]
+    numbers += [(m.start(), _NUMBER_WORDS[m[0]]) for m in _WORD.finditer(text.casefold()) if m[0] in _NUMBER_WORDS]
+    return list(dict.fromkeys(spelling for _, spellings in sorted(numbers) for spelling in spellings))
 
 
 def _spellings(number: str, percent: str) -> tuple[str, ...]:

@@ -63,10 +63,10 @@ def explained(source: Source, error: UnexpectedInput) -> GrammarError:
     at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     if isinstance(error, UnexpectedToken):
         wanted = set(error.accepts or error.expected)
-        found = "the lines end" if at_end else f"unexpected `{error.token}`"
+        problem = "the lines end" if at_end else f"unexpected `{error.token}`"
     else:
         assert isinstance(error, UnexpectedCharacters)
-        wanted, found = set(error.allowed or ()), f"unexpected `{error.char}`"
+        wanted, problem = set(error.allowed or ()), f"unexpected `{error.char}`"
     # The place: where the text stops fitting, or the end of the last `//:` line if it ends too early.
     line, column, meant = error.line, error.column, ""
     if at_end or line < 1:
@@ -76,7 +76,7 @@ def explained(source: Source, error: UnexpectedInput) -> GrammarError:
     else:
         meant = _meant(source.text.splitlines()[line - 1], column - 1)
     hint = f"{meant}here belongs {', '.join(_belonging(source, wanted))}"
-    return source.error(f"{found} in a `{MARK}` line", hint, line, column)
+    return source.error(f"{problem} in a `{MARK}` line", hint, line, column)
 
 
 def _belonging(source: Source, wanted: set[str]) -> list[str]:

@@ -145,26 +145,26 @@ def _same_everywhere(rule: Rule) -> bool:
 
 def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
     """(kind, action, action, a shortest text): both actions admit the text, or a text of the second begins with it."""
-    found: dict[tuple[str, str, str], str] = {}
+    shortest: dict[tuple[str, str, str], str] = {}
     queue = deque([(b"", a, b)])
     seen = {(a, b)}
     while queue:
         # A state of the product: both actions have read `text`. Breadth first, so the first text found is a shortest.
         text, a, b = queue.popleft()
         if text and a.accepting and b.accepting:
-            found.setdefault((SAME, first, second), _decoded(text))
+            shortest.setdefault((SAME, first, second), _decoded(text))
             break  # longer texts show nothing new
         if text and a.accepting:
-            found.setdefault((PREFIX, first, second), _decoded(text))
+            shortest.setdefault((PREFIX, first, second), _decoded(text))
         elif text and b.accepting:
-            found.setdefault((PREFIX, second, first), _decoded(text))
+            shortest.setdefault((PREFIX, second, first), _decoded(text))
         for byte in distinct_bytes(a, b):
             work.count(a, b)
             after_a, after_b = a.step(byte), b.step(byte)
             if after_a is not None and after_b is not None and (after_a, after_b) not in seen:
                 seen.add((after_a, after_b))
                 queue.append((text + bytes((byte,)), after_a, after_b))
-    return [(*key, text) for key, text in found.items()]
+    return [(*key, text) for key, text in shortest.items()]
 
 
 def _head(state: State) -> bytes:

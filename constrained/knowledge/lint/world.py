@@ -32,8 +32,8 @@ from constrained.planning.wording import squeezed
 def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
     """Findings on the world of a file, or on its policy of `tools`; none if it has neither."""
     try:
-        found = read_world(source) if tools is None else None  # with tools, it is their policy
-        if found is None:
+        physics = read_world(source) if tools is None else None  # with tools, it is their policy
+        if physics is None:
             yield from _policy(source, tools)
     except GrammarError as error:
         if error.line is not None:
@@ -41,15 +41,15 @@ def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
             yield refusal(error, source)
             yield from _like_lines(source)
         return
-    if found is not None:
-        uses = _Uses(found)
+    if physics is not None:
+        uses = _Uses(physics)
         yield from uses.never_true()
         yield from uses.without_use()
         yield from uses.never_told()
         yield from uses.not_written()
         yield from uses.without_value()
-        yield from _without_type(found, source)
-        yield from _like_lines(source, found.domain.predicates)
+        yield from _without_type(physics, source)
+        yield from _like_lines(source, physics.domain.predicates)
 
 
 def out_of_reach(source: Source, rules: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
@@ -57,15 +57,17 @@ def out_of_reach(source: Source, rules: Mapping[str, Sequence[str]]) -> Iterator
 
     `rules`: action -> the actions that may follow.
     """
-    found = read_world(source)
-    if found is None or found.problem is None or not found.has_whole_problem:
+    physics = read_world(source)
+    if physics is None or physics.problem is None or not physics.has_whole_problem:
         return
-    wanted = [] if found.problem.condition is None else [("the goal", found.problem.condition, found.spans["the goal"])]
-    for goal, sentence in zip(found.goals, sentences(found)):  # about any objects
-        wanted.append((f"the goal {sentence}, whatever it names,", filled(goal.condition, goal.wider, {}), goal.span))
+    goal = physics.problem.condition
+    wanted = [] if goal is None else [("the goal", goal, physics.spans["the goal"])]
+    for asked, sentence in zip(physics.goals, sentences(physics)):  # about any objects
+        named = filled(asked.condition, asked.wider, {})
+        wanted.append((f"the goal {sentence}, whatever it names,", named, asked.span))
     for name, condition, span in wanted:
-        task = PlanningTask(found.domain, replace(found.problem, condition=condition))
-        if reason := unreachable(OrderedTask(task, found.rules, rules).task, SEARCHED):
+        task = PlanningTask(physics.domain, replace(physics.problem, condition=condition))
+        if reason := unreachable(OrderedTask(task, physics.rules, rules).task, SEARCHED):
             yield Finding(
                 "out-of-reach",
                 f"{name} can't be reached: {reason}",

@@ -134,22 +134,22 @@ class CallWriter:
         """The values that the conditions on a path and its schema leave; None if they can't be listed."""
         # The values that the schema lists and that every `in` and `==` condition lists, too.
         index = next((part for part in path if isinstance(part, int)), None)
-        found: list[Any] | None = listed(schema) or None
+        candidates: list[Any] | None = listed(schema) or None
         for condition in self.calls.domains.get(pattern_of(path), ()):
             if condition.sign:
                 try:
                     values = condition.listed(self._names(condition.values, args, index), self.evaluation)
                 except (Unknown, TypeError):
                     return []
-                found = values if found is None else [choice for choice in found if choice in values]
+                candidates = values if candidates is None else [choice for choice in candidates if choice in values]
         # Whole numbers between two bounds can be listed as well.
         narrowed = self._narrowed(path, schema, args)
-        if found is None and self.calls.matters(path) and kind_of(schema) == "integer":
-            found = self._between(path, narrowed["allOf"])
-        if found is None:
+        if candidates is None and self.calls.matters(path) and kind_of(schema) == "integer":
+            candidates = self._between(path, narrowed["allOf"])
+        if candidates is None:
             return None
         # Equal texts once; then those that the narrowed schema admits.
-        texts = {_dumped(choice): choice for choice in (_shaped(choice, schema) for choice in found)}
+        texts = {_dumped(choice): choice for choice in (_shaped(choice, schema) for choice in candidates)}
         key = "valid", self._key(path, narrowed)
         if key not in self._texts:
             valid = validator(narrowed, self.calls.options)
@@ -243,15 +243,15 @@ class CallWriter:
                 case "value", path, schema:
                     # Several values are alternatives only if something later depends on the choice; else they are one
                     # node.
-                    what, found = self._options(item, args)
-                    if what == "values" and not found:
+                    what, offered = self._options(item, args)
+                    if what == "values" and not offered:
                         return None
                     if what == "values" and self.calls.matters(path):
-                        each = ((self._json(value), agenda, _with(args, path, value)) for value in found)
+                        each = ((self._json(value), agenda, _with(args, path, value)) for value in offered)
                         return self._numbered(item, args, each)
                     if what == "values":
-                        sure.append(nodes.choices([self._json(choice).encode() for choice in found]))
-                        args = _with(args, path, found[0])
+                        sure.append(nodes.choices([self._json(choice).encode() for choice in offered]))
+                        args = _with(args, path, offered[0])
                     elif what == "free":
                         if parts is not None or pattern_of(path) in self.calls.domains:
                             sure.append(self._text(path, schema, args))
@@ -260,7 +260,7 @@ class CallWriter:
                         args = _with(args, path, self.free)
                     elif what == "members":
                         sure.append(nodes.literal("{"))
-                        args, agenda = _with(args, path, {}), onto(found, agenda)
+                        args, agenda = _with(args, path, {}), onto(offered, agenda)
                     else:
                         sure.append(nodes.literal("["))
                         args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)

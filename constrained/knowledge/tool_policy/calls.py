@@ -281,13 +281,13 @@ def listed(schema: Any) -> list[Any]:
 
 def _places(value: Any, path: tuple[str, ...]) -> list[tuple[int | None, Any]]:
     """(index of the list's element, value) for each value at a path. Raises KeyError: there is none."""
-    found: list[tuple[int | None, Any]] = [(None, value)]
+    places: list[tuple[int | None, Any]] = [(None, value)]
     for step in path:
         if step == "[i]":
-            found = [(i if at is None else at, item) for at, top in found for i, item in enumerate(top)]
+            places = [(i if at is None else at, item) for at, top in places for i, item in enumerate(top)]
         else:
-            found = [(at, top[step]) for at, top in found]
-    return found
+            places = [(at, top[step]) for at, top in places]
+    return places
 
 
 def _matches(value: Any, candidate: Any) -> bool:

@@ -180,25 +180,25 @@ class Policy:
     def _store(
         self, memory: Memory, stored: Stored, names: Mapping[str, Any], data: Any, evaluation: Evaluation
     ) -> Memory:
-        found = []
+        values = []
         for value in found_at(stored.path, data):
             if stored.member and isinstance(value, dict) and stored.member in names:
                 value = {stored.member: names[stored.member], **value}
             if stored.condition is None or stored.condition.holds({**names, "it": value}, evaluation):
-                found.append(value)
+                values.append(value)
         # A name in capitals collects values, one with keys is a table, any other holds the last value.
         if stored.name.isupper():
-            listed = [*memory.get(stored.name, []), *found]
+            listed = [*memory.get(stored.name, []), *values]
             kept: Any = [*{json.dumps(value, sort_keys=True): value for value in listed}.values()]
         elif stored.keys:
             kept = {**memory.get(stored.name, {})}
-            for value in found:
+            for value in values:
                 keys = [next(iter(found_at(key, value)), None) for key in stored.keys]
                 if all(isinstance(key, (str, int, float)) for key in keys):
                     kept[key_of(keys)] = value
         else:
-            kept = found[-1] if found else None
-        return memory.with_values(**{stored.name: kept}) if found else memory
+            kept = values[-1] if values else None
+        return memory.with_values(**{stored.name: kept}) if values else memory
 
     def place_of(self, target: ParseTree, names: Mapping[str, Any], evaluation: Evaluation) -> list[Any]:
         inner, *keys = target.children

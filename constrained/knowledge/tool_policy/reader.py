@@ -107,8 +107,8 @@ class _PolicyReader(LineReader):
         self.policy.needs.setdefault(self.above(statement, rule), []).extend(conditions)
 
     def makes(self, statement: ParseTree, rule: str | None) -> None:
-        found = self.policy.makes.setdefault(self.above(statement, rule), [])
-        found += self.changes(statement.children[0])
+        changes = self.policy.makes.setdefault(self.above(statement, rule), [])
+        changes += self.changes(statement.children[0])
 
     def init(self, statement: ParseTree, rule: str | None) -> None:
         for part in statement.children:

@@ -288,7 +288,7 @@ class _WorldReader(Conditions):
         if patterns.data == "tools" or told[0].data == "stored":
             raise self.of_values(statement, "tells what the results of named tools hold")
         given = set(scope.types)
-        found = self.patterns(patterns)
+        answers = self.patterns(patterns)
         facts = []
         for fact in told:
             mark, atom = fact.children
@@ -301,7 +301,7 @@ class _WorldReader(Conditions):
         types = {f"?{name}": self.type_of(name, scope) for name in {*scope.types, *scope.uses}}
         # Every variable of a fact needs a value: from the action, the condition, or a hole of the pattern.
         bound = given | {v[1:] for v in bound_by(where)}
-        for pattern in found:
+        for pattern in answers:
             for fact, atom in zip(facts, (fact.children[1] for fact in told)):
                 loose = [t[1:] for t in fact.literal.terms if t.startswith("?") and t[1:] not in bound]
                 missing = next((name for name in loose if name not in {h.lower() for h in pattern.holes}), None)
@@ -310,7 +310,7 @@ class _WorldReader(Conditions):
                         f'nothing says which `{missing}` the answer "{pattern.text}" is about',
                         f"put {{{missing}}} into the pattern, or say in `if` what is known of it",
                     )
-        self.world.tells.append(Tells(tuple(facts), where, tuple(found), rule, types, self.span_of(patterns)))
+        self.world.tells.append(Tells(tuple(facts), where, tuple(answers), rule, types, self.span_of(patterns)))
 
     def maybe(self, statement: ParseTree) -> None:
         *atoms, condition = statement.children
@@ -377,8 +377,8 @@ class _WorldReader(Conditions):
         return [token.update(value=self.domain.spell(name)) for name in members]
 
     def task_goal(self, patterns: ParseTree, condition: ParseTree) -> None:
-        found = self.patterns(patterns)
-        holes = [{hole.lower() for hole in pattern.holes} for pattern in found]
+        sentences = self.patterns(patterns)
+        holes = [{hole.lower() for hole in pattern.holes} for pattern in sentences]
         captured = frozenset(set.union(*holes))
         if any(names != captured for names in holes):
             raise self.span_of(patterns).error(
@@ -404,11 +404,11 @@ class _WorldReader(Conditions):
                     for kind in uses:
                         if self.domain.is_subtype(kind, wider.get(variable.type, ROOT)):
                             wider[variable.type] = kind
-        for name in (hole for hole in found[0].holes if hole.lower() not in wider):
+        for name in (hole for hole in sentences[0].holes if hole.lower() not in wider):
             raise self.span_of(patterns).error(
                 f"the goal doesn't use {{{name}}}", f"name it in a fact: ready({name}); or some x: {name} (ready(x))"
             )
-        self.world.goals.append(TaskGoal(tuple(found), wanted, wider, self.span_of(patterns)))
+        self.world.goals.append(TaskGoal(tuple(sentences), wanted, wider, self.span_of(patterns)))
 
     # how what is known is described: `means`, `shows`, `again` and `explores` lines
 

@@ -76,7 +76,7 @@ def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
 
 def _equations(line: str, unknowns: tuple[str, ...]) -> list[Solving]:
     """The equations in a line that contain an unknown, except those that only state its value."""
-    found = []
+    equations = []
     tokens = tokens_of(line, unknowns)
     for equal, token in enumerate(tokens):
         if token.lastgroup != "equal":
@@ -89,6 +89,6 @@ def _equations(line: str, unknowns: tuple[str, ...]) -> list[Solving]:
             sides = spaced("".join(left)), spaced("".join(right))
             names = tuple(sorted(set(re.findall(r"[a-z]", "".join(sides)))))
             if names and not all(_TRIVIAL.fullmatch(side) for side in sides):
-                found.append(Solving((sides,), names, tokens[first].start(), tokens[end - 1].end()))
+                equations.append(Solving((sides,), names, tokens[first].start(), tokens[end - 1].end()))
             break
-    return found
+    return equations

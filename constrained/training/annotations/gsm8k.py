@@ -67,9 +67,9 @@ def by_marks(line: str) -> Reading:
 def by_text(line: str) -> Reading:
     """Read the calculations in the line's text, and marks that none of them covers."""
     text, marks = _split_marks(line)
-    found = list(calculations(text))
-    found += [_marked(text, mark) for mark in marks if not any(c.begin <= mark[2] <= c.end for c in found)]
-    return Reading(text, tuple(sorted(found, key=lambda calculation: calculation.begin)))
+    marked = list(calculations(text))
+    marked += [_marked(text, mark) for mark in marks if not any(c.begin <= mark[2] <= c.end for c in marked)]
+    return Reading(text, tuple(sorted(marked, key=lambda calculation: calculation.begin)))
 
 
 def _split_marks(line: str) -> tuple[str, list[Mark]]:
