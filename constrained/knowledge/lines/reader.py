@@ -35,7 +35,9 @@ class LineReader:
     def __init__(self, source: Source):
         self.source = source
         self.outline = read_outline(source)
-        self.rules = {d.name: d for d in self.outline.definitions if d.kind == RULE and d.how == "define"}
+        defined = [entry for entry in self.outline.definitions if entry.kind == RULE and entry.how == "define"]
+        self.rules = {entry.name: entry for entry in defined}
+        self._rule_at = {entry.span.line: entry.name for entry in defined}
         self._depth = 0
 
     def error(self, where: ParseTree | Token, message: str, hint: str = "") -> GrammarError:
@@ -46,13 +48,12 @@ class LineReader:
 
     def below(self, statements: Iterable[ParseTree]) -> Iterator[tuple[ParseTree, str | None]]:
         """Each statement with the rule right below its comment, or None."""
-        first = {entry.span.line: name for name, entry in self.rules.items()}
         alone = {comment.line for comment in comments(self.source.text) if comment.alone}
         for statement in statements:
             line = max((token.line or 0 for token in statement.tokens()), default=0)
             while line + 1 in alone:
                 line += 1
-            yield statement, first.get(line + 1)
+            yield statement, self._rule_at.get(line + 1)
 
     def patterns(self, tree: ParseTree) -> list[Pattern]:
         """The patterns in a list of texts. Raises GrammarError: a pattern can't be read."""
