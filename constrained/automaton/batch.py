@@ -73,7 +73,7 @@ class BatchMatcher:
         return iter(self._rows)
 
     def add(self, matcher: Matcher) -> int:
-        """Append a row; its number."""
+        """Append a row, and return its number."""
         if self._rows:
             mine, other = self._rows[0].compiled.vocabulary, matcher.compiled.vocabulary
             if mine is not other and mine.fingerprint != other.fingerprint:

@@ -56,7 +56,7 @@ class ControlTokens:
         return value.derived(self.admitted) if isinstance(value, ContextFreeGrammar) else value
 
     def _occur(self, rules: dict[str, Rule]) -> bool:
-        """Whether some rule names a control token. Rules that are written when they are asked for are a schema's."""
+        """Whether some rule names a control token; `Rules` are those of a JSON Schema, which never do."""
         return not isinstance(rules, Rules) and any(self._in(node) for rule in rules.values() for node in rule.nodes)
 
     def _in(self, node: Node) -> bool:

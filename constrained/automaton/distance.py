@@ -376,7 +376,7 @@ def _arguments(grammar: ContextFreeGrammar) -> Arguments:
 
 
 def _arguments_of_rules(rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
-    """Collect the arguments in the rules' calls, and the pairs of parameters of which one is passed on as the other."""
+    """The arguments of all calls in the rules, and (parameter, parameter of a called rule that it is passed on to)."""
     given, passed_on = _collect([rule.body for rule in rules.values()], rules)
     return _propagate(given, passed_on), passed_on
 

@@ -99,7 +99,7 @@ class Endings:
         return self._those(_CLOSED_AGAIN.search)
 
     def closing(self, brackets: int, quoted: bool) -> np.ndarray:
-        """Those that may close so many brackets; if `quoted`, they begin inside a string."""
+        """The tokens that may close at least this many brackets, read from inside a string if `quoted`."""
         key = min(brackets, _CLOSED), quoted
         if key not in self._closing:
             after = (lambda token: token.partition(b'"')[2]) if quoted else _outside_strings

@@ -74,7 +74,7 @@ class Nullable:
 
 
 def scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
-    """The scope that a scope around nothing but a parameter stands for, if the parameter's value is one."""
+    """The scope that `node` stands for if it holds nothing but a parameter whose value is a scope; else None."""
     value = node.values.get(node.node.name) if isinstance(node.node, nodes.Var) else None
     return value if isinstance(value, nodes.Scoped) else None
 

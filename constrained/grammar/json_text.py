@@ -171,7 +171,7 @@ def distances(after: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class TextCall(Call):
-    """A call of a rule of such a text. Its rules, perhaps very many, needn't be looked into for a bound on its length.
+    """A call of a rule that reads a JSON text, with bounds on its length: its rules may be too many to look into.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class TextCall(Call):
 
 @dataclass(eq=False)
 class JsonText(Node):
-    """A text of at most `high` characters that a table admits, but the empty one.
+    """A nonempty text of at most `high` characters that a table accepts.
 
     Attributes
     ----------
@@ -203,12 +203,12 @@ class JsonText(Node):
 
     @cached_property
     def written(self) -> TextCall:
-        """What reads it where there is no table."""
+        """The rules that read the text where there is no table."""
         return self.write()
 
     @cached_property
     def table(self) -> Table | None:
-        """What reads it; None: `written` does."""
+        """The table that reads the text; None if `written` reads it."""
         return self.make()
 
 

@@ -158,7 +158,7 @@ def _bars(pattern: str) -> list[int]:
 
 
 def range_node(item: Range) -> Node:
-    """The characters of a range; Fault if it is none."""
+    """The characters of a range. Raises Fault: it isn't a range of characters."""
     if item.first.text[-1] == "i" or item.last.text[-1] == "i":
         raise Fault(f"the range {item.text} can't be case-insensitive", 0, 'write both: `"a".."z" | "A".."Z"`')
     ends = [text_and_flags(item.first)[0], text_and_flags(item.last)[0]]

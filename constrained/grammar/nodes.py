@@ -1,7 +1,8 @@
-"""The tree that a grammar is read into: thirteen types of node, and functions that build them in a normal form.
+"""The tree that a grammar is read into: the types of its nodes, and functions that build them in a normal form.
 
-Nodes are compared by identity. The automaton walks them lazily, so a node costs
-nothing until generation reaches it; in particular a bounded repeat stays one node.
+Types that only one part of the reader makes are defined there: `assertions.Look` and `Atomic`, `token_contexts.Token`,
+`json_text.JsonText`, `members.Members`. Nodes are compared by identity. The automaton walks them lazily, so a node
+costs nothing until generation reaches it; in particular a bounded repeat stays one node.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Except(Node):
 
     @cached_property
     def written_out(self) -> Node:
-        """The same in other nodes: each character that one of `values` goes on with, and the others of the set."""
+        """The same texts without this type of node: alternatives for characters with which some of `values` go on."""
 
         def after(low: int, high: int, depth: int) -> Node:
             ends = len(self.values[low]) == depth
@@ -228,7 +229,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """What must differ in the array or object of which a rule reads all that follows the opening bracket.
+    """What must differ within an array or object; a rule with such a condition reads it from after its opening bracket.
 
     The automaton reads the rule like any other; what a text has written there is remembered beside it
     (``automaton/distinct.py``).
@@ -254,7 +255,7 @@ class Distinct:
 
 
 class Rules(dict[str, Rule]):
-    """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
+    """Rules by name, some of which are written when they are first looked up; iterating writes all of them.
 
     `most`: of so many schemas, all rules may be written at once: the limit `schema`. `waiting`: what writes the body of
     a rule that hasn't been asked for. `hidden`: the same for rules that are only written when asked for by name: each
@@ -303,7 +304,7 @@ class Rules(dict[str, Rule]):
 
 
 class WithTexts(dict[str, Rule]):
-    """Rules that are all there, but those of texts between quotes: each is written when it is asked for by name.
+    """Rules that are all written, except those of texts between quotes: each is written when it is looked up by name.
 
     `texts`: where these wait (`Rules.hidden`); grammars made of the same rules share it.
     """
@@ -320,7 +321,7 @@ class WithTexts(dict[str, Rule]):
 
 
 def alike(rules: Mapping[str, Rule], others: dict[str, Rule]) -> dict[str, Rule]:
-    """`others`, which were made of `rules` and go on asking for the same texts."""
+    """`others`, which were made from `rules`, with the same rules of texts still to be written."""
     return WithTexts(others, rules.texts) if isinstance(rules, WithTexts) else others
 
 
@@ -329,7 +330,10 @@ _FOR_ONE = 3
 
 
 class Wait(Protocol):
-    """Takes a rule's name, what writes its body when it is asked for, and if it is `hidden`; returns a call of it."""
+    """Adds a rule that is written when it is first looked up: its name, what writes its body, whether it is `hidden`.
+
+    Returns a call of the rule.
+    """
 
     def __call__(self, name: str, write: Callable[[], Node], hidden: bool = ..., /) -> Node: ...
 

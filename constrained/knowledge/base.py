@@ -1,4 +1,4 @@
-"""`Knowledge`: actions and the rules of their order, at one point of a path; what knowledge of all kinds is used by."""
+"""`Knowledge`: what masks, agents, guards and servers ask of any knowledge, at one point of a path."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _Ends = dict[State, tuple]
 
 
 def find_text(opening: State, before: str, value: Any, after: str) -> str | None:
-    """A text of a JSON value between two texts that is complete when it is read from `opening`; None if there is none.
+    """The text that is accepted from `opening`: `before`, the value in some spelling, `after`; None if there is none.
 
     Raises RecursionError: the value is nested too deeply.
     """

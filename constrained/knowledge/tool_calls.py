@@ -29,7 +29,7 @@ class CallFault(ValueError):
 
 
 class _OtherText(CallFault):
-    """It doesn't look like one."""
+    """Why a text is no call: nothing in it looks like one."""
 
 
 class CallForm:
@@ -176,7 +176,7 @@ def call_around(template: str, name: str) -> tuple[str, str]:
 
 
 def closing_marker(template: str, name: str) -> str:
-    """What ends a call of the tool `name` for whoever reads it: the first marker after its arguments; empty for none.
+    """The first marker after the arguments of a call, such as ``</tool_call>``, where readers end it; empty if none.
 
     JSON strings in the call may not hold it literally.
     """
@@ -185,7 +185,7 @@ def closing_marker(template: str, name: str) -> str:
 
 
 def _check_open(text: str, marker: str) -> None:
-    """Raise CallFault if the text ends before its end."""
+    """Raise CallFault if the text contains the marker that ends a call."""
     if marker and marker in text:
         written = f"\\u{ord(marker[0]):04x}{marker[1:]}"
         raise CallFault(f"{marker} ends the call where it stands; in its strings it is written {written}")
@@ -195,14 +195,14 @@ _MARKER = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def call_literal(text: str, name: str) -> Node:
-    """A part of a call of the tool `name`; what stands in brackets there may be a control token, but in the name."""
+    """The node of a fixed part of a call; markers in it may be control tokens, except within the tool's `name`."""
     data = text.encode()
     within = set(name) & set("<[")
     return literal(data, () if within else tuple(found.span() for found in _MARKER.finditer(data)))
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The object that JSON text says; no text says that there is nothing in it. Raises CallFault: it says none."""
+    """Parse JSON text as an object; blank text is an empty object. Raises CallFault: it isn't an object."""
     if not text.strip():
         return {}  # so the arguments of a call without any are often written
     try:
@@ -245,7 +245,7 @@ def _constant(text: str) -> None:
 def _named(call: Mapping) -> tuple[str, Any]:
     """(tool, arguments) of a call given as a dictionary: ours, OpenAI's ``tool_calls``, Anthropic's ``tool_use``.
 
-    Raises CallFault: it is none.
+    Raises CallFault: it isn't a call.
     """
     inner = call.get("function", call)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):

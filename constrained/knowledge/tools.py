@@ -119,7 +119,7 @@ def _tool(given: Any, index: int, limits: Limits) -> Tool:
 
 
 def rule_names(names: Sequence[str]) -> dict[str, str]:
-    """Tool -> the rule that writes its calls, which is named like it, with another name where that means another rule.
+    """Tool -> the rule that writes its calls: the tool's name, changed where a rule of that name means something else.
 
     "start" is the rule of whole paths, `_STEP` ends a call, and the rules of schemas have a # in their names.
     """
@@ -220,7 +220,7 @@ class Toolbox:
         return memory if call is None else self.policy.told(memory, *call, result)
 
     def named(self, name: str) -> Policy:
-        """The policy, in which a tool that isn't in the list is called as its calls name it."""
+        """The policy in which the rule for the tool `name`, which may not be in the list, has that name."""
         return self.policy if name in self.calls else self.policy.renamed({slot_of(name): name})
 
     def calls_of(self, name: str, arguments: Mapping[str, Any]) -> Calls:

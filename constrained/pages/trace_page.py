@@ -216,7 +216,7 @@ def _token(token: Mapping[str, Any], texts: dict[str, int]) -> dict:
 
 
 def _probability(value: Any) -> float:
-    """A probability rounded to `DIGITS`; ValueError if it is none."""
+    """A probability rounded to `DIGITS`. Raises ValueError: it isn't a probability."""
     number = float(value)
     if not -1e-6 <= number <= 1 + 1e-6:  # false for NaN, too
         raise ValueError(f"{value} is not a probability")

@@ -75,7 +75,7 @@ def plan_with(name: str, task: PlanningTask, state: FactSet, limits: SearchLimit
 
 
 def check_plan(name: str, task: PlanningTask, state: FactSet, plan: list[GroundAction]) -> None:
-    """Simulate a plan that a planner of this name gave. Raises ModelError: it isn't one."""
+    """Simulate a plan that a planner of this name gave. Raises ModelError: it isn't a plan."""
     for number, action in enumerate(plan, 1):
         if not task.is_applicable(state, action):
             raise ModelError(f"{name}'s plan is wrong: action {number}, {action}, is not possible there")

@@ -109,7 +109,7 @@ ARGUMENTS = {
 
 
 class Expression:
-    """One expression.
+    """A condition or a value, with its place and the names that it looks at.
 
     Attributes
     ----------

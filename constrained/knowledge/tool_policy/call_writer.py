@@ -26,7 +26,7 @@ from constrained.knowledge.tool_policy.narrowing import schema_of
 
 
 class _Free:
-    """A value in a call that may be anything, so no condition can look at it."""
+    """Stands for a value in a call that may be anything: a condition that looks at it is an error."""
 
     def __init__(self, tool: str):
         self.tool = tool
@@ -293,7 +293,7 @@ class CallWriter:
         return self._found[way.key]
 
     def write(self, agenda: Agenda, args: dict) -> Node:
-        """The texts of the agenda; the caller has made sure that there are some."""
+        """The node of all texts of the agenda, of which there must be some (see `can_finish`)."""
         parts: list[Node] = []
         ways, open_ways = self._ways(agenda, args, parts), []
         for way in ways or ():

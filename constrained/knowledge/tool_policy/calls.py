@@ -303,7 +303,7 @@ def pattern_of(path: Path) -> tuple[str, ...]:
 
 
 def onto(items: list[tuple], agenda: Agenda) -> Agenda:
-    """The agenda with some items before it."""
+    """The agenda `agenda` with `items` put before it."""
     for item in reversed(items):
         agenda = item, agenda
     return agenda

@@ -95,7 +95,7 @@ class Policy:
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def renamed(self, tools: Mapping[str, str]) -> Policy:
-        """The policy with the tools' own names instead of the rules'; `tools`: slot -> name."""
+        """The policy in which tools have their own names instead of their rules'; `tools`: slot -> name."""
 
         def name(rule: str) -> str:
             return tools.get(slot_of(rule), rule)

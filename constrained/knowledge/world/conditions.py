@@ -60,7 +60,7 @@ class Variables:
     worded: bool = False
 
     def inner(self, declared: Mapping[str, str]) -> Variables:
-        """A scope within this one with more variables; uses of the outer variables are noted in the outer scope."""
+        """These variables and more, as within a quantifier; uses of the outer ones are noted out here, too."""
         shared = [name for name in (*self.types, *self.uses) if name not in declared]
         uses = {name: self.uses.setdefault(name, []) for name in shared}
         return replace(self, types={**self.types, **declared}, uses=uses)

@@ -452,7 +452,7 @@ class _WorldReader(Conditions):
         return wording
 
     def known_scope(self) -> Variables:
-        """The scope of a condition on what is known."""
+        """The variables of a condition on what is known."""
         return Variables(free=True, captured=self.captured, worded=True)
 
     def where(self, tree: ParseTree | None, *bound: str, at: ParseTree | None = None) -> Where:
