@@ -18,6 +18,7 @@ from constrained.guard.conversation import Conversation, Guard
 from constrained.guard.messages import Call, Said, Told, message_events
 from constrained.guard.verdict import FACTS, WORDS, Verdict
 from constrained.guard.words import SaysYes
+from constrained.knowledge.tool_calls import strings_in
 from constrained.knowledge.tool_policy import Policy
 from constrained.knowledge.tool_policy.calls import names_used
 from constrained.knowledge.tool_policy.faults import root
@@ -353,16 +354,5 @@ def _missing(guard: Guard, before: Conversation, call: Call, verdict: Verdict) -
     used = names_used(condition.expression, guard.policy.functions) & {one.name for one in guard.policy.stores}
     known = [before.memory[name] for name in used if before.memory.get(name)]
     whole = json.dumps(known, ensure_ascii=False, default=str)
-    named = _texts(call.arguments.get(condition.path[0])) if condition.path else ()
+    named = strings_in(call.arguments.get(condition.path[0])) if condition.path else ()
     return READ if used and (len(known) < len(used) or not all(text in whole for text in named)) else ""
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)

@@ -286,3 +286,12 @@ def referred(root: Any, ref: str) -> Any:
     for key in pointer_keys(ref[1:]) if ref.startswith("#/") else [""]:
         root = root.get(key) if isinstance(root, dict) else None
     return root
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, or in the values of a slot; names of members aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from strings_in(inner)

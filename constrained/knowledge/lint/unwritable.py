@@ -21,6 +21,7 @@ from constrained.grammar.source import SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
+from constrained.knowledge.tool_calls import strings_in
 from constrained.knowledge.unordered import UnorderedActions
 
 _TRIED = 2000
@@ -77,7 +78,7 @@ def unwritable(
                 for character in _missing(node_of(item), tokens):
                     yield _finding(item.text, character, tokenizer, outline.span(item))
     for slot, value in values.items():
-        gaps = ((text, tokens.gap(text.encode("utf-8", "replace"))) for text in _texts(value))
+        gaps = ((text, tokens.gap(text.encode("utf-8", "replace"))) for text in strings_in(value))
         missing = next(((text, at) for text, at in gaps if at is not None), None)
         if missing is not None and slot in outline.declared:
             text, at = missing
@@ -144,14 +145,3 @@ def _character(data: bytes, at: int) -> str:
     while at and data[at] & 0xC0 == 0x80:
         at -= 1
     return data[at:].decode("utf-8", "replace")[:1]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in a slot's values."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        yield from (v for v in value if isinstance(v, str))
