@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from constrained.automaton.graph_stack import alternatives
-from constrained.automaton.memory import CLOSING, ENDING, OPENING, SPACES, Begun, Level, Memory, endings, strings
+from constrained.automaton.memory import CLOSING, ENDING, OPENING, SPACES, Begun, JsonMemory, Level, endings, strings
 from constrained.automaton.positions import TOO_MANY_WAYS, InLiteral, Position
 from constrained.automaton.state import MAX_FORCED, State
 from constrained.automaton.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ _QUOTE, _BACKSLASH, _OBJECT = b'"\\{'
 _BLANK = (b" ", b"\t", b"\n", b"\r")
 
 
-def _goes_on(state: State, memory: Memory) -> bool:
+def _goes_on(state: State, memory: JsonMemory) -> bool:
     """Whether what is begun, or awaited, can still differ."""
     # white space can decide that an item closes
     closes = not memory.string and memory.text[-1:] in _BLANK and state.first() <= CLOSING | SPACES
@@ -54,7 +54,7 @@ def _goes_on(state: State, memory: Memory) -> bool:
     return _lives(state, memory.begun, top.seen)
 
 
-def _differs(state: State, memory: Memory, depth: int, begun: Begun) -> bool:
+def _differs(state: State, memory: JsonMemory, depth: int, begun: Begun) -> bool:
     """Whether an item that has no more to come can still differ."""
     is_scalar = begun.value and begun.value[0] not in OPENING and depth == len(memory.stack) - 2
     if is_scalar and begun.place is not None and _lives(state, begun.value, begun.values):
@@ -64,10 +64,10 @@ def _differs(state: State, memory: Memory, depth: int, begun: Begun) -> bool:
     return _ends_otherwise(state, memory, depth)
 
 
-def _ends_otherwise(state: State, memory: Memory, depth: int) -> bool:
+def _ends_otherwise(state: State, memory: JsonMemory, depth: int) -> bool:
     """Whether a search finds an end of the item at that depth that no item before it has."""
     order, nearest = count(), state.automaton.distance.nearest
-    work: list[tuple[float, int, State, Memory]] = [(0, 0, state, memory)]
+    work: list[tuple[float, int, State, JsonMemory]] = [(0, 0, state, memory)]
     for _ in range(SEARCHED):
         if not work:
             break
@@ -83,7 +83,7 @@ def _ends_otherwise(state: State, memory: Memory, depth: int) -> bool:
     return False
 
 
-def _next_lives(state: State, memory: Memory) -> bool:
+def _next_lives(state: State, memory: JsonMemory) -> bool:
     """Whether there is an item, or a name, that may come next."""
     top = memory.stack[-1]
     assert top is not None, "asked of a level"
@@ -146,7 +146,7 @@ def _word_lives(state: State, begun: bytes, seen: frozenset) -> bool:
     return False
 
 
-Way = tuple[State, "Memory | None"]
+Way = tuple[State, "JsonMemory | None"]
 
 
 class Remembering(State):
@@ -198,12 +198,12 @@ class Remembering(State):
         return None  # there are more where more than a thousand values may differ
 
 
-def ways_after(state: State, memory: Memory | None, data: bytes) -> list[Way]:
+def ways_after(state: State, memory: JsonMemory | None, data: bytes) -> list[Way]:
     """The ways to go on after `data`."""
     return [(now, known) for now, known in _read(state, memory, data) if known is None or _goes_on(now, known)]
 
 
-def _read(state: State, memory: Memory | None, data: bytes) -> list[Way]:
+def _read(state: State, memory: JsonMemory | None, data: bytes) -> list[Way]:
     """The ways after `data`, some of which may lead nowhere."""
     if memory is None and OPENING.isdisjoint(data):
         after = state.read(data)
@@ -221,7 +221,7 @@ def _read(state: State, memory: Memory | None, data: bytes) -> list[Way]:
                     continue
                 own = known and (known if len(branches) == 1 else known.copy())
                 if own is None:
-                    own = None if distinct is None else Memory([Level(distinct)], bytearray(), 0)
+                    own = None if distinct is None else JsonMemory([Level(distinct)], bytearray(), 0)
                 elif not own.read(byte, distinct, most):
                     continue
                 following.append((after, own if own and own.stack else None))
@@ -249,7 +249,7 @@ def _opened(state: State, byte: int) -> list[tuple[State, Distinct | None]]:
     return kept[state, byte]
 
 
-def doubtful(memory: Memory | None, vocabulary: Vocabulary) -> np.ndarray:
+def doubtful(memory: JsonMemory | None, vocabulary: Vocabulary) -> np.ndarray:
     """The tokens that what was written may rule out, as a row."""
     known = vocabulary.endings
     out = known.opens

@@ -18,7 +18,7 @@ from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.bridge import describe
 from constrained.automaton.distinct import Remembering, doubtful, ways_after
 from constrained.automaton.graph_stack import forks_below
-from constrained.automaton.memory import Memory
+from constrained.automaton.memory import JsonMemory
 from constrained.automaton.positions import Accept, Fork, InLiteral, InText, Position, Stack, StepEnd
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
@@ -82,7 +82,7 @@ class Masks:
             out = out | row
         return out
 
-    def _remembering_row(self, state: State, memory: Memory | None) -> np.ndarray:
+    def _remembering_row(self, state: State, memory: JsonMemory | None) -> np.ndarray:
         """The row of `state` without the tokens that what was written rules out."""
         row = self.row(state)
         if memory is None and state in self._ruling_nothing_out:

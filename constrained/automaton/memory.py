@@ -65,7 +65,7 @@ class Level:
         return any(isinstance(key, frozenset) or isinstance(key, tuple) and key[0] == "array" for key in self.seen)
 
 
-class Memory:
+class JsonMemory:
     """What is known of a JSON text from the bracket of the outermost `Level` on.
 
     Attributes
@@ -96,9 +96,9 @@ class Memory:
         """Bytes of the longest string that may not come again."""
         return max((len(one.encode()) for level in self.stack if level for one in level.strings), default=0)
 
-    def copy(self) -> Memory:
+    def copy(self) -> JsonMemory:
         stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
-        return Memory(stack, bytearray(self.text), self.string, self.opened)
+        return JsonMemory(stack, bytearray(self.text), self.string, self.opened)
 
     def items(self, every: bool = True) -> Iterator[tuple[int, Begun]]:
         """The arrays and objects that are being written as items, and may be one that is seen, by their depth.
