@@ -199,6 +199,12 @@ def read_condition(text: str) -> expression.Expression:
     return read_policy(f"%declare _STEP ACT\nstart: act\n//: needs {text}\nact: ACT _STEP\n").needs["act"][0]
 
 
+@pytest.mark.parametrize(("text", "held"), [("[]", False), ("{}", False), ("[[]]", True), ("not []", True)])
+def test_a_condition_may_be_a_value_without_a_word_in_it(text, held):
+    condition = read_condition(f"{text} // why")
+    assert condition.holds({}, Evaluation({}, {})) is held and condition.words == "why"
+
+
 def test_expressions_know_nothing_of_python_itself():
     evaluation = Evaluation({}, {})
     assert read_condition("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, evaluation) == 4

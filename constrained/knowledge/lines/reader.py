@@ -42,15 +42,14 @@ class LineReader:
 
     def error(self, where: ParseTree | Token, message: str, hint: str = "") -> GrammarError:
         """An error at the beginning of a piece of a line."""
-        token = where if isinstance(where, Token) else next(where.tokens(), None)
-        place: Any = token if token is not None else where.meta  # type: ignore[union-attr]  # no token has parts
-        return self.source.error(message, hint, *((place.line, place.column) if place is not None else ()))
+        place: Any = where if isinstance(where, Token) else next(where.tokens(), where.meta)
+        return self.source.error(message, hint, place.line, place.column)
 
     def below(self, statements: Iterable[ParseTree]) -> Iterator[tuple[ParseTree, str | None]]:
         """Each statement with the rule right below its comment, or None."""
         alone = {comment.line for comment in comments(self.source.text) if comment.alone}
         for statement in statements:
-            line = max((token.line or 0 for token in statement.tokens()), default=0)
+            line = statement.meta.end_line
             while line + 1 in alone:
                 line += 1
             yield statement, self._rule_at.get(line + 1)

@@ -100,8 +100,8 @@ class _PolicyReader(LineReader):
 
     def needs(self, statement: ParseTree, rule: str | None) -> None:
         conditions = [self.expression(condition) for condition in statement.children[0].children]
-        last = max(statement.tokens(), key=lambda token: token.end_pos or 0)
-        line = self.source.text[last.end_pos : self.source.text.find("\n", last.end_pos)]
+        end = statement.meta.end_pos
+        line = self.source.text[end : self.source.text.find("\n", end)]
         for condition in conditions:
             condition.words = line.partition("//")[2].strip()
         self.policy.needs.setdefault(self.above(statement, rule), []).extend(conditions)

@@ -222,10 +222,10 @@ class Conditions(LineReader):
 
     def word(self, term: ParseTree | Token) -> Token:
         """The name of a term, which the parser reads as a fact without arguments."""
-        first, *rest = term.tokens() if isinstance(term, ParseTree) else [term]
-        if rest:
-            raise self.span(first).error("a name belongs here", "give an object or a variable as argument")
-        return first
+        tokens = [term] if isinstance(term, Token) else [*term.tokens()]
+        if len(tokens) != 1:
+            raise self.error(term, "a name belongs here", "give an object or a variable as argument")
+        return tokens[0]
 
     def shown(self, predicate: str) -> str:
         kinds = ", ".join(p.type for p in self.domain.predicates[predicate])
