@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import regex
 from lark import Token
@@ -85,10 +86,10 @@ class _PolicyReader(LineReader):
         if rule is None:
             hint = "put it in the comment directly above the tool's rule"
             raise self.error(statement, f"`{statement.data}` stands above no rule", hint)
-        self.named(next(statement.tokens()), rule)
+        self.named(next(statement.tokens(), statement.meta), rule)
         return rule
 
-    def named(self, token: Token, name: str | None = None) -> str:
+    def named(self, token: Any, name: str | None = None) -> str:
         """Note where a fact or a tool is first named; returns its name."""
         self.policy.places.setdefault(name or str(token), (token.line or 0, token.column or 0))
         return str(token)
