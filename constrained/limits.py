@@ -74,7 +74,7 @@ class Limits:
     search_milliseconds : int
         Time of one such search, or of one for a shortest text.
     mask_steps : int
-        Steps of single positions, one byte each, for one token mask; joining stacks counts as 5,000.
+        Steps of single positions, one byte each, for one token mask; joining stacks in Python counts as 5,000.
     check_steps : int
         Steps of single positions, one byte each, with which `constrained check` compares actions.
     """

@@ -67,7 +67,7 @@ class Bridge:
         self.capped, self.bounds = capped, bounds
         self.bottom, self.frame, self.no_call = automaton.frames.bottom, automaton.frames.frame, NO_CALL
         self.asks = automaton.liveness is not None  # what may begin depends on the whole stack
-        self.near, self.deep = graph_stack.NEAR, graph_stack.DEEP
+        self.near, self.deep, self.crowded = graph_stack.NEAR, graph_stack.DEEP, graph_stack.CROWDED
         self._automaton, self._frames = automaton, automaton.frames
         self.tails, self.repeats = automaton.frames.tails, automaton.frames.repeats
 

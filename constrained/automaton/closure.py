@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from constrained.automaton import graph_stack
 from constrained.automaton.graph_stack import GraphStack
 from constrained.automaton.liveness import Liveness
 from constrained.automaton.positions import (
@@ -21,8 +22,9 @@ from constrained.automaton.positions import (
     Stack,
     Thunk,
 )
+from constrained.automaton.shared_closure import Apart, SharedClosure
 from constrained.automaton.templates import Selected, Templates, ends_action, open_names, own_frames
-from constrained.errors import GrammarError, LimitError
+from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.json_text import JsonText
@@ -64,6 +66,8 @@ class Closure:
     positions : Positions
         Those created so far.
     stacks : GraphStack
+    bottom : Position
+        The end of what stands on any stack.
     entered : int
         Frames entered so far.
     """
@@ -81,7 +85,7 @@ class Closure:
         self.stacks = GraphStack(frames, self.positions, limits, has_steps)
         self._grammar, self._frames, self._templates = grammar, frames, templates
         self._liveness, self._limits = liveness, limits
-        self._bottom = self.positions.accept_over(frames.bottom)
+        self.bottom = self.positions.accept_over(frames.bottom)
         self._loops: dict[tuple[int, int], tuple[n.Chars, Loop] | None] = {}
         self.entered = 0
 
@@ -120,8 +124,12 @@ class Closure:
         seen: set[int] = set()
         again: set[int] = set()  # frames after an item of a repeat that was entered in this closure
         work: list[Stack] = [start]
-        most = self._limits.closure
+        looked_at = graph_stack.CROWDED
         while work:
+            if len(out) >= looked_at:
+                looked_at = max(2 * len(out), 1)
+                if _is_crowded(out) and (shared := self._shared(start)) is not None:
+                    return shared
             frame = work.pop()
             if frame is None:
                 out[positions.accept] = None
@@ -130,8 +138,7 @@ class Closure:
                 if frame.number in seen:
                     continue
                 seen.add(frame.number)
-                if len(seen) > most:
-                    raise LimitError("closure", most, *REFUSALS["closure"])
+                self.check(len(seen))
             node, env, rest = frame.node, frame.env, frame.next
             entered: Iterable[Position] = ()
             onward: Iterable[Stack] = ()
@@ -154,7 +161,7 @@ class Closure:
                 entered = (positions.unlike(node.chars, node.values, 0, len(node.values), 0, rest),)
                 onward = (rest,) if node.values[0] else ()
             elif isinstance(frame, Bottom):
-                entered = (self._bottom,)
+                entered = (self.bottom,)
             elif isinstance(frame, Fork):
                 onward = self._living(frame.ways)
             elif isinstance(node, n.Alt):
@@ -187,6 +194,22 @@ class Closure:
             work.extend(onward)
         self.entered += len(seen)
         self._limits.check("entered", self.entered, *REFUSALS["entered"])
+        return (_is_crowded(out) and self._shared(start)) or out
+
+    def check(self, entered: int) -> None:
+        """Check the limit for the constructs that one closure enters."""
+        self._limits.check("closure", entered, *REFUSALS["closure"])
+
+    def _shared(self, start: Frame) -> dict[Position, Stack] | None:
+        """The same with each construct entered once; None if that can't be (`SharedClosure`)."""
+        if self._liveness is not None:  # what may come next depends on the whole stack
+            return None
+        shared = SharedClosure(self)
+        try:
+            out = shared.positions(start)
+        except Apart:
+            return None
+        self.entered += shared.steps
         return out
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
@@ -250,7 +273,7 @@ class Closure:
             if len(chars) == 1 and others.items and not env.values and self._liveness is None:
                 entered = self.enter(self._frames.frame(others, env, self._frames.bottom))
                 first = frozenset(byte for q in entered for byte in q.first())
-                apart = first.isdisjoint(chars[0].chars.edges(None)) and self._bottom not in entered
+                apart = first.isdisjoint(chars[0].chars.edges(None)) and self.bottom not in entered
                 if apart and len(chars[0].chars.shortest()) == 1:
                     self._loops[key] = chars[0], Loop(item, env, others, first)
         return self._loops.get(key)
@@ -300,6 +323,13 @@ class Closure:
         if values.unbound():
             raise GrammarError(f"slot {slot.name} is bound to a grammar whose slots are not: {values.unbound()}")
         return (), (self._frames.frame(values.start, self._frames.env(values, {}, _level(rest)), rest),)
+
+
+def _is_crowded(positions: Collection[Position]) -> bool:
+    """Whether many positions read the same as others, and differ in their stacks only."""
+    if len(positions) <= graph_stack.CROWDED:
+        return False
+    return 2 * (len(positions) - len({q.reads() for q in positions})) > graph_stack.CROWDED
 
 
 def _level(rest: Stack) -> int:

@@ -39,6 +39,10 @@ DEEP = 24
 """Stacks of at least this many frames share their masks in the kernel with stacks that have the same top `NEAR` frames.
 Below that, sharing costs more than computing a few masks."""
 
+CROWDED = 32
+"""From this many positions on, a closure is looked at: where half as many positions differ from others only in their
+stacks, it is made anew by `shared_closure`."""
+
 Ways = tuple[Stack, ...]
 
 

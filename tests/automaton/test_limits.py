@@ -57,12 +57,9 @@ HOSTILE = {
             mask_steps=2_000,
         ),
     ),
-    "stacks to be joined, of which each counts as many steps": (
+    "stacks to be joined in Python, of which each counts as many steps": (
         "mask_steps",
-        lambda: write(
-            lark("start: " + " | ".join(f'"a" x "{c}"' for c in "defghijklmno") + '\nx: "c" x?\n', mask_steps=4_000),
-            b"ac",
-        ),
+        lambda: write(lark("start: /((a|ab){1,400}b?){1,400}/\n", mask_steps=4_500), b"aab" * 4),
     ),
     "an argument that doubles, entered": (
         "entered",

@@ -150,25 +150,34 @@ static Closure *enter(Engine *e, int32_t frame) {
         return NULL;
     }
     if (construct < 0) { /* a fork */
-        PyObject *object = frame_object(e, frame), *ways = object ? PyObject_GetAttr(object, name_ways) : NULL;
-        int failed = !ways || !PyTuple_Check(ways) || !(closure->below = malloc(PyTuple_GET_SIZE(ways) * sizeof(int32_t) + 1));
-        for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(ways); i++)
-            failed = (closure->below[closure->below_count++] = know_frame(e, PyTuple_GET_ITEM(ways, i))) < 0;
-        Py_XDECREF(ways);
-        if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a fork's ways are no tuple");
-        if (!failed) return closure;
-        free(closure->below), free(closure);
+        int32_t count;
+        if ((closure->below = fork_ways(e, frame, &count))) return closure->below_count = count, closure;
+        free(closure);
         return NULL;
     }
     Entry entry = {.engine = e, .below = frame_next(e, frame), .stamp = e->stamp = (e->stamp + 1) & MOST_STAMP};
     entry.waiting.at = entry.waiting.few, entry.waiting.room = FEW;
     int64_t steps = 0;
-    int failed = wait(&entry.waiting, construct, entry.below) < 0;
+    int failed = wait(&entry.waiting, construct, entry.below) < 0, looked_at = e->crowded;
     marked(&entry, frame, PASSED);
     while (entry.waiting.n && !failed) {
         int32_t *next = entry.waiting.at[--entry.waiting.n];
         if (++steps > e->max_closure || ++e->entered > e->max_entered) failed = refuse(e, steps > e->max_closure ? "closure" : "entered");
         else failed = enter_construct(&entry, next[0], next[1]);
+        if (failed || entry.found.n < looked_at) continue;
+        looked_at = 2 * entry.found.n;
+        if (vec_alike(&entry.found) <= e->crowded / 2) continue;
+        Vec shared = {NULL, 0, 0};
+        int done = shared_closure(e, frame, &shared);
+        failed = done < 0;
+        if (!done) looked_at = INT32_MAX, closure->apart = 1;
+        if (done <= 0) {
+            free(shared.at);
+            continue;
+        }
+        free(entry.found.at);
+        entry.found = shared, entry.reached = 0, entry.waiting.n = 0;
+        closure->apart = 1; /* it is whole */
     }
     if (entry.waiting.at != entry.waiting.few) free(entry.waiting.at);
     if (!failed && entry.reached) {
@@ -185,7 +194,7 @@ static Closure *enter(Engine *e, int32_t frame) {
 
 /* Add to a closure those of the frames that come at once, all of which are known. A few positions aren't joined, so that Python
  * doesn't run: these are added where the closure's own are. */
-static int finish(Engine *e, Closure *closure) {
+static int finish(Engine *e, int32_t frame, Closure *closure) {
     Vec all = {closure->configs, closure->n, closure->n};
     int total = closure->n, failed = 0;
     for (int i = 0; i < closure->below_count; i++) total += e->frames[closure->below[i]].closure->n;
@@ -197,6 +206,13 @@ static int finish(Engine *e, Closure *closure) {
         if (few) closure->configs = all.at; /* it may have moved */
     }
     if (!failed && all.n > 1) vec_distinct(&all);
+    if (!failed && !closure->apart && all.n > e->crowded && vec_alike(&all) > e->crowded / 2) {
+        Vec shared = {NULL, 0, 0};
+        int done = shared_closure(e, frame, &shared);
+        failed = done < 0;
+        if (done > 0) free(all.at), all = shared;
+        else free(shared.at);
+    }
     if (!failed && !few) failed = vec_join(e, &all) < 0;
     Config *fitted = few || failed || !all.n ? NULL : realloc(all.at, all.n * sizeof(Config));
     if (fitted) all.at = fitted;
@@ -224,7 +240,7 @@ int know_closure(Engine *e, int32_t frame, const Config *config) {
     }
     closure->configs = one.at, closure->n = 1;
     e->frames[frame].closure = closure;
-    return finish(e, closure);
+    return finish(e, frame, closure);
 }
 
 /* Fill the closure of a frame. It contains the closures of the frames that come at once below it, so these are filled first: a
@@ -255,7 +271,7 @@ static int fill_closure(Engine *e, int32_t frame) {
             missing = 1;
             failed = wait(&work, closure->below[i], 0);
         }
-        if (!missing && !failed) failed = finish(e, closure);
+        if (!missing && !failed) failed = finish(e, top, closure);
     }
     if (work.at != work.few) free(work.at);
     return failed ? -1 : 0;

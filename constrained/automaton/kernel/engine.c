@@ -53,8 +53,8 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     e->max_positions = positions;
     e->max_work = steps;
     e->max_row_bytes = (size_t)bytes;
-    e->max_closure = closure;
-    e->max_entered = entered;
+    e->max_closure = closure < INT32_MAX ? (int32_t)closure : INT32_MAX - 1;
+    e->max_entered = entered < INT32_MAX ? (int32_t)entered : INT32_MAX - 1;
     e->numbers = PyDict_New();
     PyObject *bottom = PyObject_GetAttrString(bridge, "bottom");
     e->no_call = PyObject_GetAttrString(bridge, "no_call");
@@ -71,6 +71,7 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     if (e->types && (e->tails = dict_of(bridge, "tails"))) e->repeats = dict_of(bridge, "repeats");
     int known = bottom && e->repeats && e->no_call && e->types && e->numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
                 (e->near = number_of(bridge, "near", MOST_NEAR)) >= 0 && (e->deep = number_of(bridge, "deep", INT32_MAX)) >= 0 &&
+                (e->crowded = number_of(bridge, "crowded", INT32_MAX / 4)) >= 0 &&
                 first_frames(e, bottom) == 0;
     Py_XDECREF(bottom);
     if (!known && !PyErr_Occurred()) PyErr_NoMemory();
@@ -118,7 +119,7 @@ static void engine_dealloc(Engine *e) {
         Py_XDECREF(e->frames[i].python);
     }
     for (int32_t i = 0; i < e->construct_index.count; i++) Py_DECREF(e->constructs[i].node), Py_DECREF(e->constructs[i].env);
-    free(e->frames), free(e->frame_index.slots), free(e->by_number);
+    free(e->frames), free(e->ways), free(e->frame_index.slots), free(e->by_number);
     free(e->constructs), free(e->construct_index.slots), free(e->children);
     for (int32_t i = 0; i < e->literal_count; i++) Py_DECREF(e->literals[i].data);
     for (int32_t i = 0; i < e->choices_count; i++) {
@@ -139,7 +140,7 @@ static void engine_dealloc(Engine *e) {
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
     size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->stack_sensitive.room) * sizeof(Slot);
     sum += e->closure_bytes + e->choices_bytes;
-    sum += e->construct_index.room * sizeof(Construct) + (e->children_room + e->frame_index.slot_room + e->construct_index.slot_room) * sizeof(int32_t);
+    sum += e->construct_index.room * sizeof(Construct) + (e->children_room + e->way_room + e->frame_index.slot_room + e->construct_index.slot_room) * sizeof(int32_t);
     sum += e->table.bytes + e->table.room * 8 + e->frame_index.room * sizeof(Frame) + e->by_number_room * sizeof(int32_t) + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);
 }

@@ -2,7 +2,8 @@
 #include "kernel.h"
 
 #define FRAME_KEY (2 * sizeof(int32_t)) /* construct and next */
-#define APART -1 /* the construct of frames without a construct: the end, forks, and the bottom */
+#define APART -1 /* the construct of frames without a construct: the end, Python's forks, and the bottom */
+#define FORKED -2 /* and of the kernel's own forks */
 
 /* Room for `count` items of `size` bytes at `*array`, new ones all 0. */
 int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
@@ -58,6 +59,19 @@ int32_t index_number(Index *index, void **items, size_t size, const void *key, s
     return number_in(index, items, size, key, length, most);
 }
 
+static int by_number(const void *a, const void *b) {
+    return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
+}
+
+/* Sort numbers, each to stand there once: how many are left. */
+int32_t put_in_order(int32_t *numbers, int32_t count) {
+    int32_t kept = 1;
+    qsort(numbers, count, sizeof *numbers, by_number);
+    for (int32_t i = 1; i < count; i++)
+        if (numbers[i] != numbers[kept - 1]) numbers[kept++] = numbers[i];
+    return kept;
+}
+
 /* frames ----------------------------------------------------------------------------------------- */
 
 static int32_t new_frame(Engine *e, int32_t construct, int32_t next, int32_t depth) {
@@ -98,6 +112,59 @@ int32_t frame_of(Engine *e, int32_t construct, int32_t next) {
         if ((c->kind == REPEAT || c->kind == TEXT) && !c->low && c->high < 0 && !c->tied) return next;
     }
     return new_frame(e, construct, next, next ? e->frames[next].depth + 1 : 1);
+}
+
+/* A frame that any of `frames` may stand for, which are put in order: one of the kernel's own forks, unless they are all the same.
+ * -1: some belong to calls with parameters, or it is too late to make one; -2: an error. */
+int32_t fork_of(Engine *e, int32_t *frames, int32_t count) {
+    count = put_in_order(frames, count);
+    if (count == 1) return frames[0];
+    intptr_t known = frames[0]; /* number of the list of the first, the first two … */
+    Config key = {FORKS, 0, 0, 0, 0, 0};
+    for (int32_t i = 1; i < count; i++) {
+        key.object = i == count - 1 ? -i : i; /* below 0: of a whole list, its fork */
+        key.rest = frames[i], key.low = (int32_t)known;
+        if ((known = (intptr_t)map_get(&e->joined, &key))) continue;
+        if (read_only) return -1;
+        if (i < count - 1 && map_put(&e->joined, &key, (void *)(known = (intptr_t)e->joined.used + 1)) < 0) return -2;
+    }
+    if (known) return (int32_t)known;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t construct = e->frames[frames[i]].construct;
+        const Construct *c = construct < 0 ? NULL : construct_at(e, construct);
+        if (construct >= 0 && !c) return -2;
+        if (c && c->tied) return -1;
+    }
+    int32_t at = e->way_count, fork;
+    if (grow_items((void **)&e->ways, &e->way_room, at + count + 1, sizeof *e->ways) < 0) return -2;
+    if ((fork = new_frame(e, FORKED, at, 1)) < 0) return -2;
+    e->ways[e->way_count++] = count;
+    memcpy(e->ways + e->way_count, frames, count * sizeof *frames);
+    e->way_count += count;
+    return map_put(&e->joined, &key, (void *)(intptr_t)fork) < 0 ? -2 : fork;
+}
+
+/* The frames that a fork joins, which the caller frees; NULL on error. */
+int32_t *fork_ways(Engine *e, int32_t fork, int32_t *count) {
+    int32_t *found = NULL;
+    *count = 0;
+    if (e->frames[fork].construct == FORKED) {
+        const int32_t *ways = e->ways + e->frames[fork].next;
+        if (!(found = malloc(ways[0] * sizeof *found))) return no_memory();
+        memcpy(found, ways + 1, ways[0] * sizeof *found);
+        *count = ways[0];
+        return found;
+    }
+    PyObject *object = frame_object(e, fork), *ways = object ? PyObject_GetAttr(object, name_ways) : NULL;
+    if (ways && !PyTuple_Check(ways)) PyErr_SetString(PyExc_TypeError, "a fork's ways are no tuple");
+    else if (ways && !(found = malloc(PyTuple_GET_SIZE(ways) * sizeof *found + 1))) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; found && i < PyTuple_GET_SIZE(ways); i++) {
+        if ((found[(*count)++] = know_frame(e, PyTuple_GET_ITEM(ways, i))) >= 0) continue;
+        free(found);
+        found = NULL;
+    }
+    Py_XDECREF(ways);
+    return found;
 }
 
 /* The frame below; 0 for a fork, too. */
@@ -176,16 +243,29 @@ done:
     return known;
 }
 
-/* The frames from `frame` down to the first that `is_known`, the lowest last, and how many they are. The caller frees them;
- * NULL on error. A stack is gone down once, not once for each of its frames. */
-static int32_t *unknown_below(Engine *e, int32_t frame, int (*is_known)(const Frame *), int32_t *count) {
-    int32_t most = 1;
-    for (int32_t next = frame; (next = frame_next(e, next)) && !is_known(&e->frames[next]);) most++;
-    int32_t *path = malloc(most * sizeof *path);
-    e->passed += most;
-    if (!path) PyErr_NoMemory();
-    for (*count = 0; path && *count < most; frame = frame_next(e, frame)) path[(*count)++] = frame;
-    return path;
+/* Frames that something is to be worked out of, the first last: each after those below it. A stack is gone down once, not once for
+ * each of its frames. */
+typedef struct {
+    int32_t *at, count, room;
+} Path;
+
+static int push_frame(Engine *e, Path *path, int32_t frame) {
+    e->passed++;
+    if (grow_items((void **)&path->at, &path->room, path->count + 1, sizeof *path->at) < 0) return -1;
+    path->at[path->count++] = frame;
+    return 0;
+}
+
+/* Add the frames right below one that aren't known: how many there are; -1 on error. */
+static int push_below(Engine *e, Path *path, int32_t frame, int (*is_known)(const Frame *)) {
+    int32_t next = frame_next(e, frame), before = path->count;
+    if (next && !is_known(&e->frames[next]) && push_frame(e, path, next) < 0) return -1;
+    if (e->frames[frame].construct != FORKED) return path->count - before;
+    for (int32_t i = 0, at = e->frames[frame].next; i < e->ways[at]; i++) {
+        int32_t way = e->ways[at + 1 + i];
+        if (way && !is_known(&e->frames[way]) && push_frame(e, path, way) < 0) return -1;
+    }
+    return path->count - before;
 }
 
 static int in_python(const Frame *frame) {
@@ -196,22 +276,41 @@ static int is_capped(const Frame *frame) {
     return frame->capped != 0;
 }
 
+/* Python's frame for a fork of the kernel's own, all of whose ways Python has. */
+static PyObject *python_fork(Engine *e, int32_t fork) {
+    int32_t at = e->frames[fork].next, count = e->ways[at];
+    PyObject *objects = PyTuple_New(count);
+    for (int32_t i = 0; objects && i < count; i++) {
+        int32_t way = e->ways[at + 1 + i];
+        PyTuple_SET_ITEM(objects, i, Py_NewRef(way ? e->frames[way].python : Py_None));
+    }
+    return objects ? PyObject_CallMethod(e->bridge, "join", "(N)", objects) : NULL;
+}
+
 /* Python's own of a frame, made where there is none yet: borrowed, NULL on error. */
 PyObject *frame_object(Engine *e, int32_t frame) {
-    int32_t count = 0, *path = NULL;
-    int failed = 0;
+    Path path = {NULL, 0, 0};
     if (!frame) return Py_None;
-    if (!in_python(&e->frames[frame]) && !(path = unknown_below(e, frame, in_python, &count))) return NULL;
-    while (!failed && count--) {
-        int32_t lowest = path[count], next = frame_next(e, lowest);
-        const Construct *c = &e->constructs[e->frames[lowest].construct];
-        PyObject *arguments[] = {e->bridge, c->node, c->env, next ? e->frames[next].python : Py_None};
-        PyObject *made = PyObject_VectorcallMethod(name_frame, arguments, 4, NULL);
+    int failed = !in_python(&e->frames[frame]) && push_frame(e, &path, frame) < 0;
+    while (!failed && path.count) {
+        int32_t lowest = path.at[path.count - 1], next = frame_next(e, lowest);
+        int missing = in_python(&e->frames[lowest]) ? 0 : push_below(e, &path, lowest, in_python);
+        if ((failed = missing < 0) || missing) continue;
+        path.count--;
+        if (in_python(&e->frames[lowest])) continue;
+        PyObject *made;
+        if (e->frames[lowest].construct == FORKED) {
+            made = python_fork(e, lowest);
+        } else {
+            const Construct *c = &e->constructs[e->frames[lowest].construct];
+            PyObject *arguments[] = {e->bridge, c->node, c->env, next ? e->frames[next].python : Py_None};
+            made = PyObject_VectorcallMethod(name_frame, arguments, 4, NULL);
+        }
         long number = made ? frame_number(e, made) : -1;
         failed = number < 0 || tie_frame(e, lowest, made, number) < 0;
         Py_XDECREF(made);
     }
-    free(path);
+    free(path.at);
     return failed ? NULL : e->frames[frame].python;
 }
 
@@ -254,14 +353,31 @@ static int32_t cut(Engine *e, int32_t frame, int32_t next) {
     return frame_of(e, construct, next);
 }
 
+/* The fork of the same ways with such counts cut. */
+static int32_t cut_fork(Engine *e, int32_t fork) {
+    int32_t count, *ways = fork_ways(e, fork, &count);
+    for (int32_t i = 0; ways && i < count; i++) ways[i] = ways[i] ? e->frames[ways[i]].capped : 0;
+    int32_t found = ways ? fork_of(e, ways, count) : -1;
+    free(ways);
+    return found;
+}
+
 /* The frame with counts beyond one token's reach cut: masks are shared between far-off counts. -1 on error. */
 int32_t capped_frame(Engine *e, int32_t frame) {
-    int32_t count = 0, *path = NULL, found = 1;
+    Path path = {NULL, 0, 0};
+    int32_t found = 1;
     if (!frame || is_capped(&e->frames[frame])) return frame ? e->frames[frame].capped : 0;
-    if (read_only || !(path = unknown_below(e, frame, is_capped, &count))) return -1;
-    while (found > 0 && count--) {
-        int32_t lowest = path[count], next = frame_next(e, lowest);
-        if (e->asks || e->frames[lowest].construct < 0) {
+    if (read_only || push_frame(e, &path, frame) < 0) return -1;
+    while (found > 0 && path.count) {
+        int32_t lowest = path.at[path.count - 1], next = frame_next(e, lowest);
+        int missing = is_capped(&e->frames[lowest]) ? 0 : push_below(e, &path, lowest, is_capped);
+        if (missing < 0) found = -1;
+        if (missing) continue;
+        path.count--;
+        if (is_capped(&e->frames[lowest])) continue;
+        if (e->frames[lowest].construct == FORKED) {
+            found = cut_fork(e, lowest);
+        } else if (e->asks || e->frames[lowest].construct < 0) {
             PyObject *object = frame_object(e, lowest);
             PyObject *made = object ? PyObject_CallMethodOneArg(e->bridge, name_capped, object) : NULL;
             found = made ? know_frame(e, made) : -1;
@@ -272,6 +388,6 @@ int32_t capped_frame(Engine *e, int32_t frame) {
         if (!found) PyErr_SetString(PyExc_ValueError, "a frame with its counts cut is none");
         if (found > 0) e->frames[lowest].capped = found;
     }
-    free(path);
+    free(path.at);
     return found > 0 ? found : -1;
 }

@@ -11,6 +11,7 @@
  *   constructs.c  a grammar's nodes, and what they are made of
  *   frames.c    stacks of constructs
  *   closure.c   what follows a frame without reading a byte
+ *   shared.c    the same, each construct once, where many stacks reach it
  *   step.c      reading a byte
  *   engine.c    one grammar over one vocabulary
  *   stacks.c    positions whose stacks are joined
@@ -81,7 +82,7 @@ void *no_memory(void);
 
 /* positions -------------------------------------------------------------------------------------- */
 
-enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT, FINISHED, JOINED, ASIDE, INSIDE };
+enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT, FINISHED, JOINED, FORKS, ASIDE, INSIDE };
 
 /* A position: what is read next, and the frame of what comes after it (0: nothing does). What the fields hold, by kind:
  *
@@ -320,13 +321,14 @@ typedef struct {
     int below_count, done;
     uint64_t first[4];   /* bytes that may come first, one bit each */
     int has_first;
+    int apart;           /* it is not to be made anew with constructs entered once each: shared.c */
     double shortest, farthest; /* bounds on bytes to the end */
     int has_bounds;
 } Closure;
 
 /* What comes after something: a construct, and a frame below it. */
 typedef struct {
-    int32_t construct, next; /* its key; forks, and the bottom: -1 and the number in Python */
+    int32_t construct, next; /* its key; Python's forks, and the bottom: -1 and the number in Python; own forks: -2 and where in `ways` */
     PyObject *python;        /* the same in Python, once it was needed there */
     Closure *closure;
     int32_t near, capped;    /* the frame with what is far below left open, or with far-off counts cut; 0: not known yet */
@@ -377,22 +379,24 @@ typedef struct {
     PyObject *no_call;   /* the environment of frames without a construct */
     PyObject *types;     /* of the nodes that the kernel reads by itself */
     PyObject *tails, *repeats; /* dicts of the nodes that reading derives from a grammar's: positions.py, Frames */
-    int32_t near, deep;  /* as in graph_stack.py */
+    int32_t deep, crowded; /* as in graph_stack.py */
+    int8_t near;         /* the same, up to MOST_NEAR */
+    int8_t asks;         /* every closure is Python's: what can be finished depends on the bindings */
+    int8_t ready;        /* it was made without an error */
+    int8_t ahead;        /* it does what may not be needed: what passes a limit then waits until it is */
     int32_t max_frames;  /* numbers of frames are below max_frames, here and in Python */
-    int asks;            /* every closure is Python's: what can be finished depends on the bindings */
     Construct *constructs;
     Index construct_index;
     int32_t *children;      /* constructs */
     Frame *frames;
+    int32_t *ways;          /* of the kernel's own forks: how many, and these frames */
     Index frame_index;
     int32_t *by_number;     /* number of a frame in Python -> frame */
-    int32_t children_count, children_room, by_number_room;
+    int32_t children_count, children_room, by_number_room, way_count, way_room;
     int32_t stamp;          /* of the closure made last; below 1 << 28, as steps are counted */
-    int64_t entered, max_entered, max_closure;
+    int32_t entered, max_entered, max_closure; /* constructs entered, over all and for one closure */
     int64_t passed;      /* frames gone down past, so far, to find those that Python lacks or whose counts aren't cut */
     int32_t bottom;      /* the frame that stands for what is left open */
-    int32_t ready;       /* it was made without an error */
-    int32_t ahead;       /* it does what may not be needed: what passes a limit then waits until it is */
     int64_t bottom_hits;     /* how often it has been reached */
     Literal *literals;
     int32_t literal_count, literal_room;
@@ -401,7 +405,7 @@ typedef struct {
     PyObject *numbers;   /* dict: a literal, or what tells choices or a loop from others -> its number */
     JsonText **json;     /* tables of JSON strings; after the last: NULL */
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
-    Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
+    Map joined;          /* (frame, frame) -> frame + 2: stacks.c, frames.c */
     Map rows;            /* config -> its mask, or that it is to be kept when it comes again: masks.c */
     Map stack_sensitive; /* positions with the bottom frame far below (near_frame), whose walks reach it: they are walked whole */
     size_t row_bytes, max_row_bytes, rows_made, marked; /* marked: how often positions were, to be kept */
@@ -468,6 +472,10 @@ int32_t near_frame(Engine *engine, int32_t frame);
 int32_t capped_frame(Engine *engine, int32_t frame);
 Closure *closure_of(Engine *engine, int32_t rest);
 int know_closure(Engine *engine, int32_t frame, const Config *config);
+int32_t fork_of(Engine *engine, int32_t *frames, int32_t count);
+int32_t *fork_ways(Engine *engine, int32_t fork, int32_t *count);
+int32_t put_in_order(int32_t *numbers, int32_t count);
+int shared_closure(Engine *engine, int32_t frame, Vec *out);
 int refuse(Engine *engine, const char *limit);
 int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what);
 const uint64_t *closure_first(Engine *engine, Closure *closure);
@@ -483,6 +491,8 @@ int step_config(Engine *engine, const Config *config, uint8_t byte, Vec *out);
 Config except_text(const Engine *engine, const Config *config);
 Closure *closure_aside(Engine *engine, const Config *loop);
 int vec_join(Engine *engine, Vec *vec);
+int vec_alike(Vec *vec);
+int32_t join_frames(Engine *engine, int32_t *frames, int32_t count);
 int step_vec(Engine *engine, const Vec *from, uint8_t byte, Vec *to);
 double horizon(Engine *engine, const Vec *vec);
 

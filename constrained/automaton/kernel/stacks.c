@@ -2,6 +2,11 @@
 #include "kernel.h"
 
 #define JOIN_STEPS 5000 /* steps of single positions that take as long as Python takes for one join */
+#define WAY_STEPS 8     /* and of one that the kernel makes, for each way */
+#define MOST_LEVELS 16  /* frames alike, one on the other, below which the kernel joins what differs */
+#define MOST_REPEATS 256
+
+enum { ASK_PYTHON = -3 };
 
 /* By what is read, then by the frame after it. */
 static int compare(const void *a, const void *b) {
@@ -17,13 +22,89 @@ static int alike(Config a, Config b) {
     return !memcmp(&a, &b, sizeof(Config));
 }
 
-/* The frame for any of those that `many` go on with: its number, -1 where they must stay apart, -2 on error. */
-static int32_t join(Engine *e, const Config *many, int count) {
-    intptr_t known = many[0].rest; /* number of the list of the first, the first two … */
+/* The frames with forks replaced by what they join; the count, -2 on error. The caller frees *ways. */
+static int32_t flat_ways(Engine *e, const int32_t *frames, int32_t count, int32_t **ways) {
+    int32_t found = 0, room = 0;
+    *ways = NULL;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t one[] = {frames[i]}, many = 1, *of = one;
+        if (e->frames[frames[i]].construct < 0 && frames[i] && frames[i] != e->bottom && !(of = fork_ways(e, frames[i], &many))) return -2;
+        int failed = grow_items((void **)ways, &room, found + many, sizeof **ways) < 0;
+        if (!failed) memcpy(*ways + found, of, many * sizeof *of);
+        if (of != one) free(of);
+        if (failed) return -2;
+        found += many;
+    }
+    return put_in_order(*ways, found);
+}
+
+/* Whether Python must join the ways: parameters may be open in the stack of one, or some differ in their counts only. */
+static int ask_python(Engine *e, const int32_t *ways, int32_t count) {
+    int32_t repeats = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t construct = e->frames[ways[i]].construct;
+        const Construct *c = construct < 0 ? NULL : construct_at(e, construct);
+        if (construct < 0) continue;
+        if (!c) return -1;
+        if (c->tied || c->kind == ASKED) return 1;
+        if (c->kind != REPEAT && c->kind != TEXT && c->kind != LOOP) continue;
+        int32_t read[] = {c->kind, c->kind == REPEAT ? e->children[c->first] : c->object};
+        for (int32_t k = 0; k < i && repeats; k++) {
+            int32_t other = e->frames[ways[k]].construct;
+            const Construct *d = other < 0 || other == construct ? NULL : &e->constructs[other];
+            if (d && d->kind == read[0] && (d->kind == REPEAT ? e->children[d->first] : d->object) == read[1]) return 1;
+        }
+        if (++repeats > MOST_REPEATS) return 1; /* their pairs are not looked at */
+    }
+    return 0;
+}
+
+/* As join_frames, without Python: branches that begin with the same construct share it, and join below it. */
+static int32_t join_natively(Engine *e, const int32_t *frames, int32_t count, int32_t level) {
+    int32_t *ways, result = ASK_PYTHON, left = 0;
+    if ((count = flat_ways(e, frames, count, &ways)) < 0) goto failed;
+    e->work += WAY_STEPS * (int64_t)count;
+    int asked = level > MOST_LEVELS ? 1 : ask_python(e, ways, count);
+    if (asked < 0) goto failed;
+    if (asked) goto done;
+    for (int32_t i = 0; i < count; i++) { /* ways of one construct become one, the others stay */
+        int32_t construct = ways[i] < 0 ? -1 : e->frames[ways[i]].construct, alike = 0;
+        if (ways[i] < 0) continue;
+        int32_t *below = construct < 0 ? NULL : malloc(count * sizeof *below);
+        if (construct >= 0 && !below) goto failed;
+        for (int32_t k = i; construct >= 0 && k < count; k++) {
+            if (ways[k] < 0 || e->frames[ways[k]].construct != construct) continue;
+            below[alike++] = e->frames[ways[k]].next;
+            if (k > i) ways[k] = -1;
+        }
+        int32_t joined = alike > 1 ? join_natively(e, below, alike, level + 1) : 0;
+        free(below);
+        if (joined < 0) {
+            result = joined;
+            goto done;
+        }
+        int32_t way = alike > 1 ? frame_of(e, construct, joined) : ways[i];
+        if (way < 0) goto failed;
+        ways[left++] = way;
+    }
+    result = fork_of(e, ways, left);
+    if (result == -1) result = ASK_PYTHON;
+    goto done;
+failed:
+    result = -2;
+done:
+    free(ways);
+    return result;
+}
+
+/* The frame for any of `frames`, which are put in order: its number, -1 where they must stay apart, -2 on error. */
+int32_t join_frames(Engine *e, int32_t *frames, int32_t count) {
+    if ((count = put_in_order(frames, count)) == 1) return frames[0];
+    intptr_t known = frames[0]; /* number of the list of the first, the first two … */
     Config key = {JOINED, 0, 0, 0, 0, 0};
     for (int i = 1; i < count; i++) {
         key.object = i == count - 1 ? -i : i; /* below 0: of a whole list, the frame for it */
-        key.rest = many[i].rest, key.low = (int32_t)known;
+        key.rest = frames[i], key.low = (int32_t)known;
         known = (intptr_t)map_get(&e->joined, &key);
         if (known || i == count - 1 || read_only) {
             if (!known) break;
@@ -33,17 +114,19 @@ static int32_t join(Engine *e, const Config *many, int count) {
         if (map_put(&e->joined, &key, (void *)known) < 0) return -2;
     }
     if (known || read_only) return (int32_t)known - 2;
+    int32_t own = join_natively(e, frames, count, 0);
+    if (own != ASK_PYTHON) return own >= 0 && map_put(&e->joined, &key, (void *)(intptr_t)(own + 2)) < 0 ? -2 : own;
     if ((e->work += JOIN_STEPS) > e->max_work) {
         refuse(e, "mask_steps");
         return -2;
     }
-    PyObject *frames = PyTuple_New(count);
-    for (int i = 0; frames && i < count; i++) {
-        PyObject *frame = frame_object(e, many[i].rest);
-        if (frame) PyTuple_SET_ITEM(frames, i, Py_NewRef(frame));
-        else Py_CLEAR(frames);
+    PyObject *objects = PyTuple_New(count);
+    for (int i = 0; objects && i < count; i++) {
+        PyObject *object = frame_object(e, frames[i]);
+        if (object) PyTuple_SET_ITEM(objects, i, Py_NewRef(object));
+        else Py_CLEAR(objects);
     }
-    PyObject *frame = frames ? PyObject_CallMethod(e->bridge, "join", "(N)", frames) : NULL;
+    PyObject *frame = objects ? PyObject_CallMethod(e->bridge, "join", "(N)", objects) : NULL;
     if (!frame) return -2;
     int32_t rest = frame == Py_False ? -1 : know_frame(e, frame);
     if (frame != Py_False && rest < 0) rest = -2;
@@ -76,6 +159,14 @@ static int by_text(const void *a, const void *b) {
     return 0;
 }
 
+/* How many positions read the same as others before them, and differ in their stacks only. Sorts them. */
+int vec_alike(Vec *vec) {
+    int count = 0;
+    qsort(vec->at, vec->n, sizeof(Config), compare);
+    for (int i = 1; i < vec->n; i++) count += vec->at[i].rest != vec->at[i - 1].rest && alike(vec->at[i], vec->at[i - 1]);
+    return count;
+}
+
 /* Join the positions that read the same into one, over a frame for any of their stacks. Counts are joined first, as they can
  * be without Python; then whole groups; where a group can't be joined, each with the one before it. */
 int vec_join(Engine *e, Vec *vec) {
@@ -83,23 +174,29 @@ int vec_join(Engine *e, Vec *vec) {
     qsort(vec->at, vec->n, sizeof(Config), by_text);
     join_counts(vec);
     qsort(vec->at, vec->n, sizeof(Config), compare);
-    int kept = 0;
-    for (int i = 0, end; i < vec->n; i = end) {
+    int32_t *rests = malloc(vec->n * sizeof *rests);
+    if (!rests) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int kept = 0, failed = 0;
+    for (int i = 0, end; i < vec->n && !failed; i = end) {
         Config first = vec->at[i];
         int apart = first.kind == ACCEPT || (first.kind == CHOICES && e->choices[first.object].bind != Py_None);
         for (end = i + 1; end < vec->n && !apart && alike(first, vec->at[end]);) end++;
-        int32_t rest = end - i > 1 ? join(e, vec->at + i, end - i) : first.rest;
-        if (rest == -2) return -1;
+        for (int k = i; k < end; k++) rests[k - i] = vec->at[k].rest;
+        int32_t rest = join_frames(e, rests, end - i);
+        if ((failed = rest == -2)) break;
         if (rest >= 0) first.rest = rest;
         vec->at[kept++] = first;
         for (int k = i + 1; k < end && rest < 0; k++) { /* some must stay apart: two by two */
-            Config two[] = {vec->at[kept - 1], vec->at[k]};
-            int32_t both = join(e, two, 2);
-            if (both == -2) return -1;
+            int32_t two[] = {vec->at[kept - 1].rest, vec->at[k].rest}, both = join_frames(e, two, 2);
+            if ((failed = both == -2)) break;
             if (both >= 0) vec->at[kept - 1].rest = both;
-            else vec->at[kept++] = two[1];
+            else vec->at[kept++] = vec->at[k];
         }
     }
-    vec->n = kept;
-    return 0;
+    free(rests);
+    if (!failed) vec->n = kept;
+    return failed ? -1 : 0;
 }

@@ -9,8 +9,13 @@ int near_config(Engine *e, const Config *c, Config *near) {
     return near->rest != c->rest && !(e->stack_sensitive.used && map_get(&e->stack_sensitive, near));
 }
 
+/* Where the frames go that come next, instead of what follows them, while there is one. */
+static THREAD_LOCAL Vec *ends;
+
 /* The positions of a frame's closure, appended. */
 static int append_closure(Engine *e, int32_t rest, Vec *out) {
+    Config end = {FINISHED, 0, rest, 0, 0, 0};
+    if (ends) return vec_push(ends, &end);
     Closure *closure = closure_of(e, rest);
     return closure && vec_append(out, closure->configs, closure->n) == 0 ? 0 : -1;
 }
@@ -136,12 +141,31 @@ int refuse(Engine *e, const char *limit) {
     return -1;
 }
 
+/* As step_all, with the stacks of what ends with the byte joined first, so that what follows is entered once for all. */
+static int step_joined(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
+    Vec ended = {NULL, 0, 0};
+    int failed = 0;
+    to->n = 0;
+    ends = &ended;
+    for (int i = 0; i < from->n && !failed; i++) failed = step_config(e, &from->at[i], byte, to) < 0;
+    ends = NULL;
+    int32_t *rests = failed ? NULL : malloc((ended.n + 1) * sizeof *rests), rest = -1;
+    if (!rests && !failed) failed = !no_memory();
+    for (int i = 0; i < ended.n && rests; i++) rests[i] = ended.at[i].rest;
+    if (!failed && ended.n > 1 && (rest = fork_of(e, rests, ended.n)) == -2) failed = 1;
+    for (int i = 0; i < ended.n && !failed; i++)
+        if (rest < 0 || !i) failed = append_closure(e, rest < 0 ? ended.at[i].rest : rest, to) < 0;
+    free(rests), free(ended.at);
+    return failed ? -1 : 0;
+}
+
 int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     to->n = 0;
     if ((e->work += from->n) > e->max_work) return refuse(e, "mask_steps");
     for (int i = 0; i < from->n; i++)
         if (step_config(e, &from->at[i], byte, to) < 0) return -1;
     e->work += 8 * (int64_t)to->n; /* sorting them is the larger part */
+    if (from->n > 1 && to->n > e->crowded && vec_alike(to) > e->crowded / 2 && step_joined(e, from, byte, to) < 0) return -1;
     if (to->n > 1) vec_distinct(to);
     if (vec_join(e, to) < 0) return -1;
     if (to->n > e->max_positions) return refuse(e, "state_positions");
