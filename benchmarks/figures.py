@@ -194,10 +194,24 @@ def _self_learning() -> str:
 
 
 def _played_by(name: str) -> str:
-    """A record's rows; what reading cost and the seconds are left to the record."""
-    left = {"prompt tokens", "seconds"}
-    rows = [{key: value for key, value in row.items() if key not in left} for row in record(name)["rows"]]
-    return _tables(agents_table(rows, ("success",)))[0]
+    """Success of a record's rows, and in brackets the share of wrong actions: a row per player, a column per level."""
+    rows = record(name)["rows"]
+    levels = [level for level in ("off", "form", "state", "goal-sound", "goal") if any(r["level"] == level for r in rows)]
+    players: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        model = "random choice" if row["strategy"] == ANY else row["model"]
+        strategy = "–" if row["strategy"] == ANY else row["strategy"]
+        players.setdefault((strategy, model), {})[row["level"]] = _success(row)
+    cells = [[*player, *(by_level.get(level, "–") for level in levels)] for player, by_level in players.items()]
+    return markdown(["strategy", "model", *levels], cells, left=2)
+
+
+def _success(row: dict) -> str:
+    wrong = row["invalid %"] + row["misordered %"]
+    share = f"{row['success %']:.1f} %"
+    if row.get("seeds", 1) > 1:
+        share += f", {min(row['by seed']):.1f}–{max(row['by seed']):.1f}"
+    return f"{share} ({wrong:.1f})" if wrong else f"{share} (0)"
 
 
 def _published() -> str:
@@ -214,9 +228,16 @@ def _published() -> str:
 
 
 def _engine() -> str:
-    """The engines over Tekken, without the columns of our own targets."""
+    """The engines over Tekken, without the columns of our own targets and the slowest advances."""
     lines = _tables(engine.table(record("engine")["measurements"], "tekken"))[0].splitlines()
+    lines = [line for line in lines if "advance, p99" not in line]
     return "\n".join("|".join(line.split("|")[:-3]) + "|" for line in lines)
+
+
+def _generation() -> str:
+    """Whole texts of greedy decoding; the sampled ones are in the record."""
+    lines = _tables(generation.table(record("engine_generation")["engines"]))[0].splitlines()
+    return "\n".join(line for line in lines if not line.startswith("| sampled"))
 
 
 def _gpu_kernels() -> str:
@@ -368,10 +389,6 @@ def _tau_refused() -> str:
     return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds])
 
 
-def _tau_talks() -> str:
-    return _tables(tau.refusals(record("tau")["conversations"]))[0]
-
-
 def _tau_cost() -> str:
     names = [f"{name} {p}" for name in ("bind", "whole call") for p in ("p50", "p99")] + ["a token p99"]
     cells = [[row["domain"], row["calls"], *(f"{row[name]:.2f}" for name in names)] for row in record("tau")["cost"]]
@@ -455,7 +472,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scienceworld-counts": lambda: _science_tables()[1],
     "engine": _engine,
     "engine-first": lambda: first_masks.table(record("engine_first")["rows"]),
-    "engine-generation": lambda: _tables(generation.table(record("engine_generation")["engines"]))[0],
+    "engine-generation": _generation,
     "gpu-kernels": _gpu_kernels,
     "gpu-texts": _gpu_texts,
     "design": _design,
@@ -471,7 +488,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-gold": _tau_gold,
     "tau-calls": _tau_calls,
     "tau-refused": _tau_refused,
-    "tau-talks": _tau_talks,
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
