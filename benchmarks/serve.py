@@ -312,16 +312,6 @@ def crowd(server: Server, clients: int, seconds: float) -> dict[str, Any]:
     return {"clients": clients, "seconds": seconds, "answers": len(took), "lost": lost, **spread}
 
 
-def gaps(record: dict[str, Any]) -> str:
-    """The gaps in other clients' streams of text, as Markdown."""
-    cells = [
-        [row["request"], f"{row['status'] or 'none'} after {row['seconds']:.1f} s",
-         *(f"{row['text'][key] * 1000:,.0f} ms" for key in ("p50", "worst"))]
-        for row in record["rows"]
-    ]  # fmt: skip
-    return markdown(["while another client sends", "its answer", "p50", "worst"], cells)
-
-
 def _line(row: dict[str, Any]) -> str:
     return f"{row['request']}: {row['status']} after {row['seconds']:.1f} s, worst gap {row['text']['worst']:.3f} s"
 

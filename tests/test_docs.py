@@ -3,12 +3,10 @@
 import importlib
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from constrained import Limits
 from constrained.knowledge.lint import CODES
 from tests.documents import Block, blocks, matches_lines, run_page
 
@@ -59,18 +57,6 @@ def test_the_tutorial_in_python_ends_with_a_robot_that_has_learned(tmp_path):
     # Wide bounds: other machines round otherwise, and three rounds of chance follow from that.
     assert before["success %"] < 60 and after["success %"] > before["success %"] + 30
     assert after["invalid %"] == after["misordered %"] == before["invalid %"] == 0
-
-
-def limits_table() -> list[str]:
-    """Rows of the reference's table of limits: each field, its default, and what its docstring says."""
-    described = re.split(r"^    (\w+) : int\n", Limits.__doc__, flags=re.MULTILINE)[1:]
-    words = {name: " ".join(text.split()).rstrip(".") for name, text in zip(described[::2], described[1::2])}
-    return [f"| `{f.name}` | {f.default:,} | {words[f.name][0].lower() + words[f.name][1:]} |" for f in fields(Limits)]
-
-
-def test_the_table_of_limits_is_that_of_the_code():
-    rows = re.findall(r"^\| `\w+` \| [\d,]+ \| .*\|$", (DOCS / "language.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert rows == limits_table(), "the table must be\n" + "\n".join(limits_table())
 
 
 def test_the_linters_page_has_every_code_with_its_severity():
