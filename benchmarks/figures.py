@@ -1,4 +1,4 @@
-"""The figures of README and docs, generated from the records in `benchmarks/results`.
+"""Compare the figures of README and docs with the records in `benchmarks/results`, or write them anew.
 
     constrained bench figures            says which tables and sentences differ from the records; exit code 1 then
     constrained bench figures --write    writes the tables anew

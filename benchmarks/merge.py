@@ -237,7 +237,7 @@ def write_training_set(result: Result, runs: Mapping[str, ReleasedRun], folder: 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--show-drops", type=int, default=0, metavar="N", help="list the first N correct runs that each reading drops: "
+    add("--show-drops", type=int, default=0, metavar="N", help="list the first N correct runs that each rule drops: "
         "at which action, and why")  # fmt: skip
     add("--knowledge", action="append", default=[], metavar="FILE", help="also judge HotpotQA's runs by this "
         "knowledge, such as a draft of `constrained distill --actions-of hotpotqa` (KnowAgent, Table 4); "

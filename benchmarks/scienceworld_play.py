@@ -75,7 +75,9 @@ class Scored(ScienceWorldEnv):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="scienceworld", help="of the rows with a model (default: scienceworld)")
+    parser.add_argument(
+        "--model", default="scienceworld", help="who plays where it isn't random (default: scienceworld)"
+    )
     parser.add_argument("--player", action="append", choices=PLAYERS, help="only this one; repeatable (default: all)")
     parser.add_argument("--task", action="append", help="only this one; repeatable (default: all 30)")
     parser.add_argument("--variations", type=int, default=3, help="of each task's test split (default: 3)")

@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", default="embedded", help="what is served (default: the embedded model)")
     add("--only", action="append", default=[], metavar="TEXT", help="only hostile requests with this in their name")
-    add("--clients", type=whole_number, default=200, help="of the crowd (default: 200)")
-    add("--seconds", type=float, default=60.0, help="of the crowd (default: 60; 0: none)")
+    add("--clients", type=whole_number, default=200, help="how many ask at once at the end (default: 200)")
+    add("--seconds", type=float, default=60.0, help="for how long these ask (default: 60; 0: leave them out)")
     add("--checkout", type=Path, default=CHECKOUT, help="the checkout whose server is measured (default: this one)")
     add("--before", type=Path, metavar="FILE", help="the JSON of an earlier server's run, kept beside this one's")
     add_json(parser)

@@ -36,7 +36,7 @@ from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import summarise
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
-from constrained.cli.options import add_prompt
+from constrained.cli.options import LEVEL_WORDS, add_prompt
 from constrained.decoding.choosers import Chooser, Uniform
 from constrained.environments.household.env import KNOWLEDGE
 from constrained.environments.suite import SUITES, Suite, choose_suite, open_suite
@@ -71,10 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "be named: alfworld/valid_seen:12 is 12 tasks, drawn evenly from all kinds (default: alfworld)")  # fmt: skip
     add("--split", help="of the environment's data (default: the one that the papers report)")
     add("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
-    add("--level", action="append", choices=(OFF, *LEVELS), help="what the masks hold; off: no masks. Repeatable; "
-        "default: each. form: actions that exist, in an order the rules allow; state: whose conditions hold now, too; "
-        "goal-sound: without those after which the goal can't be reached; goal: only those that look useful, a "
-        "heuristic")  # fmt: skip
+    add("--level", action="append", choices=(OFF, *LEVELS), help="which actions the masks admit; repeatable "
+        f"(default: each). off: no masks; {LEVEL_WORDS}")  # fmt: skip
     add("--model", default=None, help="folder, GGUF file or hub name; or random, none (default: the embedded model)")
     add("--random", type=int, default=1, metavar="N", help="also let a uniformly random choice take the model's place, "
         "with N seeds; their mean is shown (default: 1; 0: no such rows)")  # fmt: skip
@@ -86,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--games", type=int, metavar="N", help="only the first N tasks")
     add("--max-steps", type=int, help="default: the environment's published limit")
     add("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
-    add("--explore-stop", action="store_true", help="WESE's explorer may end its exploration before that limit; for a "
-        "language model, as the embedded model never learnt to")  # fmt: skip
+    add("--explore-stop", action="store_true", help="WESE's explorer may end its exploration before that limit; not "
+        "for the embedded model")  # fmt: skip
     add("--triples", type=int, default=10, metavar="N", help="most triples that WESE shows (default: 10, as in the "
         "paper's question answering; 0: all)")  # fmt: skip
     add("--hops", type=int, default=1, metavar="N", help="WESE retrieves the triples within N relations of what the "
@@ -95,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--supporting", action="store_true", help="show cot the sentences that the answer rests on, as in WESE's "
         "Table 3 (hotpotqa, strategyqa)")  # fmt: skip
     add("--price", action="append", default=[], metavar="ROLE=IN/OUT", help="dollars for a million tokens read and "
-        "written by a role's model, such as policy=2.5/10; default: that of the model serving it")  # fmt: skip
+        "written by a role's model, such as policy=2.5/10, which other roles have too")  # fmt: skip
     add("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
     add_prompt(parser)
     add("--temperature", type=float, default=0.0)

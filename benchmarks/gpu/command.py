@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--device", choices=("cuda", "cpu"), default="cuda")
     add("--part", choices=PARTS, action="append", help="repeatable; default: all")
-    add("--minutes", type=float, default=10, help="begin nothing after these (default: 10)")
+    add("--minutes", type=float, default=10, help="start no part after so many (default: 10)")
     add("--batch", type=int, action="append", help=f"rows, repeatable; default: {BATCHES}; on a CPU 1 and 4")
     names = (EMBEDDED, *vocabularies.BY_SIZE)
     add("--vocabulary", choices=names, help="default: tekken; on a CPU the embedded model's")

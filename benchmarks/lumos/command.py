@@ -34,6 +34,17 @@ BATCH = 32
 SUITES = {"svamp": "SVAMP", "gsm8k": "GSM8K"}
 """Our name of a data set, and the papers'."""
 
+OPTIONS = {
+    "hidden": "width of every model", "layers": "layers of every model", "heads": "attention heads of every model",
+    "inner": "width of the layers' inner part", "entries": "entries of the vocabulary", "context": "tokens of context",
+    "copies": "copies of each of SVAMP's training problems, with other numbers",
+    "characters": "longest of GSM8K's problems that is used", "calculations": "most calculations of one that is used",
+    "rows": "only the first training problems of each data set", "base_epochs": "epochs of the base model",
+    "epochs": "epochs of each model trained from it", "base_rate": "peak learning rate of the base model",
+    "rate": "peak learning rate of the others", "batch": "texts in a step", "seed": "of training and play",
+}  # fmt: skip
+"""What each field of a `Recipe` is, for --help."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -42,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with --quick 3)")  # fmt: skip
     for part in fields(Recipe):
         kind = int if part.name == "rows" else type(part.default)
-        words = "of the recipe" if part.default is None else f"default: {part.default:g}"
+        words = f"{OPTIONS[part.name]} (default: {'all' if part.default is None else f'{part.default:g}'})"
         add(f"--{part.name.replace('_', '-')}", type=kind, metavar="N", help=words)
     add("--output", type=Path, default=Path("runs/lumos"), help="folder of the runs (default: runs/lumos)")
     add_json(parser)

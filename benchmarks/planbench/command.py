@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--domain", action="append", metavar="NAME", help="only this domain; repeatable")
     add("--model", action="append", metavar="NAME|FILE", help="random, chooser, search, or the weights of a trained "
         "chooser; repeatable (default: random, chooser and search)")  # fmt: skip
-    add("--level", action="append", choices=LEVELS, help="what the masks hold; repeatable (default: each)")
+    add("--level", action="append", choices=LEVELS, help="which actions the masks admit; repeatable (default: each)")
     add("--limit", type=whole_number, metavar="N", help="only the first N instances of each set")
     add("--max-steps", type=whole_number, default=150, help="actions of a plan, at most (default: 150)")
     add("--seed", action="append", type=int, help="repeatable: a row is the mean over its seeds (default: 0)")

@@ -1,4 +1,4 @@
-"""Hold the masks of the level `state` against a simulator that tries everything.
+"""Compare the masks of the level `state` with a simulator that tries every action.
 
     constrained bench masks [--steps N] [--walks N] [--json FILE]
 

@@ -23,7 +23,7 @@ def add_parser(commands) -> None:
         description="Read a path of actions, or a text, as far as it fits. Show what may come next, as bytes and as "
         "tokens, and which rule says so; where it stops fitting, what was expected there. Exit code 1 if it doesn't "
         "fit. Of a world with a problem of its own it also shows which conditions keep actions from being possible. A "
-        "slot without --bind stands for itself: its value is its name (and another NAME, where it needs two).",
+        "slot without --bind has its own name as its value.",
         epilog="example: constrained explain hotpotqa 'Search[Milhouse]->Look'",
     )
     add = parser.add_argument

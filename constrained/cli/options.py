@@ -48,17 +48,21 @@ def seconds(text: str) -> float:
 def add_prompt(parser: argparse.ArgumentParser) -> None:
     """Add what a prompt shows."""
     words = """worked examples in the prompt, at most: those of the knowledge's file, or else made by the environment
-        (default: as many as the strategy is the better for)"""
+        (default: 2 to 5, by environment and strategy)"""
     parser.add_argument("--demonstrations", type=int, metavar="N", help=words)
     words = "don't tell the model the actions, their rules and conditions; the masks are the same"
     parser.add_argument("--no-knowledge-prompt", action="store_true", help=words)
 
 
+LEVEL_WORDS = """form: those that exist, in an order the rules allow; state: of these, those whose conditions hold now;
+    goal-sound: of these, those after which the goal can still be reached; goal: of these, those that look useful, by a
+    heuristic"""
+"""What `--level` says of each level."""
+
+
 def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:
     """Add --level."""
-    words = """what the masks hold. form: actions that exist, in an order the rules allow; state: whose conditions hold
-        now, too; goal-sound: without those after which the goal can't be reached; goal: and only those that look
-        useful, a heuristic (default: state)"""
+    words = f"which actions the masks admit. {LEVEL_WORDS} (default: state)"
     parser.add_argument("--level", choices=LEVELS, **{"default": STATE, "help": words, **more})
 
 

@@ -34,14 +34,13 @@ def add_parser(commands) -> None:
     words = "what to do, as a sentence; not needed for a world with a goal of its own (docs/worlds.md)"
     add("task", nargs="*", metavar="TASK", help=words)
     add("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl), which has its own task")
-    words = """solve this planning problem: every action is possible where it comes, and the plan ends where the goal
-        holds; without --model, a small network that ships and a search choose the actions"""
+    words = "solve this planning problem; without --model, a small network that ships and a search choose the actions"
     add("--pddl", nargs=2, metavar=("DOMAIN", "PROBLEM"), help=words)
-    add("--ahead", action="store_true", help="with --pddl: write the whole plan before anything is done")
+    add("--ahead", action="store_true", help="with --pddl: write the whole plan before its first action is carried out")
     words = "shipped name or path of a .lark file (default: household; with --pddl: the domain, imported)"
     add("--knowledge", help=words)
     add_bindings(parser)
-    words = "how the agent works, see docs/agents.md (default: knowagent; act where whole actions are chosen)"
+    words = "how the agent works, see docs/agents.md (default: knowagent; act for searches and random)"
     add("--strategy", choices=tuple(STRATEGIES), help=words)
     add_model(parser, choosers=True)
     for role, strategies in {"planner": "Lumos and ReWOO", "grounder": "Lumos", "explorer": "WESE"}.items():
@@ -53,7 +52,7 @@ def add_parser(commands) -> None:
     add_level(parser, default=None)
     words = f"processor time of the search for a problem's plan, which then gives up (default: {DEFAULT.seconds:g})"
     add("--seconds", type=seconds, metavar="S", help=words)
-    add("--max-steps", type=int, help="default: 1,000 to a problem's goal, 50 in a game, 12 if not executed")
+    add("--max-steps", type=int, help="default: 1,000 for a planning problem, 50 for a game, else 12")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
     add("--seed", type=int, default=0, help="of the game and of sampling (default: 0)")

@@ -130,9 +130,9 @@ def add_serve(commands) -> None:
     add("--upstream", metavar="URL", help="in place of --model: a proxy before this server, such as https://host/v1")
     words = "of --upstream: how often a refused answer goes back to the model, with the reason (default: 2)"
     add("--retries", type=int, default=2, metavar="N", help=words)
-    words = "of --upstream: what clients get then: ask the user, an error, or the answer with a mark (default: ask)"
+    words = "of --upstream: what clients get after that: a question, an error, or the marked answer (default: ask)"
     add("--on-violation", choices=("ask", "block", "flag"), default="ask", help=words)
-    words = "of --upstream: leave out tools that can't be called now, and tell which values arguments may have"
+    words = "of --upstream: tell the model only the tools and values that are admitted now"
     add("--narrow", action="store_true", help=words)
     words = (
         "of --upstream: FUNCTION(said, heard) of a Python module says whether the user agrees, in place of a search "
