@@ -15,7 +15,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """What an argument may be: `words` go on as "max_new_tokens is 'x': give …"."""
 
     types: tuple[type, ...]
@@ -26,22 +26,22 @@ class Kind(NamedTuple):
         return isinstance(value, self.types) and not (isinstance(value, bool) and bool not in self.types)
 
 
-TEXT = Kind((str,), "text")
-TEXT_OR_BYTES = Kind((str, bytes), "text or bytes")
-PATH = Kind((str, os.PathLike), "a path")
-WHOLE = Kind((Integral,), "a whole number")
-NUMBER = Kind((Real,), "a number")
-SEVERAL = Kind((Iterable,), "a list")
+TEXT = ArgumentKind((str,), "text")
+TEXT_OR_BYTES = ArgumentKind((str, bytes), "text or bytes")
+PATH = ArgumentKind((str, os.PathLike), "a path")
+WHOLE = ArgumentKind((Integral,), "a whole number")
+NUMBER = ArgumentKind((Real,), "a number")
+SEVERAL = ArgumentKind((Iterable,), "a list")
 
 
-def check(name: str, value: Any, kind: Kind, raises: type[ConstrainedError] = ConstrainedError) -> None:
+def check(name: str, value: Any, kind: ArgumentKind, raises: type[ConstrainedError] = ConstrainedError) -> None:
     """Raise an error that names the argument, unless `value` is of that kind."""
     if not kind.holds(value):
         raise raises(f"{name} is {value!r:.80}", f"give {kind.words}, or leave it out where it has a default")
 
 
 def checked(
-    raises: type[ConstrainedError] = ConstrainedError, **kinds: Kind
+    raises: type[ConstrainedError] = ConstrainedError, **kinds: ArgumentKind
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A decorator: each argument that is None and has a default becomes the default; those of `kinds` are checked."""
 

@@ -36,7 +36,7 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 TEXT, ARRAY = 8, 9
 
 
-class Kind(NamedTuple):
+class TensorType(NamedTuple):
     """How a tensor is stored: in blocks of so many elements and bytes."""
 
     name: str
@@ -45,17 +45,17 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    0: Kind("F32", 1, 4),
-    1: Kind("F16", 1, 2),
-    2: Kind("Q4_0", 32, 18),
-    3: Kind("Q4_1", 32, 20),
-    6: Kind("Q5_0", 32, 22),
-    7: Kind("Q5_1", 32, 24),
-    8: Kind("Q8_0", 32, 34),
-    12: Kind("Q4_K", 256, 144),
-    13: Kind("Q5_K", 256, 176),
-    14: Kind("Q6_K", 256, 210),
-    30: Kind("BF16", 1, 2),
+    0: TensorType("F32", 1, 4),
+    1: TensorType("F16", 1, 2),
+    2: TensorType("Q4_0", 32, 18),
+    3: TensorType("Q4_1", 32, 20),
+    6: TensorType("Q5_0", 32, 22),
+    7: TensorType("Q5_1", 32, 24),
+    8: TensorType("Q8_0", 32, 34),
+    12: TensorType("Q4_K", 256, 144),
+    13: TensorType("Q5_K", 256, 176),
+    14: TensorType("Q6_K", 256, 210),
+    30: TensorType("BF16", 1, 2),
 }
 """Number of a kind, as in ggml.h -> the kind; of the others only the number is known here."""
 
@@ -65,7 +65,7 @@ class Tensor:
     """Where a tensor is. `shape`: rows first, as in PyTorch. `begin`: its first byte in the file."""
 
     shape: tuple[int, ...]
-    kind: Kind | None
+    kind: TensorType | None
     begin: int
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from constrained.arguments import Kind
+from constrained.arguments import ArgumentKind
 from constrained.errors import GrammarError, LimitError
 
 
@@ -131,5 +131,5 @@ class Limits:
 
 DEFAULT = Limits()
 
-KIND = Kind((Limits,), "Limits(…)")
+KIND = ArgumentKind((Limits,), "Limits(…)")
 """For arguments that are checked."""

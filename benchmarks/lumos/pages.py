@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from constrained.environments.base import Binding, TaskEnvironment
 from constrained.environments.executor.actions import (
-    Action,
     ParseTree,
+    ToolAction,
     action_space,
     read_turn,
     rule_of,
@@ -55,12 +55,12 @@ class _Grounded:
 
     def reset(self) -> str:
         """Begin anew."""
-        self._actions: list[Action] = []
+        self._actions: list[ToolAction] = []
         self._texts: dict[int, str] = {}
         self.had_effect = True
         return ""
 
-    def _read(self, text: str) -> Action:
+    def _read(self, text: str) -> ToolAction:
         """Read one action; its result must be new. Raises ActionError."""
         found = read_turn(self.space, text.strip())
         if len(found) != 1:
@@ -69,7 +69,7 @@ class _Grounded:
             raise ActionError(f"R{found[0].results[0]} is there already", "give each result a number of its own")
         return found[0]
 
-    def _keep(self, action: Action, text: str) -> None:
+    def _keep(self, action: ToolAction, text: str) -> None:
         self._actions.append(action)
         self._texts[action.results[0]] = text
 
@@ -137,7 +137,7 @@ class GroundedWeb(_Grounded):
         """The scores of Mind2Web."""
         return self._env.outcome()
 
-    def _on_page(self, action: Action) -> str:
+    def _on_page(self, action: ToolAction) -> str:
         """The action in Mind2Web's form. Raises ActionError: it names another page, or nothing on this one fits."""
         page, query, *entry = [str(child) for child in action.tree.children]
         now = f"R{self._actions[-1].results[0]}" if self._actions else "Env"
@@ -210,7 +210,7 @@ class GroundedShop(_Grounded):
         """Success and the reward with its parts."""
         return self._env.outcome()
 
-    def _search(self, action: Action) -> str:
+    def _search(self, action: ToolAction) -> str:
         (words,) = subtrees(action.tree)
         if BACK_TO_SEARCH.lower() in self._env.clickable():
             self._env.step(f"click[{BACK_TO_SEARCH}]")
@@ -222,7 +222,7 @@ class GroundedShop(_Grounded):
             self._found[action.results[0]] = items
         return " ** ".join(f"{item.number.lower()} - {item.name}" for item in items) or page
 
-    def _click(self, action: Action) -> str:
+    def _click(self, action: ToolAction) -> str:
         (what,) = action.tree.children
         target = str(what) if not isinstance(what, type(action.tree)) else self._item(next(tokens(what)))
         before = self._env.product
@@ -239,7 +239,7 @@ class GroundedShop(_Grounded):
             raise ActionError(f"R{number} is no item", "Pick picks one")
         return self._picked[int(str(number))]
 
-    def _feature_retrieve(self, action: Action) -> str:
+    def _feature_retrieve(self, action: ToolAction) -> str:
         opened, words = int(str(action.tree.children[0])), self._words(subtrees(action.tree)[-1])
         if opened not in self._opened:
             raise ActionError(f"R{opened} is no page of an item", "click an item first")
@@ -250,7 +250,7 @@ class GroundedShop(_Grounded):
         self._features[action.results[0]] = item.number, fitting
         return ", ".join(fitting) or "none fits"
 
-    def _pick(self, action: Action) -> str:
+    def _pick(self, action: ToolAction) -> str:
         numbers = [int(str(token)) for token in tokens(action.tree) if terminal_of(token) in ("FOUND", "FEATURE")]
         (found, *features), words = numbers, self._words(subtrees(action.tree)[-1])
         items = self._found.get(found)

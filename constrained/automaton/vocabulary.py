@@ -249,9 +249,9 @@ class Vocabulary:
         return int(self.lengths.max())
 
     @cached_property
-    def text(self) -> TextIndex:
+    def text(self) -> TokenTexts:
         """Which tokens are whole characters of which sets."""
-        return TextIndex(self.flat, self.offsets, self.lengths)
+        return TokenTexts(self.flat, self.offsets, self.lengths)
 
     def most_of(self, wanted: frozenset[int]) -> int:
         """The most bytes among `wanted` that one token has."""
@@ -360,7 +360,7 @@ def open_vocabulary(name: str) -> Vocabulary:
     return Vocabulary(tokens, eos or [len(tokens)], special)
 
 
-class TextIndex:
+class TokenTexts:
     """Facts about every token of a vocabulary, in its sorted order.
 
     Attributes

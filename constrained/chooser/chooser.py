@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from constrained.chooser.graphs import Encoder, Vocabulary
+from constrained.chooser.graphs import Encoder, FeatureVocabulary
 from constrained.chooser.scorer import Scorer
 from constrained.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.decoding.choosers import Choice
@@ -112,7 +112,7 @@ class GraphChooser:
         """The network for a domain; None if there are no weights for it."""
         if self._given is None:
             return load_scorer(domain, self.path)
-        vocabulary = Vocabulary(domain)  # its own names: the domain may be the given one under others
+        vocabulary = FeatureVocabulary(domain)  # its own names: the domain may be the given one under others
         fits = vocabulary.signature.key == self._given.vocabulary.signature.key
         return Scorer(vocabulary, self._given.width, self._given.weights) if fits else None
 

@@ -23,7 +23,7 @@ TRUE, WANTED, HAD = range(3)
 """Kinds of a fact."""
 
 
-class Vocabulary:
+class FeatureVocabulary:
     """Numbers for the nodes, links and actions of a domain's graphs.
 
     Parameters
@@ -117,13 +117,13 @@ class Encoder:
 
     Parameters
     ----------
-    vocabulary : Vocabulary
+    vocabulary : FeatureVocabulary
     task : PlanningTask
     goal : iterable of tuple of str, optional
         The facts of the goal; default: those of the task's.
     """
 
-    def __init__(self, vocabulary: Vocabulary, task: PlanningTask, goal: Iterable[Fact] | None = None):
+    def __init__(self, vocabulary: FeatureVocabulary, task: PlanningTask, goal: Iterable[Fact] | None = None):
         self.vocabulary = vocabulary
         self.node = {name: number for number, name in enumerate(task.objects)}
         self._parameters = {a.name: [p.name for p in a.parameters] for a in vocabulary.domain.actions}

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from constrained.chooser.graphs import Example, Vocabulary
+from constrained.chooser.graphs import Example, FeatureVocabulary
 from constrained.chooser.scorer import FEWEST_ROUNDS, MOST_ROUNDS, Scorer
 
 WIDTH = 48
@@ -56,7 +56,7 @@ class Batch:
     rounds: int
 
 
-def collate(vocabulary: Vocabulary, examples: Sequence[Example]) -> Batch:
+def collate(vocabulary: FeatureVocabulary, examples: Sequence[Example]) -> Batch:
     """Join examples of one domain into a batch."""
     # Nodes, facts and actions of all examples are numbered through, by the sums of those before.
     sizes = [example.nodes for example in examples]
@@ -101,12 +101,12 @@ class Network(nn.Module):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
+    vocabulary : FeatureVocabulary
     width : int
         Features of an object.
     """
 
-    def __init__(self, vocabulary: Vocabulary, width: int = WIDTH):
+    def __init__(self, vocabulary: FeatureVocabulary, width: int = WIDTH):
         super().__init__()
         self.vocabulary, self.width = vocabulary, width
         slots = max(1, vocabulary.slot_count)

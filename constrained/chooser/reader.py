@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from constrained.chooser.story import BLOCK, JUDGED, NAME, PAIRS, TASK, Look, Story, Words
+from constrained.chooser.story import BLOCK, JUDGED, NAME, PAIRS, TASK, NetworkInput, Story, Words
 
 JUDGES = 16
 """Width of the products that choose between names by the task's words."""
@@ -32,7 +32,7 @@ class Moment:
     ----------
     story : int
     step : int
-    look : Look
+    look : NetworkInput
     chosen : tuple of int
         Form, first name, second name; -1: unknown or none.
     second : ndarray of float16, shape (names, PAIRS), or None
@@ -41,7 +41,7 @@ class Moment:
 
     story: int
     step: int
-    look: Look
+    look: NetworkInput
     chosen: tuple[int, int, int] = (-1, -1, -1)
     second: np.ndarray | None = None
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from constrained.chooser.graphs import Example, Vocabulary
+from constrained.chooser.graphs import Example, FeatureVocabulary
 
 FEWEST_ROUNDS, MOST_ROUNDS = 10, 32
 """Rounds of messages: as many as there are objects, within these bounds."""
@@ -26,7 +26,7 @@ class Scorer:
 
     Parameters
     ----------
-    vocabulary : Vocabulary
+    vocabulary : FeatureVocabulary
     width : int
         Features of an object.
     weights : mapping of str to ndarray of float32
@@ -38,7 +38,7 @@ class Scorer:
         The weights are of another network.
     """
 
-    def __init__(self, vocabulary: Vocabulary, width: int, weights: Mapping[str, np.ndarray]):
+    def __init__(self, vocabulary: FeatureVocabulary, width: int, weights: Mapping[str, np.ndarray]):
         self.vocabulary, self.width, self.weights = vocabulary, width, weights
         expected, found = shapes(vocabulary, width), {name: values.shape for name, values in weights.items()}
         for name in sorted(expected.keys() | found.keys()):
@@ -109,7 +109,7 @@ def _grouped(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return order, starts, found
 
 
-def shapes(vocabulary: Vocabulary, width: int) -> dict[str, tuple[int, ...]]:
+def shapes(vocabulary: FeatureVocabulary, width: int) -> dict[str, tuple[int, ...]]:
     """The names of a network's parameters, with their shapes."""
     slots = max(1, vocabulary.slot_count)
 

@@ -111,7 +111,7 @@ def read(text: str, numbers: Sequence[float] = ()) -> list[str]:
 
 
 @dataclass
-class Look:
+class NetworkInput:
     """The input of a network before an action.
 
     Attributes
@@ -237,7 +237,7 @@ class Story:
                     return fitting[-1]
         return fitting[0] if fitting else (-1, "", "")
 
-    def look(self, forms: Sequence[str], view: Mapping[str, Sequence[str]]) -> Look:
+    def look(self, forms: Sequence[str], view: Mapping[str, Sequence[str]]) -> NetworkInput:
         """The network's input before an action, given the admitted forms and the values of the slots."""
         words, self._view = self.words, view
         # The names that can be used now, and the slots that hold each of them.
@@ -273,14 +273,14 @@ class Story:
             if isinstance(form, int) and form >= 0 and name in places:
                 since = sum(use >= self._changed for use in uses)
                 pairs[form, places[name]] = np.log1p(len(uses)), 1 / (now - uses[-1]), np.log1p(since)
-        return Look(
+        return NetworkInput(
             names, np.stack([name.ids for name in entries]),
             np.stack([words.ids(name.after, AFTER) for name in entries]),
             np.stack([words.ids(name.before[-BEFORE:], BEFORE) for name in entries]),
             np.stack([name.asked for name in entries]), features, pairs, np.isin(words.forms, list(forms)),
         )  # fmt: skip
 
-    def second(self, look: Look, first: str) -> np.ndarray:
+    def second(self, look: NetworkInput, first: str) -> np.ndarray:
         """The features of each name as the second one, float16, shape (names, PAIRS)."""
         bag, now = self._name(first).bag, len(self.steps)
         found = np.zeros((len(look.names), PAIRS), np.float16)

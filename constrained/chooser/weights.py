@@ -15,7 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from constrained.chooser.graphs import Vocabulary
+from constrained.chooser.graphs import FeatureVocabulary
 from constrained.chooser.scorer import Scorer
 from constrained.errors import DataError
 from constrained.files import write_whole
@@ -88,7 +88,7 @@ def load_scorer(domain: Domain, path: Path = EMBEDDED) -> Scorer | None:
     DataError
         As `read_weights`; or the weights don't fit the domain.
     """
-    vocabulary = Vocabulary(domain)
+    vocabulary = FeatureVocabulary(domain)
     held = read_weights(path).get(vocabulary.signature.key)
     if held is None:
         return None

@@ -20,7 +20,7 @@ from constrained.errors import ConstrainedError, DataError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge, Knowledge
-from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
+from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, TokenCover, check_file
 from constrained.knowledge.lint.pddl import check_pddl, is_pddl
 from constrained.knowledge.mcp_tools import named_tools
 from constrained.knowledge.report import counted
@@ -114,7 +114,7 @@ def _check_files(arguments, names: list[str]) -> int:
     try:
         values = bindings(arguments)
         with waiting("reading the tokenizer", not arguments.json):
-            tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
+            tokens = TokenCover(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
         tools = read_tools(named_tools(arguments.tools), DEFAULT) if arguments.tools else None
     except ConstrainedError as error:  # the command is wrong, not a file
         print(f"error: {error}", file=sys.stderr)
@@ -186,7 +186,7 @@ def _check_schemas(arguments, names: list[str]) -> int:
 
 
 def _check_file(
-    arguments, name: str, values: dict[str, Any], tokens: Tokens | None, tools: list[Tool] | None
+    arguments, name: str, values: dict[str, Any], tokens: TokenCover | None, tools: list[Tool] | None
 ) -> Checked:
     checked = check_file(
         name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or "", tools=tools

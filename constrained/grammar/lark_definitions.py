@@ -18,7 +18,7 @@ from pathlib import Path
 
 from constrained.errors import GrammarError, LimitError, nearest
 from constrained.grammar import lark_syntax as syntax
-from constrained.grammar.lark_syntax import Name, Options, walk
+from constrained.grammar.lark_syntax import Alternatives, Name, walk
 from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import RELATIONS, STEP
 from constrained.grammar.source import SHIPPED, Source, SourceSpan, read_file, shipped_names
@@ -71,7 +71,7 @@ class Scope:
 class Body:
     """Alternatives of a definition, and the file that their names belong to."""
 
-    options: Options
+    options: Alternatives
     scope: Scope
 
 

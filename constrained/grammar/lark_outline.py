@@ -14,7 +14,7 @@ from functools import cached_property
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import lark_syntax as syntax
-from constrained.grammar.lark_syntax import Group, Item, Name, Options, Repeated, parse, walk
+from constrained.grammar.lark_syntax import Alternatives, Group, Item, Name, Repeated, parse, walk
 from constrained.grammar.lark_tokens import blank_comments, comments
 from constrained.grammar.source import Source, SourceSpan
 from constrained.grammar.traverse import reached
@@ -65,7 +65,7 @@ class OutlineEntry:
     kind: str  # `RULE`, `TERMINAL`, `SLOT` or `IMPORT`
     span: SourceSpan  # of the name
     params: tuple[str, ...] = ()  # a template's parameters
-    options: Options = field(default_factory=lambda: Options([]))  # empty for slots, imports
+    options: Alternatives = field(default_factory=lambda: Alternatives([]))  # empty for slots, imports
     how: str = "define"  # "define", "override" or "extend"
     library: str = ""  # what is imported: its path with dots, one in front where it is relative
     head: str = ""  # the text between the name and its colon
@@ -85,7 +85,7 @@ class Outline:
     source: Source
     statements: list[syntax.Statement] = field(default_factory=list)
     definitions: list[OutlineEntry] = field(default_factory=list)
-    ignored: list[Options] = field(default_factory=list)  # what each `%ignore` admits
+    ignored: list[Alternatives] = field(default_factory=list)  # what each `%ignore` admits
     faults: list[GrammarError] = field(default_factory=list)  # statements that don't parse
     guessed: set[str] = field(default_factory=set)  # names that occur in those
 
@@ -177,7 +177,7 @@ def _statement_at(text: str, line: int) -> tuple[int, int]:
     return first, len(text)
 
 
-def names_in(options: Options) -> Iterator[Name]:
+def names_in(options: Alternatives) -> Iterator[Name]:
     """Iterate over the names of rules, terminals and parameters used, as they stand."""
     return (item for item in walk(options) if isinstance(item, Name))
 

@@ -13,7 +13,18 @@ from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.assertions import Atomic, longest_is_certain, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, enumerated, load, undefined
 from constrained.grammar.lark_literals import plain_text
-from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Repeated, Statement, Value, walk
+from constrained.grammar.lark_syntax import (
+    Alternatives,
+    Group,
+    Item,
+    Name,
+    Quoted,
+    Range,
+    Repeated,
+    Statement,
+    Value,
+    walk,
+)
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
 from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_recursion
@@ -34,7 +45,7 @@ from constrained.grammar.nodes import (
 )
 from constrained.grammar.source import SHIPPED, Source
 from constrained.grammar.template_instances import write_out_instances
-from constrained.grammar.token_contexts import Token, resolve_tokens
+from constrained.grammar.token_contexts import LookingUse, resolve_tokens
 from constrained.grammar.traverse import reached
 from constrained.limits import DEFAULT, Limits
 
@@ -118,7 +129,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     # Lookaround first: what a token reads depends on what stands around it in the rules as they are written. Then left
     # recursion, whose base cases come from any rule. Then what no text completes is left out of the rules that remain.
     try:
-        asking: list[Token] = []
+        asking: list[LookingUse] = []
         if read.looks:
             rules, whole, asking = resolve_tokens(rules, whole, limits)
         prepared = _without_left_recursion(rules, limits)
@@ -189,7 +200,9 @@ class _RuleReader:
             try:
                 gap = nodes.repeat(nodes.alt([self.ignored(d) for d in ignored]), 0, None)
                 self.rules[IGNORED] = Rule(IGNORED, gap)
-                self.gap = Call(IGNORED) if find(gap, Token) else gap  # `token_contexts` writes a rule once for all
+                self.gap = (
+                    Call(IGNORED) if find(gap, LookingUse) else gap
+                )  # `token_contexts` writes a rule once for all
             except GrammarError as error:
                 faults.add(error)
         self.bodies = _BodyReader(self)
@@ -202,16 +215,16 @@ class _RuleReader:
     def ignored(self, definition: Definition) -> Node:
         """The texts that an ignored terminal takes: as in all of lark's lexers, the longest that it can read."""
         node = self.terminals.node(definition)
-        inner = node.node if isinstance(node, Token) else node
+        inner = node.node if isinstance(node, LookingUse) else node
         ways = inner.items if isinstance(inner, Alt) else (inner,)
         stretches = [w for w in ways if longest_is_certain(w) and not (self.slots and looks(w))]
         if not stretches:
             return node
         others = nodes.alt(w for w in ways if w not in stretches)
         if looks(others):
-            others = Token(others, definition.name, definition.span.error)
+            others = LookingUse(others, definition.name, definition.span.error)
         return nodes.alt(
-            [*(Token(Atomic(w), definition.name, definition.span.error, lenient=True) for w in stretches), others]
+            [*(LookingUse(Atomic(w), definition.name, definition.span.error, lenient=True) for w in stretches), others]
         )
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
@@ -280,7 +293,7 @@ class _BodyReader:
     def error(self, message: str, offset: int, hint: str | None = None, code: str = "refused") -> GrammarError:
         return self.body.scope.error(message, offset, hint, code)
 
-    def options(self, options: Options) -> Node:
+    def options(self, options: Alternatives) -> Node:
         item, calls = self.item, self.calls
         found: list[Node] = []
         for items in options.items:

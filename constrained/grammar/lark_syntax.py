@@ -64,7 +64,7 @@ class Range:
 class Group:
     """Alternatives in `(...)` or, if they are optional, in `[...]`."""
 
-    options: Options
+    options: Alternatives
     at: int
     optional: bool
 
@@ -81,7 +81,7 @@ class Repeated:
 
 
 @dataclass(slots=True, eq=False)
-class Options:
+class Alternatives:
     """Alternatives, each a list of items; `aliases` are the offsets of aliases."""
 
     items: list[list[Item]]
@@ -92,7 +92,7 @@ Value = Name | Quoted | Range
 Item = Name | Quoted | Range | Group | Repeated
 
 
-def walk(options: Options) -> Iterator[Item]:
+def walk(options: Alternatives) -> Iterator[Item]:
     """Iterate over every item in some alternatives, in the order they are written; a repeat before what it repeats."""
     stack: list[Item] = _flat(options)[::-1]
     while stack:
@@ -106,7 +106,7 @@ def walk(options: Options) -> Iterator[Item]:
             stack += item.args[::-1]
 
 
-def _flat(options: Options) -> list[Item]:
+def _flat(options: Alternatives) -> list[Item]:
     return [item for items in options.items for item in items]
 
 
@@ -118,7 +118,7 @@ class Defined:
     name: str
     at: int
     params: tuple[str, ...]
-    options: Options
+    options: Alternatives
     line: int  # one-based
 
 
@@ -133,7 +133,7 @@ class Declared:
 class Ignored:
     """`%ignore`."""
 
-    options: Options
+    options: Alternatives
     at: int
 
 
@@ -318,11 +318,11 @@ class _Parser:
 
     # alternatives
 
-    def options(self) -> Options:
+    def options(self) -> Alternatives:
         """Parse alternatives and the end of their line; groups are on an explicit stack, as they can nest deeply."""
-        outer: list[tuple[Options, int]] = []
+        outer: list[tuple[Alternatives, int]] = []
         items: list[Item] = []
-        options = Options([items])
+        options = Alternatives([items])
         kinds, texts, starts = self.kinds, self.texts, self.starts
         at = self.at  # a local name, as this loop meets every token; `self.at` is set before another method is called
         while True:
@@ -352,7 +352,7 @@ class _Parser:
                     self.check_depth(len(outer), "groups")
                 at += 1
                 items = []
-                options = Options([items])
+                options = Alternatives([items])
             elif kind in _CLOSING:
                 self.at = at
                 if not outer:

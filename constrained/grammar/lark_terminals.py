@@ -12,10 +12,10 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import LazyRepeat, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
-from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
+from constrained.grammar.lark_syntax import Alternatives, Group, Name, Quoted, Range
 from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
 from constrained.grammar.regex import plain_class
-from constrained.grammar.token_contexts import Token
+from constrained.grammar.token_contexts import LookingUse
 from constrained.limits import Limits
 
 _SHARED, _NESTED = 2_000, 20
@@ -53,7 +53,7 @@ class Terminals:
             node = self._nodes[definition] = _end_early(nodes.alt(self._branches[definition]))
         if definition in self._looks and looks(node):
             self.looking = True
-            return Token(node, definition.name, self._looks[definition])
+            return LookingUse(node, definition.name, self._looks[definition])
         return node
 
     def size(self, definition: Definition) -> int:
@@ -68,7 +68,7 @@ class Terminals:
         node = _end_early(node)
         if item.text[0] == "/" and looks(node):
             self.looking = True
-            return Token(node, definition.name, partial(body.scope.error, at=item.at))
+            return LookingUse(node, definition.name, partial(body.scope.error, at=item.at))
         return node
 
     def _literal(self, item: Quoted | Range, definition: Definition, body: Body, apart: bool = False) -> list[Node]:
@@ -121,7 +121,7 @@ class Terminals:
 
     # in what follows, a list of nodes stands for alternatives that are not in a group
 
-    def _options(self, options: Options, definition: Definition, body: Body) -> list[Node]:
+    def _options(self, options: Alternatives, definition: Definition, body: Body) -> list[Node]:
         return self._set_apart([self._items(items, definition, body) for items in options.items])
 
     def _set_apart(self, found: list[list[Node]]) -> list[Node]:

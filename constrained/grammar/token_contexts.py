@@ -45,7 +45,7 @@ from constrained.limits import Limits
 
 
 @dataclass(eq=False, slots=True)
-class Token(Node):
+class LookingUse(Node):
     """One use of a token with lookaround in a grammar, until `resolve_tokens` replaces it.
 
     ``error(message, hint=...)`` creates a GrammarError at its place. If `lenient`, the token can be read where that
@@ -58,14 +58,16 @@ class Token(Node):
     lenient: bool = False
 
 
-def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[str, Rule], Node, list[Token]]:
-    """Replace every :class:`Token` by what it reads where it stands in a text of `start`.
+def resolve_tokens(
+    rules: dict[str, Rule], start: Node, limits: Limits
+) -> tuple[dict[str, Rule], Node, list[LookingUse]]:
+    """Replace every :class:`LookingUse` by what it reads where it stands in a text of `start`.
 
     Returns
     -------
     rules : dict of str to Rule
     start : Node
-    asking : list of Token
+    asking : list of LookingUse
         Those that ask something of the text around them, or that read nothing at all.
 
     Raises
@@ -75,14 +77,14 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
     LimitError
     """
     # Most tokens look at nothing but their own text: what they read is one node, wherever they stand.
-    tokens = [token for rule in rules.values() for token in rule.find(Token)]
+    tokens = [token for rule in rules.values() for token in rule.find(LookingUse)]
     if not tokens:
         return rules, start, []
     steps = Steps(limits)
     looking: dict[Node, LookingToken] = {}
     made: dict[Node, Node] = {}
     extra: dict[str, Rule] = {}
-    asking: list[Token] = []
+    asking: list[LookingUse] = []
     for token in tokens:
         if token.node not in looking:
             _check_parts(token)
@@ -94,7 +96,7 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
                 extra.update(more)
 
     def leaf(node: Node) -> Node:
-        return made.get(node.node, node) if isinstance(node, Token) else node
+        return made.get(node.node, node) if isinstance(node, LookingUse) else node
 
     out = {**{n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}, **extra}
     if len(made) < len(looking):  # the others read something else in each context
@@ -110,7 +112,7 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
     return out, start, asking
 
 
-def _looking(token: Token, steps: Steps) -> LookingToken:
+def _looking(token: LookingUse, steps: Steps) -> LookingToken:
     try:
         return LookingToken(token.node, steps)
     except LimitError as error:
@@ -119,7 +121,7 @@ def _looking(token: Token, steps: Steps) -> LookingToken:
         raise token.error(error.message, hint=error.hint) from None
 
 
-def _check_parts(token: Token) -> None:
+def _check_parts(token: LookingUse) -> None:
     """Raise GrammarError if some of the token's texts are not known here."""
     for part in nodes.walk(token.node):
         if isinstance(part, Slot):
@@ -167,7 +169,7 @@ class _Unit:
 class Contexts:
     """Writes a grammar's rules for each context in which they can occur, into `written`."""
 
-    def __init__(self, rules: Mapping[str, Rule], looking: list[tuple[Token, LookingToken]], steps: Steps):
+    def __init__(self, rules: Mapping[str, Rule], looking: list[tuple[LookingUse, LookingToken]], steps: Steps):
         self.rules, self.steps = rules, steps
         self.tokens, self.looking = [token for token, _ in looking], [one for _, one in looking]
         self.number = {token.node: i for i, token in enumerate(self.tokens)}
@@ -215,7 +217,7 @@ class Contexts:
     def first_sets(self) -> dict[Node, int]:
         """The first set of each token, with an extra bit that identifies the token."""
         out: dict[Node, int] = {}
-        for token in dict.fromkeys(token for rule in self.rules.values() for token in rule.find(Token)):
+        for token in dict.fromkeys(token for rule in self.rules.values() for token in rule.find(LookingUse)):
             number = self.number[token.node]
             found = self.looking[number]
             out[token] = 1 << len(self.classes) + 1 + number
@@ -259,7 +261,7 @@ class Contexts:
         if self.stays(node, context):
             return {context: node}
         match node:
-            case Token():
+            case LookingUse():
                 return self.token(node, context)
             case Seq():
                 return self.sequence(node, context)
@@ -296,7 +298,7 @@ class Contexts:
             return node is EMPTY
         if ("stays", node) not in self.kept:
             below = nodes.walk(node)
-            has = any(isinstance(n, Token) or (isinstance(n, Call) and n.rule in self.rewritten) for n in below)
+            has = any(isinstance(n, LookingUse) or (isinstance(n, Call) and n.rule in self.rewritten) for n in below)
             self.kept["stays", node] = not has
         return self.kept["stays", node]
 
@@ -417,7 +419,7 @@ class Contexts:
         params = tuple(compress(rule.params, left))
         return self.as_rules(body, context, node.rule, params, tuple(compress(node.args, left)))
 
-    def token(self, node: Token, context: Context) -> Exits:
+    def token(self, node: LookingUse, context: Context) -> Exits:
         number = self.number[node.node]
         looking = self.looking[number]
         if len(context.pasts[number]) > 1:
@@ -465,7 +467,7 @@ class Contexts:
 def _leading_to_tokens(rules: Mapping[str, Rule]) -> set[str]:
     """The rules that a token is reached from."""
     callers = users(units(rules, parameters=False))
-    leading = (name for name, rule in rules.items() if rule.find(Token))
+    leading = (name for name, rule in rules.items() if rule.find(LookingUse))
     return set(reached(leading, lambda name: map(str, callers.get(name, ()))))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from constrained.errors import KnowledgeError
-from constrained.knowledge.lines.expression import Definition, Expression
+from constrained.knowledge.lines.expression import Expression, Function
 from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_policy import Policy
 from constrained.knowledge.tool_policy.faults import root
@@ -61,7 +61,7 @@ def with_says_yes(policy: Policy) -> Policy:
     answer = Expression(ParseTree("name", [YES]), "says_yes(said, heard)")
     functions, makes, replaced = {**policy.functions}, {**policy.makes}, False
     if "yes" in functions and not functions["yes"].params:
-        functions["yes"], replaced = Definition((), answer), True
+        functions["yes"], replaced = Function((), answer), True
     changes = []
     for change in policy.makes.get(policy.message, ()):
         if any(_YES.search(pattern.text) for pattern in change.said):

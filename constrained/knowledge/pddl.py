@@ -38,7 +38,7 @@ _TAKEN = ("not", "some", "every", "one", "at-most-one")
 
 
 @dataclass
-class Imported:
+class ImportedDomain:
     """A planning domain as action knowledge.
 
     Attributes
@@ -75,7 +75,7 @@ class Imported:
         return knowledge
 
 
-def import_pddl(text: str, *, texts: Mapping[str, str] = NOTHING, source: str = "domain") -> Imported:
+def import_pddl(text: str, *, texts: Mapping[str, str] = NOTHING, source: str = "domain") -> ImportedDomain:
     """Turn a PDDL domain into action knowledge.
 
     Parameters
@@ -94,7 +94,7 @@ def import_pddl(text: str, *, texts: Mapping[str, str] = NOTHING, source: str = 
     """
     domain = read_domain(text, source)
     lines = list(_Writer(domain, commands(domain, texts)).write(source))
-    return Imported(domain, "\n".join([*(line for line, _ in lines), ""]), [origin for _, origin in lines])
+    return ImportedDomain(domain, "\n".join([*(line for line, _ in lines), ""]), [origin for _, origin in lines])
 
 
 _Line = tuple[str, str]

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import torch
 
-from constrained.gguf_file import Kind
+from constrained.gguf_file import TensorType
 
 PIECE = 1 << 19
 """Elements unpacked at a time: what is in between stays in the processor's cache."""
 
 
-def unpack(raw: torch.Tensor, kind: Kind, out: torch.Tensor) -> None:
+def unpack(raw: torch.Tensor, kind: TensorType, out: torch.Tensor) -> None:
     """Write the numbers in `raw`, uint8 ``[bytes]``, to `out`, float32 of any shape with as many elements."""
     blocks, numbers = raw.view(-1, kind.bytes), out.view(-1, kind.elements)
     step = PIECE // kind.elements

@@ -1,7 +1,7 @@
 """A state of the world: an immutable set of ground facts, indexed for joins.
 
 A fact is a tuple, ("at", "truck1", "depot2"): the predicate, then objects, all in lower case. The facts of a predicate
-form a `Table`. The state after an action shares the tables of all predicates that the action doesn't change, so the
+form a `FactTable`. The state after an action shares the tables of all predicates that the action doesn't change, so the
 cost of a step is proportional to what it changes.
 """
 
@@ -15,7 +15,7 @@ Fact = tuple[str, ...]
 NO_FACTS: frozenset[Fact] = frozenset()
 
 
-class Table:
+class FactTable:
     """The facts of one predicate; immutable.
 
     Parameters
@@ -41,7 +41,7 @@ class Table:
             index = self._index[position] = {key: frozenset(facts) for key, facts in lists.items()}
         return index.get(value, NO_FACTS)
 
-    def changed(self, deleted: frozenset[Fact], added: frozenset[Fact]) -> Table:
+    def changed(self, deleted: frozenset[Fact], added: frozenset[Fact]) -> FactTable:
         """The table with some facts deleted and some added; existing indexes are updated, not rebuilt."""
         indexes = {}
         for position, index in self._index.items():
@@ -50,16 +50,16 @@ class Table:
                 new[fact[position]] = new.get(fact[position], NO_FACTS) - {fact}
             for fact in added:
                 new[fact[position]] = new.get(fact[position], NO_FACTS) | {fact}
-        return Table((self.facts - deleted) | added, indexes)
+        return FactTable((self.facts - deleted) | added, indexes)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Table) and self.facts == other.facts)
+        return self is other or (isinstance(other, FactTable) and self.facts == other.facts)
 
     def __hash__(self) -> int:
         return hash(self.facts)
 
 
-EMPTY = Table(NO_FACTS)
+EMPTY = FactTable(NO_FACTS)
 
 
 class FactSet:
@@ -89,14 +89,14 @@ class FactSet:
         lists: dict[str, list[Fact]] = {}
         for fact in facts:
             lists.setdefault(fact[0], []).append(fact)
-        self._set({predicate: Table(frozenset(of_predicate)) for predicate, of_predicate in lists.items()})
+        self._set({predicate: FactTable(frozenset(of_predicate)) for predicate, of_predicate in lists.items()})
 
-    def _set(self, tables: dict[str, Table]) -> None:
-        self.tables: Mapping[str, Table] = tables
+    def _set(self, tables: dict[str, FactTable]) -> None:
+        self.tables: Mapping[str, FactTable] = tables
         self._hash: int | None = None
         self.known: dict[object, object] = {}
 
-    def table(self, predicate: str) -> Table:
+    def table(self, predicate: str) -> FactTable:
         """The facts of a predicate with their indexes."""
         return self.tables.get(predicate, EMPTY)
 

@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 
 from constrained.errors import PddlError
-from constrained.planning.facts import Fact, FactSet, Table
+from constrained.planning.facts import Fact, FactSet, FactTable
 from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, conjuncts, literals_in, renamed
 from constrained.planning.normal_form import Disjunct, disjuncts_of
 from constrained.planning.query import Query
@@ -167,7 +167,7 @@ class Grounding:
         self.adds: list[tuple[int, ...]] = []
         self._reached = FactSet()
         self._numbered: dict[Fact, int] = {}  # reached fact -> its number
-        self._tables: dict[str, tuple[Table, np.ndarray]] = {}
+        self._tables: dict[str, tuple[FactTable, np.ndarray]] = {}
         self._blocks: tuple[Block, Block] | None = None
         self._rules = [rule for action in self.task.domain.actions for rule in self._rules_of(action)]
         goal = self.task.goal

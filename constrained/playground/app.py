@@ -54,7 +54,7 @@ EXPLAIN = ("values", "path", "tokenizer")
 RUN = ("values", "task", "strategy", "masks", "seed", "steps")
 
 
-class RequestError(ConstrainedError):
+class PageRequestError(ConstrainedError):
     """A request in another form than the page sends."""
 
 
@@ -71,9 +71,9 @@ def _field(data: Any, name: str) -> Any:
     types, most = FIELDS[name]
     value = data.get(name) if isinstance(data, dict) else ...
     if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
-        raise RequestError(f"the request has no {name!r} of the right kind", "reload the page")
+        raise PageRequestError(f"the request has no {name!r} of the right kind", "reload the page")
     if name == "strategy" and value not in STRATEGIES:
-        raise RequestError(f"no strategy {value!r}", f"use one of {', '.join(STRATEGIES)}")
+        raise PageRequestError(f"no strategy {value!r}", f"use one of {', '.join(STRATEGIES)}")
     if isinstance(value, str):
         if most is not None and len(value) > most:
             raise ConstrainedError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
@@ -255,7 +255,7 @@ class Playground:
     def save(self, data: Any) -> dict:
         """Write the open file."""
         if self.document is None:
-            raise RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
+            raise PageRequestError("no file is open", "start it with a file: constrained playground FILE.lark")
         return self.document.save(**read_fields(data, "text", "version"))
 
     def check(self, data: Any) -> dict:
@@ -268,7 +268,7 @@ class Playground:
         asked = {**self._text(data), **read_fields(data, *EXPLAIN)}
         if asked["tokenizer"] not in self.tokenizers:
             problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
-            raise RequestError(problem, "reload the page")
+            raise PageRequestError(problem, "reload the page")
         return self.explanations.answer(
             ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
         )
@@ -303,7 +303,9 @@ def create_app(playground: Playground) -> local_server.Protected:
 def _error(request: Request, error: Exception) -> Response:
     if isinstance(error, ConstrainedError):
         # browsers report other codes as faults of the page, and what is being typed may be wrong
-        return local_server.json_response({"error": error_data(error)}, 400 if isinstance(error, RequestError) else 200)
+        return local_server.json_response(
+            {"error": error_data(error)}, 400 if isinstance(error, PageRequestError) else 200
+        )
     if isinstance(error, HTTPException):
         return local_server.error_response(error.detail, error.status_code)
     _log.error("the playground failed at %s", request.url.path, exc_info=error)

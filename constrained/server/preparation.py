@@ -1,7 +1,8 @@
 """What is done in a request's own process: it is read and prepared, and its answer's masks are computed.
 
 The server sends the request's body, and gets a `Prepared` or a `RequestError`. If the answer has a grammar, it then
-sends the id of each token that the model chooses, or `END` where the text ends, and gets a `Step` or a `RequestError`.
+sends the id of each token that the model chooses, or `END` where the text ends, and gets a `Continued` or a
+`RequestError`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ END = -1
 """Sent instead of a token: the text ends here."""
 
 
-class Step(NamedTuple):
+class Continued(NamedTuple):
     """What follows a token: more tokens that are certain, and then a choice or the end.
 
     Attributes
@@ -66,7 +67,7 @@ class Prepared(NamedTuple):
         Most tokens of the answer.
     holds_calls : bool
         Whether the answer may hold calls.
-    first : Step or None
+    first : Continued or None
         None: any text is allowed, and the process has ended.
     """
 
@@ -74,7 +75,7 @@ class Prepared(NamedTuple):
     prompt: list[int]
     limit: int
     holds_calls: bool
-    first: Step | None
+    first: Continued | None
 
 
 class Shared(NamedTuple):
@@ -122,7 +123,7 @@ class Following:
         limit = token_limit(loaded, text.prompt_tokens, request.max_tokens)
         return Prepared(kept, text.ids[: text.prompt_tokens], limit, form is not None, first)
 
-    def step(self, token: int) -> Step:
+    def step(self, token: int) -> Continued:
         """What follows a token that was chosen, or `END`."""
         text = self.text
         assert text is not None
@@ -132,7 +133,7 @@ class Following:
             text.accept(Token(token))
         return self._step(len(text.tokens))
 
-    def _step(self, known: int) -> Step:
+    def _step(self, known: int) -> Continued:
         text = self.text
         assert text is not None
         while not text.done:
@@ -141,8 +142,8 @@ class Following:
                 break
         forced = [token.id for token in text.tokens[known:]]
         if not text.done:
-            return Step(forced, text.mask.tobytes(), text.matcher.is_complete)
-        return Step(forced, b"", True, *self._read(text.data[text.start :].decode("utf-8", "replace")))
+            return Continued(forced, text.mask.tobytes(), text.matcher.is_complete)
+        return Continued(forced, b"", True, *self._read(text.data[text.start :].decode("utf-8", "replace")))
 
 
 def work(shared: Shared, connection: Connection) -> None:

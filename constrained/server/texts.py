@@ -14,7 +14,7 @@ from constrained.decoding.request import Token
 from constrained.errors import ConstrainedError
 from constrained.server import bounds
 from constrained.server.chat_request import RequestError
-from constrained.server.preparation import END, Step
+from constrained.server.preparation import END, Continued
 
 
 class FollowedText(Text):
@@ -26,7 +26,7 @@ class FollowedText(Text):
     prompt : list of int
     connection : Connection
         To the process.
-    first : Step
+    first : Continued
     stops : sequence of str
         What is said ends before the first of these; once one of them stands in a call, the text ends with that call.
     call : str
@@ -38,14 +38,14 @@ class FollowedText(Text):
         vocabulary: Vocabulary,
         prompt: Sequence[int],
         connection: Connection,
-        first: Step,
+        first: Continued,
         stops: Sequence[str] = (),
         call: str = "",
     ):
         super().__init__(vocabulary, prompt)
         self.connection, self.late = connection, False
-        self.last: Step | None = None
-        self._first: Step | None = first
+        self.last: Continued | None = None
+        self._first: Continued | None = first
         self._chosen: Token | None = None
         self._stops, self._call = [stop.encode() for stop in stops], call.encode()
         self._searched = self.start
@@ -86,7 +86,7 @@ class FollowedText(Text):
         self.pending = True
         self.connection.send(token)
 
-    def _received(self) -> Step:
+    def _received(self) -> Continued:
         self.pending = self.late = False
         try:
             found = self.connection.recv()

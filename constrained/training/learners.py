@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from constrained.agents.settings import Settings
 from constrained.chooser.chooser import GraphChooser
-from constrained.chooser.graphs import Encoder, Example, Vocabulary
+from constrained.chooser.graphs import Encoder, Example, FeatureVocabulary
 from constrained.chooser.network import Network, collate, imitation_loss
 from constrained.chooser.scorer import Scorer
 from constrained.chooser.weights import load_scorer, save_scorers
@@ -93,7 +93,7 @@ class ChooserLearner:
 
     def __init__(self, domain: Domain, tuning: Tuning):
         self.domain, self.tuning = domain, tuning
-        self.vocabulary = Vocabulary(domain)
+        self.vocabulary = FeatureVocabulary(domain)
         torch.manual_seed(tuning.seed)
         self._network = Network(self.vocabulary).eval()
         self.base = GraphChooser(scorer=self._network.scorer(), name="random weights")

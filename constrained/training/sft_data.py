@@ -48,7 +48,7 @@ _ACTION_NAME = re.compile(r"[a-z]+(?=\[)")
 
 
 @dataclass
-class Source:
+class TextsOfSource:
     """The training texts of one source."""
 
     texts: list[TrainingText] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Source:
     left_out: Counter[str] = field(default_factory=Counter)  # reason -> rows that gave no text
 
 
-def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Source:
+def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> TextsOfSource:
     """Read the texts of a file, or of a name such as ``lumos-maths-planner``.
 
     Parameters
@@ -83,7 +83,7 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
         known = ", ".join(f"lumos-{space}" for space in SPACES)
         raise DataError(f"no data {data!r}", f"there are {known}, with -planner or -grounder, -iterative or -onetime")
     knowledge = ActionKnowledge.from_lark("hotpotqa")
-    source = Source()
+    source = TextsOfSource()
     for where, row in islice(read_rows(data), limit):
         source.rows += 1
         if "messages" in row:
@@ -103,9 +103,9 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     return source
 
 
-def _lumos_source(space: str, module: str | None, formulation: str | None, limit: int | None) -> Source:
+def _lumos_source(space: str, module: str | None, formulation: str | None, limit: int | None) -> TextsOfSource:
     """The conversations of a space's data sets, without the problems that are held out to be played."""
-    source = Source()
+    source = TextsOfSource()
     for dataset in SPACES[space]:
         held_out: set[str] = set()
         if dataset in WITH_HELD_OUT:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from constrained import Grammar, Vocabulary, compile_grammar
-from constrained.automaton.vocabulary import TextIndex
+from constrained.automaton.vocabulary import TokenTexts
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.grammar.charset import charset
 from tests.automaton.tokenizers import NAMES, vocabulary
@@ -116,7 +116,7 @@ def test_equal_vocabularies_have_equal_fingerprints():
 def test_which_tokens_are_whole_characters_of_a_set(tokens):
     tokens = sorted({t for t in tokens if t} | {b"a"})
     words = Vocabulary([*tokens, b""], [len(tokens)])
-    index = TextIndex(words.flat, words.offsets, words.lengths)
+    index = TokenTexts(words.flat, words.offsets, words.lengths)
     sets = [
         charset([(0x61, 0x7A)]),
         charset([(10, 10)]).complement(),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from constrained.chooser.graphs import Encoder, Vocabulary
+from constrained.chooser.graphs import Encoder, FeatureVocabulary
 from constrained.chooser.network import Network, collate, imitation_loss
 from constrained.chooser.scorer import Scorer
 from constrained.chooser.signature import signature
@@ -34,7 +34,7 @@ def scores(scorer: Scorer, task: PlanningTask, state: FactSet) -> dict[GroundAct
 @pytest.fixture(scope="module")
 def network() -> Network:
     torch.manual_seed(0)
-    return Network(Vocabulary(read_domain(BLOCKS)), width=16).eval()
+    return Network(FeatureVocabulary(read_domain(BLOCKS)), width=16).eval()
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_without_torch_the_scores_are_those_of_the_network_that_is_trained(netwo
     pressed = "(define (problem p) (:domain switches) (:objects a b c) (:init (on a) (broken c)) (:goal (and (on b))))"
     for task, trained in (
         (blocks_task(), network),
-        (blocks_task(pressed, switches), Network(Vocabulary(read_domain(switches)), width=16)),
+        (blocks_task(pressed, switches), Network(FeatureVocabulary(read_domain(switches)), width=16)),
         (blocks_task(), Network.of(load_scorer(read_domain(BLOCKS)))),
     ):
         for seed in range(5):

@@ -9,7 +9,7 @@ from constrained import generate_plan
 from constrained.agents.surroundings import Surroundings
 from constrained.chooser import chooser as chooser_module
 from constrained.chooser.chooser import GraphChooser, SearchChooser
-from constrained.chooser.graphs import Encoder, Vocabulary
+from constrained.chooser.graphs import Encoder, FeatureVocabulary
 from constrained.chooser.weights import EMBEDDED, read_weights
 from constrained.decoding.choosers import Choice
 from constrained.environments.pddl import PddlEnvironment
@@ -127,7 +127,7 @@ def test_a_file_of_weights_is_a_model(tmp_path):
 
 def test_the_network_reads_facts_in_the_same_order_in_every_run():
     task = PddlEnvironment(BLOCKS, tower(30, 1)).facts.task
-    encoder = Encoder(Vocabulary(task.domain), task)
+    encoder = Encoder(FeatureVocabulary(task.domain), task)
     shuffled = [FactSet(random.Random(seed).sample(sorted(task.initial), len(task.initial))) for seed in range(8)]
     links = [encoder.encode(state, task.applicable(state)).links.tolist() for state in shuffled]
     assert all(one == links[0] for one in links)

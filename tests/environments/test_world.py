@@ -11,7 +11,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.settings import Settings
 from constrained.chooser.chooser import GraphChooser
-from constrained.chooser.graphs import Vocabulary
+from constrained.chooser.graphs import FeatureVocabulary
 from constrained.chooser.network import Network
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
@@ -63,7 +63,7 @@ def test_a_random_choice_of_helpful_actions_reaches_the_goal(seed):
 def test_a_network_chooses_in_a_world_and_remembers_where_it_has_been(lines):
     torch.manual_seed(3)
     world = read_world(lines)
-    network = Network(Vocabulary(world.domain), width=16).eval()  # random weights
+    network = Network(FeatureVocabulary(world.domain), width=16).eval()  # random weights
     plan = generate_plan(
         "find the key",
         ActionKnowledge.from_lark(lines),
@@ -81,7 +81,7 @@ def test_a_network_chooses_in_a_world_and_remembers_where_it_has_been(lines):
 def test_a_run_that_is_continued_goes_where_it_would_have_gone(lines):
     torch.manual_seed(3)
     world = read_world(lines)
-    network = Network(Vocabulary(world.domain), width=16).eval()
+    network = Network(FeatureVocabulary(world.domain), width=16).eval()
     settings = Settings("act", "act", True, 8, None)
 
     def played(recorded=()):

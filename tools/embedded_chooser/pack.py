@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from constrained.chooser.graphs import Vocabulary
+from constrained.chooser.graphs import FeatureVocabulary
 from constrained.chooser.network import Network
 from constrained.chooser.weights import EMBEDDED, save_scorers
 from constrained.planning import read_domain
@@ -15,7 +15,7 @@ from constrained.planning import read_domain
 
 def averaged(domain: Path, checkpoint: Path) -> Network:
     """The network of a checkpoint that `train` wrote, with the averaged weights."""
-    network = Network(Vocabulary(read_domain(domain.read_text(encoding="utf-8"), str(domain))))
+    network = Network(FeatureVocabulary(read_domain(domain.read_text(encoding="utf-8"), str(domain))))
     average = torch.optim.swa_utils.AveragedModel(network)
     average.load_state_dict(torch.load(checkpoint)["average"])
     network.load_state_dict(average.module.state_dict())

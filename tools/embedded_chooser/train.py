@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from constrained.chooser.graphs import Encoder, Example, Vocabulary
+from constrained.chooser.graphs import Encoder, Example, FeatureVocabulary
 from constrained.chooser.network import Network, collate, imitation_loss
 from constrained.planning import PlanningTask, read_domain
 from tools.embedded_chooser.exhaustive import Space
@@ -27,7 +27,7 @@ Lesson = tuple[Example, np.ndarray]
 """A state, and which of its actions are good."""
 
 
-def lessons(name: str, vocabulary: Vocabulary, rng: random.Random, limit: int = 8_000) -> Iterator[Lesson]:
+def lessons(name: str, vocabulary: FeatureVocabulary, rng: random.Random, limit: int = 8_000) -> Iterator[Lesson]:
     """States of small problems with their best actions, without end."""
     while True:
         space = Space(PlanningTask(vocabulary.domain, problem(draw_small(name, rng))), limit)
@@ -68,7 +68,7 @@ def main() -> int:
     options = parser.parse_args()
     rng = random.Random(options.seed)
     torch.manual_seed(options.seed)
-    vocabulary = Vocabulary(read_domain(options.domain.read_text(encoding="utf-8"), str(options.domain)))
+    vocabulary = FeatureVocabulary(read_domain(options.domain.read_text(encoding="utf-8"), str(options.domain)))
     network = Network(vocabulary)
     average = torch.optim.swa_utils.AveragedModel(
         network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.995)

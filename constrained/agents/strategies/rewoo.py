@@ -45,7 +45,7 @@ _REFERENCE = re.compile(r"#E(\d+)")
 
 
 @dataclass(frozen=True)
-class Call:
+class PlannedCall:
     """One step of a plan: its purpose, and a tool with its input, references not replaced yet."""
 
     number: int
@@ -78,7 +78,7 @@ def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
         yield from _solve(episode, calls, evidence, written)
 
 
-def read_plan(text: str) -> list[Call]:
+def read_plan(text: str) -> list[PlannedCall]:
     """The calls in a plan's text, each with the last "Plan:" above it; other lines are ignored.
 
     In `grammars/steps/rewoo.lark` no part of a plan holds a line break, so a plan written under it is read exactly.
@@ -86,7 +86,7 @@ def read_plan(text: str) -> list[Call]:
     calls, why = [], ""
     for line in text.split("\n"):  # not splitlines(): parts of a line may hold other line separators
         if call := _CALL.fullmatch(line):
-            calls.append(Call(int(call[1]), why, call[2].strip(), call[3]))
+            calls.append(PlannedCall(int(call[1]), why, call[2].strip(), call[3]))
         elif reason := _WHY.fullmatch(line):
             why = reason[1].strip()
     return calls
@@ -170,7 +170,7 @@ def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[s
 # worker
 
 
-def _work(episode: Episode, call: Call, evidence: Mapping[int, str], written: list[Generation]) -> Requests[str]:
+def _work(episode: Episode, call: PlannedCall, evidence: Mapping[int, str], written: list[Generation]) -> Requests[str]:
     """Make a call and return its evidence; `written` are the answers that belong to no step yet."""
     if call.tool == ASK:
         tries = (put_in(call.input, _cut(evidence, shown)) for shown in EVIDENCE)
@@ -192,7 +192,7 @@ def _cut(evidence: Mapping[int, str], length: int) -> dict[int, str]:
     return {number: text[:length] for number, text in evidence.items()}
 
 
-def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]) -> None:
+def _leave_undone(episode: Episode, calls: list[PlannedCall], written: list[Generation]) -> None:
     """Add the calls to the plan without doing them, references included."""
     episode.plan.open_loop = True
     for call in calls:
@@ -204,7 +204,7 @@ def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]
             episode.add(step)
 
 
-def _action(episode: Episode, call: Call, given: str) -> str | None:
+def _action(episode: Episode, call: PlannedCall, given: str) -> str | None:
     """The action that calls the tool with `given`, without the characters that the rules don't admit.
 
     Evidence can be any text, so it may hold such characters. None if there is no such action here. A call that a model
@@ -233,7 +233,7 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
 
 
 def _solve(
-    episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Generation]
+    episode: Episode, calls: list[PlannedCall], evidence: Mapping[int, str], written: list[Generation]
 ) -> Requests[None]:
     answer = answer_only(episode.space.knowledge)
     assert answer is not None, "rewoo is for knowledge with actions that give an answer"
@@ -251,7 +251,9 @@ def _solve(
         episode.do(episode.new_step("", action, *written, last))
 
 
-def _solver_instruction(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: Knowledge) -> str:
+def _solver_instruction(
+    episode: Episode, calls: list[PlannedCall], evidence: Mapping[int, str], answer: Knowledge
+) -> str:
     plan = "\n".join(f"{call}\nEvidence: {evidence.get(call.number, 'none')}" for call in calls)
     return (
         "Solve the task with the plan below and the evidence found for each of its steps; the evidence may be long, "

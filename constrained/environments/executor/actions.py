@@ -39,7 +39,7 @@ _SLOTS = {  # patterns of the slots whose values aren't numbers of results
 
 
 @dataclass(frozen=True)
-class Action:
+class ToolAction:
     """One action of a turn."""
 
     kind: str  # the rule that derives the action: "calculator", "qa", ...
@@ -90,7 +90,7 @@ def _reader(space: str) -> Lark:
     )
 
 
-def read_turn(space: str, text: str) -> list[Action]:
+def read_turn(space: str, text: str) -> list[ToolAction]:
     """The actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
 
     Raises ActionError: the turn can't be parsed, or is too long; the message says where it fails.
@@ -139,10 +139,10 @@ def _nested_actions(tree: ParseTree) -> Iterator[tuple[ParseTree, int]]:
         (start,) = subtrees(then)
 
 
-def _action(tree: ParseTree, end: int, text: str) -> Action:
+def _action(tree: ParseTree, end: int, text: str) -> ToolAction:
     results, *arguments = tree.children
     written = text[tree.meta.start_pos : end].rstrip(" ")
-    return Action(tree.data, tuple(int(token) for token in tokens(results)), Tree(tree.data, arguments), written)
+    return ToolAction(tree.data, tuple(int(token) for token in tokens(results)), Tree(tree.data, arguments), written)
 
 
 def subtrees(tree: ParseTree) -> list[ParseTree]:
@@ -169,12 +169,12 @@ def tokens(part: ParseTree | Token) -> Iterator[Token]:
         yield part
 
 
-def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ()) -> dict[str, list[str]]:
+def slots(space: str, actions: Sequence[ToolAction], *, buttons: Sequence[str] = ()) -> dict[str, list[str]]:
     """The values of a space's slots after `actions`: the results, by what each can be used for.
 
     Parameters
     ----------
-    actions : sequence of Action
+    actions : sequence of ToolAction
         All actions so far, with those of earlier turns and without those that failed.
     buttons : sequence of str
         For WebShop: what can be clicked on the current page.
@@ -198,17 +198,17 @@ def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ())
     return {slot: texts for slot, texts in values.items() if texts}
 
 
-def names(action: Action) -> list[Token]:
+def names(action: ToolAction) -> list[Token]:
     """The unknowns that an action defines."""
     return [token for token in tokens(action.tree) if terminal_of(token) == "NAME"]
 
 
-def relation_sign(action: Action) -> str | None:
+def relation_sign(action: ToolAction) -> str | None:
     """The sign of a comparison, an equation or an inequality; None for other actions."""
     return next((str(token).strip() for token in action.tree.children if isinstance(token, Token)), None)
 
 
-def _kinds(space: str, action: Action) -> tuple[str, ...]:
+def _kinds(space: str, action: ToolAction) -> tuple[str, ...]:
     """The slots that the results of an action are values of."""
     if action.kind == "set_equation":
         return ("EQUATION",) if relation_sign(action) == "=" else ("INEQUALITY",)

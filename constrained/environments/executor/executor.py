@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from lark import Token
 
 from constrained.environments.executor.actions import (
-    Action,
     ParseTree,
+    ToolAction,
     names,
     read_turn,
     rule_of,
@@ -67,7 +67,7 @@ class Executor:
 
     Attributes
     ----------
-    actions : list of Action
+    actions : list of ToolAction
         The actions carried out so far.
     values : dict of int to value
         The results by number.
@@ -81,7 +81,7 @@ class Executor:
         self.space = space
         self.tools = tools
         self.worker = worker or shared_worker
-        self.actions: list[Action] = []
+        self.actions: list[ToolAction] = []
         self.values: dict[int, object] = {}
         self.texts: dict[int, str] = {}
 
@@ -93,7 +93,7 @@ class Executor:
         """
         return [self.perform(action) for action in read_turn(self.space, turn)][-1]
 
-    def perform(self, action: Action) -> str:
+    def perform(self, action: ToolAction) -> str:
         """Carry out one action, and return the text of its last result.
 
         Raises ActionError: it can't be carried out; the message begins with the action.
@@ -120,7 +120,7 @@ class Executor:
         """The current values of the space's slots (see `constrained.environments.executor.actions.slots`)."""
         return slots(self.space, self.actions)
 
-    def _perform(self, action: Action) -> list[tuple[object, str]]:
+    def _perform(self, action: ToolAction) -> list[tuple[object, str]]:
         if action.kind in MATHEMATICS:
             return self._mathematics(action)
         carry_out = {
@@ -134,7 +134,7 @@ class Executor:
         except ToolError as error:
             raise ActionError(error.message, error.hint) from None
 
-    def _mathematics(self, action: Action) -> list[tuple[object, str]]:
+    def _mathematics(self, action: ToolAction) -> list[tuple[object, str]]:
         parts = [plain(part) for part in action.tree.children]
         results = {number: self._value(number) for number in references(action.tree)}
         defines = (done for done in (*self.actions, action) if done.kind == "define")

@@ -35,7 +35,7 @@ class Element:
 
 
 @dataclass
-class Node:
+class ParsedNode:
     """An element of the parsed page, with the texts of everything in it."""
 
     tag: str
@@ -65,7 +65,7 @@ class Node:
         return self.role in _EDITABLE and self.tag != "select" or "contenteditable" in self.attributes
 
 
-def read_page(html: str) -> dict[str, Node]:
+def read_page(html: str) -> dict[str, ParsedNode]:
     """The elements of a page by their node ids, in the page's order."""
     reader = _PageReader()
     reader.feed(html)
@@ -73,7 +73,7 @@ def read_page(html: str) -> dict[str, Node]:
     return reader.nodes
 
 
-def elements(page: dict[str, Node], nodes: Iterable[str]) -> list[Element]:
+def elements(page: dict[str, ParsedNode], nodes: Iterable[str]) -> list[Element]:
     """These nodes of a page as elements, without those that it lacks; equal labels are numbered."""
     by_label: dict[str, Element] = {}
     for name in nodes:
@@ -93,8 +93,8 @@ class _PageReader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.nodes: dict[str, Node] = {}
-        self._open: list[Node] = []
+        self.nodes: dict[str, ParsedNode] = {}
+        self._open: list[ParsedNode] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_startendtag(tag, attrs)
@@ -103,7 +103,7 @@ class _PageReader(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name.replace("-", "_"): value or "" for name, value in attrs}
-        self._last = Node(tag, attributes)
+        self._last = ParsedNode(tag, attributes)
         if node := attributes.get("backend_node_id"):
             self.nodes.setdefault(node, self._last)
 

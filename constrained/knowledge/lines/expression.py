@@ -158,7 +158,7 @@ def _free(tree: ParseTree) -> set[str]:
     return names - set(tree.children[1]) if tree.data == "listing" else names
 
 
-class Definition:
+class Function:
     """A function of a policy: parameters and an expression."""
 
     def __init__(self, params: tuple[str, ...], body: Expression):
@@ -175,7 +175,7 @@ class Evaluation:
     memory : mapping
     """
 
-    def __init__(self, functions: Mapping[str, Definition], memory: Mapping[str, Any]):
+    def __init__(self, functions: Mapping[str, Function], memory: Mapping[str, Any]):
         self.functions, self.memory = functions, memory
         self.steps = 0
         self.depth = 0

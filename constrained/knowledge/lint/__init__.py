@@ -3,7 +3,7 @@
 from constrained.grammar.source import SourceSpan
 from constrained.knowledge.lint.check import Checked, check_file
 from constrained.knowledge.lint.finding import CODES, ERROR, NOTE, SEVERITIES, WARNING, Finding
-from constrained.knowledge.lint.unwritable import Tokens
+from constrained.knowledge.lint.unwritable import TokenCover
 
 __all__ = [
     "CODES",
@@ -14,6 +14,6 @@ __all__ = [
     "Checked",
     "Finding",
     "SourceSpan",
-    "Tokens",
+    "TokenCover",
     "check_file",
 ]

@@ -100,7 +100,7 @@ def check_file(
     *,
     start: str = "start",
     values: Mapping[str, Any] | None = None,
-    tokens: unwritable.Tokens | None = None,
+    tokens: unwritable.TokenCover | None = None,
     tokenizer: str = "the tokenizer",
     tools: list[Tool] | None = None,
     limits: Limits = DEFAULT,
@@ -114,7 +114,7 @@ def check_file(
     start : str
     values : mapping, optional
         Slot -> values, as `Grammar.bind` takes them.
-    tokens : Tokens, optional
+    tokens : TokenCover, optional
         What the model's tokenizer can write; `tokenizer` is its name in messages.
     tools : list of Tool, optional
         The tools, if the file is a policy of tools.
@@ -138,7 +138,7 @@ class _Check:
         self.source, self.start, self.values, self.limits, self.tools = source, start, values, limits, tools
         self.checked = Checked(source.name, text=source.text)
 
-    def run(self, tokens: unwritable.Tokens | None, tokenizer: str) -> None:
+    def run(self, tokens: unwritable.TokenCover | None, tokenizer: str) -> None:
         self.checked.outline = outline = read_outline(self.source, self.limits)
         # Stage 1: the text. The loader reports all its errors instead of raising the first.
         faults = Faults(every=True)

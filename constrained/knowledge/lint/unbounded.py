@@ -17,7 +17,7 @@ from constrained.grammar.lark_outline import (
     spelled,
     without_repeat,
 )  # fmt: skip
-from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated, walk
+from constrained.grammar.lark_syntax import Alternatives, Group, Item, Name, Quoted, Repeated, walk
 from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import Node, Rule, is_step
 from constrained.grammar.template_instances import write_out_instances
@@ -45,7 +45,7 @@ def endless(outline: Outline, names: set[str], definitions: Mapping[str, Definit
             yield from _repeats(entry, outline)
 
 
-def _ignored(options: Options, outline: Outline) -> Finding:
+def _ignored(options: Alternatives, outline: Outline) -> Finding:
     first = without_repeat(next(walk(options)))
     return Finding(
         "endless-text",
@@ -56,7 +56,7 @@ def _ignored(options: Options, outline: Outline) -> Finding:
     )
 
 
-def _unbounded(options: Options) -> Iterator[tuple[Quoted | Repeated, str]]:
+def _unbounded(options: Alternatives) -> Iterator[tuple[Quoted | Repeated, str]]:
     """The regular expressions and repeats without a bound, each with its text for a message."""
     for item in walk(options):
         if isinstance(item, Quoted) and item.text[0] == "/" and bounded_pattern(item.text) != item.text:

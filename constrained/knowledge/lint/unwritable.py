@@ -28,7 +28,7 @@ _TRIED = 2000
 """Characters of a set that are tried before the set counts as writable."""
 
 
-class Tokens:
+class TokenCover:
     """Which texts a vocabulary's tokens can cover. `all_bytes`: all bytes are tokens, so all texts can be written."""
 
     def __init__(self, vocabulary: Vocabulary):
@@ -67,7 +67,7 @@ class Tokens:
 
 
 def unwritable(
-    outline: Outline, reached: set[str], values: Mapping[str, Any], tokens: Tokens, tokenizer: str
+    outline: Outline, reached: set[str], values: Mapping[str, Any], tokens: TokenCover, tokenizer: str
 ) -> Iterator[Finding]:
     """Literals, characters and slot values that can't be written."""
     if tokens.all_bytes:
@@ -87,7 +87,12 @@ def unwritable(
 
 
 def never_whole(
-    grammar: Grammar, knowledge: ActionKnowledge | None, outline: Outline, tokens: Tokens, tokenizer: str, start: str
+    grammar: Grammar,
+    knowledge: ActionKnowledge | None,
+    outline: Outline,
+    tokens: TokenCover,
+    tokenizer: str,
+    start: str,
 ) -> Iterator[Finding]:
     """Actions, or whole texts, that no sequence of tokens can write, though each of their literals can be written.
 
@@ -122,7 +127,7 @@ def _finding(what: str, character: str, tokenizer: str, span: SourceSpan) -> Fin
     )
 
 
-def _missing(node: Node, tokens: Tokens) -> list[str]:
+def _missing(node: Node, tokens: TokenCover) -> list[str]:
     """A character of each literal and each set that tokens can't cover; each once."""
     found: set[str] = set()
     for part in nodes.walk(node):

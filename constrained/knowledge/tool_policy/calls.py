@@ -17,7 +17,7 @@ from constrained.grammar.json_schema import Options, layout, write_schema
 from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
 from constrained.grammar.traverse import reached
-from constrained.knowledge.lines.expression import Definition, Evaluation, Expression, Unknown
+from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown
 from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_calls import call_around, closing_marker
 from constrained.knowledge.tool_policy.memory import Memory
@@ -237,7 +237,7 @@ class Calls:
         return self._relevant[path[0]]
 
 
-def names_used(expression: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
+def names_used(expression: Expression, functions: Mapping[str, Function]) -> frozenset[str]:
     """The names in an expression, and in the functions that it calls."""
     called = reached(expression.calls & functions.keys(), lambda name: functions[name].body.calls & functions.keys())
     return expression.names.union(*(functions[name].looks_at for name in called))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from constrained.knowledge.lines.expression import Definition, Evaluation
+from constrained.knowledge.lines.expression import Evaluation, Function
 
 _MISSING = object()
 
@@ -23,7 +23,7 @@ class Memory(Mapping[str, Any]):
         self._evaluation: Evaluation | None = None
         self._cache: dict[Any, tuple[list[Any], Any]] = {}
 
-    def evaluation(self, functions: Mapping[str, Definition]) -> Evaluation:
+    def evaluation(self, functions: Mapping[str, Function]) -> Evaluation:
         """What a policy's expressions are evaluated with here; the same object each time, so that it keeps results."""
         if self._evaluation is None or self._evaluation.functions is not functions:
             self._evaluation = Evaluation(functions, self._values)

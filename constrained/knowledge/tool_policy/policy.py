@@ -10,7 +10,7 @@ from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
-from constrained.knowledge.lines.expression import Definition, Evaluation, Expression, Unknown, key_of
+from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown, key_of
 from constrained.knowledge.lines.pattern import Pattern
 from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
@@ -86,7 +86,7 @@ class Policy:
     stores: list[Stored] = field(default_factory=list)
     needs: dict[str, list[Expression]] = field(default_factory=dict)
     makes: dict[str, list[Makes]] = field(default_factory=dict)
-    functions: dict[str, Definition] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
     initial: Memory = field(default_factory=Memory)
     message: str = ""
     order: dict[str, list[str]] = field(default_factory=dict)

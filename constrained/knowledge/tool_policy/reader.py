@@ -31,9 +31,9 @@ from constrained.grammar.source import Source, read_source
 from constrained.knowledge.lines.expression import (
     ARGUMENTS,
     FUNCTIONS,
-    Definition,
     Evaluation,
     Expression,
+    Function,
     Unknown,
     read_regex,
 )
@@ -157,7 +157,7 @@ class _PolicyReader(LineReader):
 
     def let(self, statement: ParseTree, rule: str | None) -> None:
         name, *params, body = (child for child in statement.children if child is not None)
-        self.policy.functions[str(name)] = Definition(tuple(map(str, params)), self.expression(body))
+        self.policy.functions[str(name)] = Function(tuple(map(str, params)), self.expression(body))
 
     def fails(self, statement: ParseTree, rule: str | None) -> None:
         self.policy.fails += self.patterns(statement.children[0])

@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from constrained.training.annotations.compose import Reading, Solving, solve
+from constrained.training.annotations.compose import ReadLine, Solving, solve
 from constrained.training.annotations.prose import expression, reach, skip_words, spaced, tokens_of
 
 _LETTER = re.compile(r"(?<![^\W\d_])[A-Za-z](?![^\W\d_]|['’])")
 _TRIVIAL = re.compile(r"[a-z]|[\d. ]+")
 
 
-def algebra_readings(readings: Sequence[Reading], read: Callable[[str], Reading]) -> Iterator[list[Reading]]:
+def algebra_readings(readings: Sequence[ReadLine], read: Callable[[str], ReadLine]) -> Iterator[list[ReadLine]]:
     """Read a solution as equations, in every way that can be solved: first with one unknown, then with two.
 
     Parameters
     ----------
-    readings : sequence of Reading
+    readings : sequence of ReadLine
         The lines with their calculations.
     read : callable
         Reads a line's text; lines after an equation are read again with the unknowns' values filled in.
 
     Yields
     ------
-    list of Reading
+    list of ReadLine
         The lines up to an equation, the equation, and then either nothing or the calculations after it.
     """
     letters = _unknown_letters(readings)
@@ -40,8 +40,8 @@ def algebra_readings(readings: Sequence[Reading], read: Callable[[str], Reading]
 
 
 def _solutions(
-    readings: Sequence[Reading], chosen: tuple[tuple[int, Solving], ...], read: Callable[[str], Reading]
-) -> Iterator[list[Reading]]:
+    readings: Sequence[ReadLine], chosen: tuple[tuple[int, Solving], ...], read: Callable[[str], ReadLine]
+) -> Iterator[list[ReadLine]]:
     (first, _), (last, last_equation) = chosen[0], chosen[-1]
     names = sorted({name for _, equation in chosen for name in equation.unknowns})
     equations = tuple(pair for _, equation in chosen for pair in equation.equations)
@@ -53,7 +53,7 @@ def _solutions(
         values = solve(solving)
         if not values:
             continue
-        solved = [*readings[:first], Reading(text, (solving,))]
+        solved = [*readings[:first], ReadLine(text, (solving,))]
         after = [read(_filled(line, values)) for line in (text[end:], *(r.text for r in readings[last + 1 :]))]
         for begin in (solved[first:], [*solved[first:], *after]):
             yield [*readings[:first], *begin]
@@ -65,7 +65,7 @@ def _filled(line: str, values: dict[str, Fraction]) -> str:
     return _LETTER.sub(lambda found: f"({values[found[0].lower()]})" if found[0].lower() in values else found[0], line)
 
 
-def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
+def _unknown_letters(readings: Sequence[ReadLine]) -> list[str]:
     """The single letters that occur in an equation, the most frequent first."""
     texts = [reading.text for reading in readings]
     counted = Counter(letter for text in texts for letter in _LETTER.findall(text))

@@ -21,7 +21,7 @@ MAX_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
-class Step:
+class AnnotatedStep:
     """A subgoal and the actions that ground it: ``R1 = ...; R2 = ...``."""
 
     subgoal: str
@@ -35,7 +35,7 @@ class Annotation:
     name: str  # the row's name, such as "gsm8k-12"
     space: str  # the action space
     task: str
-    steps: tuple[Step, ...]
+    steps: tuple[AnnotatedStep, ...]
     answer: str  # the gold answer
     reading: str  # how the steps were found, for statistics: "marks", "text", ...
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from constrained.environments.executor.executor import Executor
 from constrained.errors import ActionError
-from constrained.training.annotations.annotation import Step, subgoal_text
+from constrained.training.annotations.annotation import AnnotatedStep, subgoal_text
 from constrained.training.annotations.prose import Calculation, rational
 
 _LITERAL = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\d%]|\.\d)")
@@ -28,7 +28,7 @@ class Solving:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadLine:
     """A line of a solution: its text without marks, and the calculations in it."""
 
     text: str
@@ -50,14 +50,14 @@ class Composition:
 
     def __init__(self, question: str, solution: str, naming: bool = True):
         self.question, self.solution, self.naming = question, solution, naming
-        self.steps: list[Step] = []
+        self.steps: list[AnnotatedStep] = []
         self.executor = Executor("maths")
         self._given = set(numbers_in(question))
         self._results: dict[Fraction, int] = {}  # a value, computed or stated -> its latest result
         self._used: set[int] = set()
         self._next = 1
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: ReadLine) -> None:
         """Add a step for a line if it calculates anything."""
         actions = [action for found in reading.found for action in self._actions(found)]
         if actions:
@@ -66,7 +66,7 @@ class Composition:
     def _write(self, subgoal: str, actions: list[str]) -> None:
         turn = "; ".join(actions)
         self.executor.execute(turn)
-        self.steps.append(Step(subgoal_text(subgoal), turn))
+        self.steps.append(AnnotatedStep(subgoal_text(subgoal), turn))
 
     def _actions(self, found: Calculation | Solving) -> list[str]:
         if isinstance(found, Solving):
@@ -155,7 +155,7 @@ def solve(solving: Solving) -> dict[str, Fraction]:
     """The unknowns' values if the equations determine them as rational numbers, else an empty dict."""
     alone = Composition("", "", naming=False)
     try:
-        alone.add(Reading("", (solving,)))
+        alone.add(ReadLine("", (solving,)))
     except ActionError:
         return {}
     values = alone.values()
@@ -163,7 +163,7 @@ def solve(solving: Solving) -> dict[str, Fraction]:
     return dict(zip(solving.unknowns, (values[n] for n in numbers))) if all(n in values for n in numbers) else {}
 
 
-def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tuple[list[Step], str] | None:
+def compose(question: str, readings: Sequence[ReadLine], answer: Fraction) -> tuple[list[AnnotatedStep], str] | None:
     """The steps of a solution in this reading, and what `Composition.finish` had to add.
 
     None if executing the steps doesn't give the answer. Earlier results are named if that leads to the answer; if a
@@ -184,7 +184,7 @@ def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tup
     return None
 
 
-def _subgoal(reading: Reading) -> str:
+def _subgoal(reading: ReadLine) -> str:
     """The line with a blank for the result; only the formula if there are no words."""
     text, words = reading.text, reading.text
     for found in reversed(reading.found):

@@ -12,7 +12,7 @@ from pathlib import Path
 from constrained.agents.strategies.lumos.conversation import KEEP, numbered
 from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, whole_plan
 from constrained.automaton import Grammar
-from constrained.environments.executor.actions import Action, action_grammar, action_space, read_turn, slots
+from constrained.environments.executor.actions import ToolAction, action_grammar, action_space, read_turn, slots
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import load_gsm8k, load_svamp
 from constrained.errors import ActionError
@@ -75,7 +75,7 @@ def refused(annotation: Annotation) -> str | None:
             return turn
     if not whole_plan(len(subgoals)).matches("; ".join(subgoals)):
         return "; ".join(subgoals)
-    before: list[Action] = []
+    before: list[ToolAction] = []
     for step in annotation.steps:
         for i, action in enumerate(read_turn(annotation.space, step.turn)):
             binding = tuple((slot, tuple(values)) for slot, values in slots(annotation.space, before).items())

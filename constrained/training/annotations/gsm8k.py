@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from constrained.environments.maths.problems import WordProblem
 from constrained.training.annotations.algebra import algebra_readings
 from constrained.training.annotations.annotation import Annotation
-from constrained.training.annotations.compose import Reading, compose, numbers_in
+from constrained.training.annotations.compose import ReadLine, compose, numbers_in
 from constrained.training.annotations.prose import Calculation, calculations, value_of
 
 _MARK = re.compile(r"<<([^<>]*)=([^<>=]*)>>")
@@ -47,7 +47,7 @@ def convert(problem: WordProblem) -> Annotation | str:
     return "its text doesn't come to the published answer"
 
 
-def _readings(problem: WordProblem) -> Iterator[tuple[str, list[Reading]]]:
+def _readings(problem: WordProblem) -> Iterator[tuple[str, list[ReadLine]]]:
     lines = [line for line in problem.solution.splitlines() if line.strip()]
     yield "marks", [by_marks(line) for line in lines]
     read = [by_text(line) for line in lines]
@@ -56,20 +56,20 @@ def _readings(problem: WordProblem) -> Iterator[tuple[str, list[Reading]]]:
         yield "algebra", readings
 
 
-def by_marks(line: str) -> Reading:
+def by_marks(line: str) -> ReadLine:
     """Read only the line's marks; its text, if a mark only repeats the result, as ``<<72=72>>`` does."""
     text, marks = _split_marks(line)
     if any(not re.search(r"[-+*/]", formula) for formula, _, _ in marks):
         return by_text(line)
-    return Reading(text, tuple(_marked(text, mark) for mark in marks))
+    return ReadLine(text, tuple(_marked(text, mark) for mark in marks))
 
 
-def by_text(line: str) -> Reading:
+def by_text(line: str) -> ReadLine:
     """Read the calculations in the line's text, and marks that none of them covers."""
     text, marks = _split_marks(line)
     marked = list(calculations(text))
     marked += [_marked(text, mark) for mark in marks if not any(c.begin <= mark[2] <= c.end for c in marked)]
-    return Reading(text, tuple(sorted(marked, key=lambda calculation: calculation.begin)))
+    return ReadLine(text, tuple(sorted(marked, key=lambda calculation: calculation.begin)))
 
 
 def _split_marks(line: str) -> tuple[str, list[Mark]]:

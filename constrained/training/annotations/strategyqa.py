@@ -16,7 +16,7 @@ from pathlib import Path
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.text_search import query_terms
 from constrained.errors import DataError
-from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
+from constrained.training.annotations.annotation import AnnotatedStep, Annotation, subgoal_text
 
 FILE = "strategyqa/train.json.gz"
 _REFERENCE = re.compile(r"#(\d+)")
@@ -26,7 +26,7 @@ _OPERATION = "operation"
 
 
 @dataclass(frozen=True)
-class Problem:
+class DecomposedQuestion:
     """A question with its answer, and the questions of its decomposition with the pages of evidence for each."""
 
     name: str
@@ -39,7 +39,7 @@ class Problem:
     operations: tuple[bool, ...]
 
 
-def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
+def load_problems(path: str | Path | None = None) -> Iterator[DecomposedQuestion]:
     """Yield the problems of a file; default: `FILE`.
 
     Raises DataError: the file is missing or damaged, or a row is malformed; the message says which.
@@ -52,7 +52,9 @@ def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
         evidence_by_part = [list(_evidence(evidence, i)) for i in range(len(parts))]
         pages = tuple(tuple(title for title in titles if title != _OPERATION) for titles in evidence_by_part)
         operations = tuple(titles.count(_OPERATION) * 2 > len(evidence) for titles in evidence_by_part)
-        yield Problem(name, term.strip(), question.strip(), answer, tuple(facts), tuple(parts), pages, operations)
+        yield DecomposedQuestion(
+            name, term.strip(), question.strip(), answer, tuple(facts), tuple(parts), pages, operations
+        )
 
 
 def _evidence(evidence: list, part: int) -> Iterator[str]:
@@ -67,9 +69,9 @@ def _evidence(evidence: list, part: int) -> Iterator[str]:
                     yield paragraph.rpartition("-")[0]
 
 
-def convert(problem: Problem) -> Annotation | str:
+def convert(problem: DecomposedQuestion) -> Annotation | str:
     """The actions for each question of the decomposition; else why there are none."""
-    steps: list[Step] = []
+    steps: list[AnnotatedStep] = []
     answers: list[int] = []  # for each question, the number of the result that answers it
     for i, part in enumerate(problem.parts):
         asked = [int(number) for number in _REFERENCE.findall(part)]
@@ -80,12 +82,14 @@ def convert(problem: Problem) -> Annotation | str:
         actions = _actions(problem, i, answers)
         answers.append(_results_so_far(steps) + len(actions))
         first = _results_so_far(steps) + 1
-        steps.append(Step(_subgoal(part, asked), "; ".join(f"R{first + n} = {a}" for n, a in enumerate(actions))))
+        steps.append(
+            AnnotatedStep(_subgoal(part, asked), "; ".join(f"R{first + n} = {a}" for n, a in enumerate(actions)))
+        )
     answer = "yes" if problem.answer else "no"
     return Annotation(problem.name, "qa", problem.question, tuple(steps), answer, "decomposition")
 
 
-def subgoal_results(problem: Problem) -> list[str] | None:
+def subgoal_results(problem: DecomposedQuestion) -> list[str] | None:
     """The result of each subgoal, taken from the row's facts.
 
     The data doesn't assign facts to questions: each question but the last gets the remaining fact with which it shares
@@ -101,12 +105,12 @@ def subgoal_results(problem: Problem) -> list[str] | None:
     return [*results, "yes" if problem.answer else "no"]
 
 
-def _results_so_far(steps: list[Step]) -> int:
+def _results_so_far(steps: list[AnnotatedStep]) -> int:
     """Count the results: each action writes one."""
     return sum(len(re.findall(r"(?:^|; )R\d+ = ", step.turn)) for step in steps)
 
 
-def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
+def _actions(problem: DecomposedQuestion, i: int, answers: list[int]) -> list[str]:
     """The actions that answer question `i`, without the names of their results."""
     # A comparison is computed; an operation on earlier answers asks for no page; all else is looked up and read.
     part, number = problem.parts[i], answers[-1] + 1 if answers else 1

@@ -9,7 +9,7 @@ from lark import Token, Tree
 from constrained.environments.executor.actions import read_turn, rule_of, terminal_of, tokens
 from constrained.environments.maths.problems import WordProblem
 from constrained.errors import ActionError
-from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
+from constrained.training.annotations.annotation import AnnotatedStep, Annotation, subgoal_text
 
 _WORDS = {
     "+": "Add {1} to {0}.",
@@ -30,7 +30,10 @@ def convert(problem: WordProblem) -> Annotation | str:
     if not done:
         done.append(("Tell the number that is asked for.", f"Define({last})"))
     words = [*(words for words, _ in done[:-1]), f"{done[-1][0]} This tells: {problem.asked}"]
-    steps = [Step(subgoal_text(text), f"R{n} = {action}") for n, (text, (_, action)) in enumerate(zip(words, done), 1)]
+    steps = [
+        AnnotatedStep(subgoal_text(text), f"R{n} = {action}")
+        for n, (text, (_, action)) in enumerate(zip(words, done), 1)
+    ]
     answer = str(problem.answer)
     return Annotation(problem.name, "maths", problem.question, tuple(steps), answer, "equation")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from constrained import Grammar, GrammarError, Vocabulary
 from constrained.grammar import nodes as n
 from constrained.grammar.regex import regex_node
-from constrained.knowledge.lint import ERROR, Tokens, check_file
+from constrained.knowledge.lint import ERROR, TokenCover, check_file
 from constrained.knowledge.lint.unbounded import bounded_pattern
 from tests.grammar.grammars import layered, recursive
 
@@ -184,4 +184,4 @@ def test_what_tokens_can_cover(tokens, data):
     while grown and not covered:
         grown = {text + token for text in grown for token in tokens if len(text + token) <= reach}
         covered = any(data in text for text in grown)
-    assert (Tokens(Vocabulary(list(tokens), [len(tokens)])).gap(data) is None) == covered
+    assert (TokenCover(Vocabulary(list(tokens), [len(tokens)])).gap(data) is None) == covered

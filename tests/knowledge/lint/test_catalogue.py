@@ -3,7 +3,7 @@
 import pytest
 
 from constrained import Vocabulary
-from constrained.knowledge.lint import CODES, Tokens, check_file
+from constrained.knowledge.lint import CODES, TokenCover, check_file
 from constrained.knowledge.pddl import import_pddl
 from tests.knowledge.lint.catalogue import CASES
 from tests.planning.domains import FERRY
@@ -13,7 +13,7 @@ def check(text, options):
     options = dict(options)
     if "tokens" in options:
         tokens = [token.encode() for token in options["tokens"]]
-        options.update(tokens=Tokens(Vocabulary(tokens, [len(tokens)])), tokenizer="abc")
+        options.update(tokens=TokenCover(Vocabulary(tokens, [len(tokens)])), tokenizer="abc")
     return check_file(text, **options).findings
 
 
