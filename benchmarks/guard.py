@@ -33,7 +33,7 @@ from constrained.environments.data import data_folder, read_rows
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.guard import Guard
-from constrained.guard.messages import Call, Event, Heard, Said, Told
+from constrained.guard.messages import Answered, Call, Event, Heard, Said
 from constrained.guard.records import READ, Findings, check_records, read_records
 from constrained.guard.verdict import WORDS
 from constrained.knowledge.tool_policy import read_policy
@@ -144,7 +144,7 @@ def events(task: dict[str, Any]) -> Iterator[tuple[str, Event]]:
             yield "", Said("Shall I?")
             yield "", Heard(YES)
         yield step["kind"], Said("", (Call(step["tool"], step["arguments"], str(number)),))
-        yield "", Told(str(number), step["result"])
+        yield "", Answered(str(number), step["result"])
 
 
 def replay(name: str, tools: list[Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def measure(name: str, tools: list[Any], tasks: list[dict[str, Any]], calls: int
                     judged.append(time.thread_time() - began)
                 began = time.thread_time()
                 point = point.after(event)
-                if heard >= turns and isinstance(event, Told):
+                if heard >= turns and isinstance(event, Answered):
                     followed.append(time.thread_time() - began)
             if len(judged) >= calls or heard > turns + 4 * calls:
                 break

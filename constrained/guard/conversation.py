@@ -14,7 +14,7 @@ from typing import Any
 from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema import Options, validator
 from constrained.grammar.source import Source
-from constrained.guard.messages import Call, Event, Heard, Said, Told, events_of
+from constrained.guard.messages import Answered, Call, Event, Heard, Said, events_of
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS, Unmet, Verdict
 from constrained.guard.words import YES, SaysYes, agrees, names_of_words, with_says_yes
 from constrained.knowledge import ActionKnowledge
@@ -114,7 +114,7 @@ class Guard:
 
     def _only_words(self, expression: Expression) -> bool:
         used = names_used(expression, self.policy.functions)
-        known = used & (set(self.policy.initial) | {telling.name for telling in self.policy.stores} | self._words)
+        known = used & (set(self.policy.initial) | {stored.name for stored in self.policy.stores} | self._words)
         return bool(known) and known <= self._words
 
     def out_of_order(self, what: str, order: PathState) -> Unmet:
@@ -165,7 +165,7 @@ class Conversation:
         match event:
             case Heard(text):
                 return self.heard(text)
-            case Told(identity, result):
+            case Answered(identity, result):
                 return self.answered(identity, result)
             case Said(text, calls):
                 if not calls:

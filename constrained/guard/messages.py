@@ -46,14 +46,14 @@ class Said(NamedTuple):
     calls: tuple[Call, ...] = ()
 
 
-class Told(NamedTuple):
+class Answered(NamedTuple):
     """The result of a call."""
 
     identity: str
     text: Any
 
 
-Event = Heard | Said | Told
+Event = Heard | Said | Answered
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "developer": "system", "function": "tool"}
 """Names of roles that others have for those of OpenAI."""
@@ -83,10 +83,10 @@ def message_events(message: Any, where: str = "the message") -> list[Event]:
             return []
         case "user":
             # Anthropic has results in the user's messages, and tau2 has calls of the user's own tools there.
-            told = [Told(_text(block.get("tool_use_id")), _plain(block.get("content"), where))
+            answers = [Answered(_text(block.get("tool_use_id")), _plain(block.get("content"), where))
                     for block in _blocks(content, "tool_result")]  # fmt: skip
             said = _plain(content, where)
-            return [*told, *([Heard(said)] if said or not told and not given.get("tool_calls") else [])]
+            return [*answers, *([Heard(said)] if said or not answers and not given.get("tool_calls") else [])]
         case "assistant":
             return [Said(_plain(content, where), tuple(_calls(given, where)))]
         case "tool":
@@ -95,7 +95,7 @@ def message_events(message: Any, where: str = "the message") -> list[Event]:
             if given.get("requestor") == "user":  # the result of a user's own tool
                 return []
             identity = given.get("tool_call_id") or given.get("id")
-            return [Told(_text(identity), _plain(content, where))]
+            return [Answered(_text(identity), _plain(content, where))]
     raise KnowledgeError(f"{where} has the role {given.get('role')!r:.60}", "system, user, assistant or tool")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from constrained.errors import DataError, KnowledgeError
 from constrained.guard.conversation import Conversation, Guard
-from constrained.guard.messages import Call, Said, Told, message_events
+from constrained.guard.messages import Answered, Call, Said, message_events
 from constrained.guard.verdict import FACTS, WORDS, Verdict
 from constrained.guard.words import SaysYes
 from constrained.knowledge.tool_calls import strings_in
@@ -269,7 +269,7 @@ def check_records(
 def changing(policy: Policy) -> set[str]:
     """The slots of tools that change something: a call needs a yes, or changes what results of other tools told."""
     guard = Guard(None, policy)
-    told = {telling.name for telling in policy.stores}
+    told = {stored.name for stored in policy.stores}
     found = {slot_of(tool) for tool, needs in policy.needs.items() if any(guard.unmet(n).kind == WORDS for n in needs)}
     for tool, changes in policy.makes.items():
         if tool != policy.message and any(change.true is None and _inside(change.target, told) for change in changes):
@@ -307,18 +307,18 @@ def _check(record: Record, guard: Guard, findings: Findings, mutating: set[str])
 def _answers(events: list[tuple[int, Any]], number: int) -> list[str | None]:
     """The results of the calls of a message: by identity where there is one, else in their order."""
     [calls] = [event.calls for at, event in events if at == number and isinstance(event, Said)]
-    told: list[Told] = []
+    answers: list[Answered] = []
     for at, event in events:
         if at > number and isinstance(event, Said):
             break
-        if at > number and isinstance(event, Told):
-            told.append(event)
+        if at > number and isinstance(event, Answered):
+            answers.append(event)
     found: list[str | None] = []
     for call in calls:
-        match = next((one for one in told if call.identity and one.identity == call.identity), None)
-        match = match or next((one for one in told if not one.identity or not call.identity), None)
+        match = next((one for one in answers if call.identity and one.identity == call.identity), None)
+        match = match or next((one for one in answers if not one.identity or not call.identity), None)
         if match is not None:
-            told.remove(match)
+            answers.remove(match)
         found.append(None if match is None else str(match.text))
     return found
 

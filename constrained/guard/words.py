@@ -40,9 +40,9 @@ def names_of_words(policy: Policy) -> frozenset[str]:
     """The names in a memory that only the tool that speaks to the user tells, and the facts that it makes true."""
     told: set[str] = set()
     known: set[str] = set()
-    for telling in policy.stores:
-        for tool in telling.tools:
-            (told if tool == policy.message else known).add(telling.name)
+    for stored in policy.stores:
+        for tool in stored.tools:
+            (told if tool == policy.message else known).add(stored.name)
     for tool, changes in policy.makes.items():
         for change in changes:
             name = root(change.target)

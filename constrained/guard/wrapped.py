@@ -163,11 +163,11 @@ class _Held:
         try:
             yield made
         except BaseException as error:
-            self._told(identity, f"Error: {error}")
+            self._answered(identity, f"Error: {error}")
             raise
-        self._told(identity, made.result)
+        self._answered(identity, made.result)
 
-    def _told(self, identity: str, result: Any) -> None:
+    def _answered(self, identity: str, result: Any) -> None:
         with self._lock:
             assert self.conversation is not None
             self.conversation = self.conversation.answered(identity, result)
