@@ -127,7 +127,8 @@ class Knowledge:
         graph = ActionGraph(rules, self.graph.start)
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(names)) or 'no action'}")
-        other = self._with_state(PathState(self.grammar.with_rules(rules, self.grammar.start), graph))
+        order = PathState(self.grammar.with_rules(rules, self.grammar.start), graph)
+        other = self._with_state(order if self.facts is None else PossibleActions(order, self.facts))
         other.comments = {**self.comments, START: overview}
         return other
 

@@ -87,6 +87,12 @@ def test_without_facts_only_the_form_counts():
     assert form.judge("stack a a")
 
 
+def test_some_of_the_actions_keep_the_facts():
+    some = blocks().only(["pick_up"], "Take.")
+    assert possible(some) == {b"pick-up b"} and some.facts.state == blocks().facts.state
+    assert possible(some.without_facts) == {b"pick-up a", b"pick-up b", b"pick-up c"}
+
+
 def test_actions_that_say_nothing_of_the_facts_stay_as_the_order_admits():
     text = import_pddl(domains.BLOCKS).text.replace("start:\n", "start:\n    | rest\n")
     knowledge = ActionKnowledge.from_lark(text + '\n// rest: wait.\nrest: "rest" _STEP pick_up{OBJECT}\n')
