@@ -10,13 +10,13 @@ from lark import Token
 
 from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
-from constrained.grammar.lark_syntax import Name
+from constrained.grammar.lark_syntax import Alternatives, Name, Quoted, Range, walk
 from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source
 from constrained.knowledge.lines.expression import Expression
 from constrained.knowledge.lines.pattern import Pattern, PatternError
 from constrained.knowledge.lines.syntax import MAX_DEPTH, ParseTree
-from constrained.planning.wording import squeezed
+from constrained.knowledge.lines.syntax_errors import OF_WORLDS
 
 
 class LineReader:
@@ -137,24 +137,22 @@ def plain(token: Token) -> str:
 
 
 def is_policy(source: Source, statements: Iterable[ParseTree]) -> bool:
-    """Whether a file's lines are a policy of tools: some rule writes a slot of its own name, which is no type's.
+    """Whether a file's lines are a policy of tools: some rule writes a slot of its own name, which stands for calls.
 
-    Such a slot stands for the calls of a tool. The actions of a world write texts.
+    In a world, too, a rule may write nothing but a slot; so lines that only worlds have decide first.
     """
+    if any(statement.data in OF_WORLDS for statement in statements):
+        return False
     outline = read_outline(source)
-    named = {squeezed(name) for statement in statements for name in _types(statement)}
-    for entry in outline.definitions:
-        if entry.kind == RULE and squeezed(entry.name) not in named:
-            first = [items[0] for items in entry.options.items if items]
-            if any(isinstance(item, Name) and item.text == entry.name.upper() for item in first):
-                return True
+    own = ((entry.name.upper(), entry) for entry in outline.definitions if entry.kind == RULE)
+    return any(slot in outline.declared and _begins_with(slot, entry.options) for slot, entry in own)
+
+
+def _begins_with(slot: str, options: Alternatives) -> bool:
+    """Whether some alternative begins with a slot."""
+    for items in options.items:
+        pieces = (item for item in walk(Alternatives([items])) if isinstance(item, (Name, Quoted, Range)))
+        first = next(pieces, None)
+        if isinstance(first, Name) and first.text == slot:
+            return True
     return False
-
-
-def _types(statement: ParseTree) -> Iterator[str]:
-    """The names that slots may have because a line declares them: types, and derived facts."""
-    if statement.data == "type":
-        for kinds in statement.children:
-            yield from map(plain, kinds.children[:-1])
-    elif statement.data == "means":
-        yield plain(statement.children[1].children[0])

@@ -46,6 +46,8 @@ _EXPECTED = {
 STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails",
               "means", "shows", "again", "explores")  # fmt: skip
 """The keywords that a world's lines begin with."""
+OF_WORLDS = ("type", "object", "goal", "action", "maybe", "means", "shows", "again", "explores")
+"""Those that only worlds have."""
 OF_TOOLS = ("let", "message", "write")
 """Those that only the lines of policies of tools begin with."""
 
