@@ -3,7 +3,7 @@
 
 #define MOST_FLAT (1 << 20) /* bytes of choices that are laid side by side */
 
-/* An int of Python's from `low` to `high`; -1 and an error set where it is none (no `low` is below -1). */
+/* A Python int from `low` to `high`; -1, with an error set, if it isn't one (`low` is never below -1). */
 int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what) {
     long value = PyLong_AsLong(object);
     if (value == -1 && PyErr_Occurred()) return -1;

@@ -121,7 +121,7 @@ static int load(JsonText *t, PyObject *table) {
     for (int b = 0; b < 128 && !failed; b++)
         t->ascii[b] = b >= 0x20 && b != '"' && b != '\\' ? t->of_range[range_of(t, b)] : -1;
     for (int i = 0; i < 5; i++) Py_XDECREF(part[i]);
-    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a table that is none");
+    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a table has tuples of numbers within bounds");
     return failed ? -1 : 0;
 }
 
