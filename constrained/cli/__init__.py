@@ -57,7 +57,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """
     parser = argparse.ArgumentParser(
         prog="constrained",
-        description="Language-model agents that can't write an invalid plan: token masks from action knowledge.",
+        description="Token masks that keep a language-model agent to the actions it may take.",
         epilog='Start with: constrained plan "put a clean mug in the coffeemachine"',
     )
     parser.add_argument("--version", action="version", version=f"constrained {__version__}")
