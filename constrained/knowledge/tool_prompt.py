@@ -1,7 +1,8 @@
 """What a model is told of tools that its chat template doesn't describe: their schemas, and worked examples.
 
 An example is made from a tool's schema alone: a request in words, and the call that answers it. It shows how a call is
-written and where its arguments come from. The values are invented, unless the schema lists some.
+written and where its arguments come from. The values are invented, unless the schema lists some; none is
+used twice while there are others: small models copy a value that stands in several examples.
 """
 
 from __future__ import annotations
@@ -9,18 +10,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from textwrap import shorten
 from typing import Any
 
 from constrained.knowledge.demonstration import Demonstrated, Demonstration
 from constrained.knowledge.tool_calls import CallForm, referred
 
-_WORDS = ("Lisbon", "Maria", "green", "autumn", "Kappa 7")
-_INTEGERS = (7, 12, 3, 250, 40)
-_NUMBERS = (2.5, 7.5, 0.25, 1200.5, 60.0)
+_WORDS = (
+    "Lisbon", "Maria Silva", "green", "Orion", "winter", "ceramics", "Jonas", "Kyoto", "velvet", "B-17", "harbour",
+    "Ethan", "maple", "Toledo", "Nimbus", "cobalt", "quartz", "Ines", "Bergen", "saffron", "Delta", "walnut", "Petra",
+    "Oslo", "amber",
+)  # fmt: skip
+_INTEGERS = (7, 12, 3, 250, 40, 18, 5, 90, 33, 1500, 21, 64)
+_NUMBERS = (2.5, 7.5, 0.25, 1200.5, 60.0, 3.75, 18.2, 0.9)
 
 LONGEST = 200
 """Characters of a description's first sentence that a request repeats."""
+
+_SIMPLE = {"type", "properties", "required", "additionalProperties", "title", "description", "$schema", "$defs"}
+"""Keywords beside which a schema's optional properties may be given or not."""
 
 _DEPTH = 4
 """Levels of objects and lists that an example has, at most."""
@@ -48,16 +57,18 @@ def example_calls(form: CallForm, count: int) -> list[Demonstration]:
     """Worked examples of calls: of each tool in turn, then of the first ones again, with other values.
 
     A tool of whose arguments no example can be made that surely follows their schema has none. Several examples of one
-    tool show that its values are the request's: after a single one, small models copy its values.
+    tool show that its values are the request's: after a single one, small models copy its values. Every second example
+    has an optional argument, too: it is given where the request gives it.
     """
     examples: list[Demonstration] = []
     left = list(form.schemas.items())
-    for number in range(len(left) + count):
+    values = _Values()
+    for _ in range(len(left) + count):
         if len(examples) == count or not left:
             break
         name, schema = left.pop(0)
         try:
-            arguments = _Values(schema, number).object(schema, 0)
+            arguments = values.arguments(schema, optional=len(examples) % 2 == 1)
         except _NoExample:
             continue
         left.append((name, schema))
@@ -74,9 +85,9 @@ def _request(name: str, description: str, arguments: Mapping[str, Any]) -> str:
     """What a user would say: the first sentence of the tool's description, and the values by name."""
     sentence = re.split(r"(?<=[a-z)])\.(?:\s|$)", " ".join(description.split()), maxsplit=1)[0].rstrip(".")
     task = sentence or " ".join(filter(None, re.split(r"[\W_]+", name)))
-    values = ", ".join(f"{key.strip('_').replace('_', ' ')} {_said(value)}" for key, value in arguments.items())
+    values = " and ".join(f"{_said(value)} as {key.strip('_').replace('_', ' ')}" for key, value in arguments.items())
     task = shorten(task, LONGEST, placeholder=" …")
-    return f"{task}: {values}." if values else f"{task}."
+    return f"{task} with {values}." if values else f"{task}."
 
 
 def _said(value: Any) -> str:
@@ -90,14 +101,25 @@ class _NoExample(Exception):
 
 
 class _Values:
-    """Makes up values; those of different tools differ."""
+    """Makes up values, one after the other."""
 
-    def __init__(self, root: Mapping[str, Any], start: int):
-        self._root, self._drawn = root, start
+    def __init__(self) -> None:
+        self._root: Mapping[str, Any] = {}
+        self._drawn = 0
 
     def _next(self, among: tuple[Any, ...]) -> Any:
         self._drawn += 1
         return among[self._drawn % len(among)]
+
+    def arguments(self, schema: Mapping[str, Any], optional: bool) -> dict[str, Any]:
+        """Arguments of a tool: the required ones, and one that isn't, if that is wanted and there is one."""
+        self._root = schema
+        made = self.object(schema, 0)
+        if optional and set(schema) <= _SIMPLE:
+            for name in [name for name in schema.get("properties", {}) if name not in made]:
+                with suppress(_NoExample):
+                    return {**made, name: self.value(schema["properties"][name], 1)}
+        return made
 
     def object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
         """An object with the members that its schema requires."""
@@ -138,10 +160,11 @@ class _Values:
             return True
         if kind == "null":
             return None
-        word = self._next(_WORDS)
-        if not schema.get("minLength", 0) <= len(word) <= schema.get("maxLength", len(word)):
-            raise _NoExample
-        return word
+        for _ in _WORDS:
+            word = self._next(_WORDS)
+            if schema.get("minLength", 0) <= len(word) <= schema.get("maxLength", len(word)):
+                return word
+        raise _NoExample
 
     def _number(self, kind: str, schema: Mapping[str, Any]) -> Any:
         low, high = schema.get("minimum"), schema.get("maximum")

@@ -36,7 +36,7 @@ def test_an_example_asks_in_the_descriptions_words_and_answers_with_the_call():
     described = tool("pay", "Pay a bill. It can't be undone.", to={"type": "string"}, amount={"type": "integer"})
     [example] = made(described)
     given = arguments(example)
-    assert example.task == f"Pay a bill: to {given['to']}, amount {given['amount']}."
+    assert example.task == f"Pay a bill with {given['to']} as to and {given['amount']} as amount."
     assert example.steps[0].action.startswith('<tool_call>\n{"name": "pay", "arguments": {"to": "')
 
 
@@ -44,9 +44,22 @@ def test_a_tool_without_a_description_is_asked_for_by_its_name():
     assert made(tool("shop.list_orders", ""))[0].task == "shop list orders."
 
 
-def test_optional_arguments_are_left_out():
-    [example] = made(tool(required=["a"], a={"type": "boolean"}, b={"type": "string"}))
-    assert arguments(example) == {"a": True}
+def test_every_second_example_has_an_optional_argument():
+    examples = made(tool(required=["a"], a={"type": "boolean"}, b={"type": "string"}, c={"type": "string"}), count=3)
+    assert [sorted(arguments(example)) for example in examples] == [["a"], ["a", "b"]]  # a third would equal the first
+    assert arguments(examples[1])["b"] in examples[1].task
+
+
+def test_beside_other_keywords_optional_arguments_are_left_out():
+    described = tool(required=["a"], a={"type": "integer"}, b={"type": "string"}, c={"type": "string"})
+    described["parameters"]["dependentRequired"] = {"b": ["c"]}
+    assert all(sorted(arguments(example)) == ["a"] for example in made(described, count=3))
+
+
+def test_no_value_is_in_two_examples():
+    tools = [tool(f"t{i}", a={"type": "string"}, b={"type": "integer"}) for i in range(3)]
+    values = [value for example in made(*tools) for value in arguments(example).values()]
+    assert len(set(values)) == len(values) == 6
 
 
 @pytest.mark.parametrize(
