@@ -11,15 +11,12 @@ fork of them. The language is the same. The kernel has the same in ``kernel/shar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from constrained.automaton.positions import Bottom, Env, Fork, Frame, Position, Reached, Stack
 from constrained.grammar import nodes as n
 from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Members
-
-if TYPE_CHECKING:
-    from constrained.automaton.closure import Closure
 
 
 class _Place:
@@ -59,7 +56,7 @@ class Apart(Exception):
 class SharedClosure:
     """Makes one closure; :meth:`positions` is to be called once."""
 
-    def __init__(self, closure: Closure):
+    def __init__(self, closure: Any):  # a `closure.Closure`, whose module imports this one
         self._closure = closure
         self._frames = closure._frames
         self._places: dict[tuple[int, int], _Place] = {}
