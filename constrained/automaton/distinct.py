@@ -28,7 +28,7 @@ from constrained.automaton.memory import CLOSING, ENDING, OPENING, SPACES, Begun
 from constrained.automaton.positions import TOO_MANY_WAYS, InLiteral, Position
 from constrained.automaton.state import MAX_FORCED, State
 from constrained.automaton.vocabulary import Vocabulary
-from constrained.grammar.json_schema.constraints import identity
+from constrained.grammar.json_schema.shape import identity
 from constrained.grammar.nodes import Call, Distinct
 
 SEARCHED = 5_000

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from constrained.errors import KnowledgeError
-from constrained.grammar.json_schema.document import escaped
-from constrained.grammar.json_schema.keywords import TYPES
+from constrained.grammar.json_schema.shape import TYPES, escaped
 from constrained.limits import Limits
 
 _OTHER = {

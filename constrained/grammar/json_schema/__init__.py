@@ -18,8 +18,7 @@
 
 from constrained.grammar.json_schema.document import read_schema
 from constrained.grammar.json_schema.keywords import Options
-from constrained.grammar.json_schema.misfit import Misfit, Values
-from constrained.grammar.json_schema.missing import missing_property
+from constrained.grammar.json_schema.misfit import Misfit, Values, missing_property
 from constrained.grammar.json_schema.python_types import as_schema
 from constrained.grammar.json_schema.whitespace import Layout, layout
 from constrained.grammar.json_schema.writer import load_schema, validator, write_schema

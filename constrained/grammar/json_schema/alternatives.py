@@ -1,361 +1,393 @@
-"""Schemas as alternatives: `$ref`, allOf, anyOf, oneOf, not and dependencies are resolved.
+"""Schemas as alternatives: `$ref`, allOf, anyOf, oneOf, not, if and dependencies are resolved.
 
-A schema becomes alternatives. Each is a conjunction: schemas that hold together, of which only the
-keywords about the value itself are still to be read. It is identified by their pointers, so that
-the same one is written once, and recursion leads back to it.
+What schemas that hold together say becomes a list of shapes without joins; a value fits if it fits one of them. Each is
+made once, so that it is written once, and recursion leads back to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
-from constrained.grammar.json_schema.disjoint import Disjoint
-from constrained.grammar.json_schema.document import NOTING, Document, Subschema, error
-from constrained.grammar.json_schema.keywords import (
+from constrained.grammar.json_schema.complement import Complement
+from constrained.grammar.json_schema.decide import Disjoint, Fits, Known
+from constrained.grammar.json_schema.document import Document
+from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.presence import presence, presence_of
+from constrained.grammar.json_schema.shape import (
+    ANYTHING,
     EVERY,
-    FORMS,
-    PRESENT,
-    TYPES,
-    Made,
-    Options,
-    check,
-    dependencies,
-    is_known,
-    types_of,
+    NOTHING,
+    Condition,
+    Group,
+    Join,
+    Listed,
+    Members,
+    Schema,
+    Schemas,
+    Shape,
+    meet,
+    names_in,
+    says_unevaluated,
 )
-from constrained.grammar.json_schema.negation import Negation
-from constrained.grammar.json_schema.presence import names_in, presence, presence_of
-from constrained.grammar.json_schema.settled import Known, listed_by, only_lists
-from constrained.grammar.json_schema.validity import Validator
-
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-FOLLOWED = frozenset(
-    "allOf anyOf oneOf not if then else dependentRequired dependentSchemas dependencies".split()
-).union(_REFERENCES)
-
-_UNCONDITIONAL = frozenset({*_REFERENCES, "allOf", "then", "else"})
-"""Keywords that are followed, and leave no choice."""
-_SAYING = FORMS.keys() - FOLLOWED
-"""Keywords of the standard's that say something of the value itself."""
-CONDITIONAL = FOLLOWED - _UNCONDITIONAL
-"""Keywords that may be conditions on the names of an object."""
-
-_ABOUT = {
-    keyword: frozenset(types.split())
-    for types, keywords in {
-        "number integer": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
-        "string": "minLength maxLength pattern",
-        "array": "items prefixItems additionalItems minItems maxItems contains minContains maxContains uniqueItems",
-        "object": "properties required additionalProperties patternProperties propertyNames minProperties "
-        "maxProperties dependentRequired dependentSchemas dependencies",
-    }.items()
-    for keyword in keywords.split()
-}
-"""Keyword -> the types whose values it restricts."""
 
 _TOO_MANY = "anyOf, oneOf and what else leaves a choice have too many combinations"
 _SHARE = "put what the branches share beside them, once"
+_OBJECT = frozenset(("object",))
+_NO_OWNERS: frozenset[Schema] = frozenset()
+_FREE_DEPTH = 8
+"""References in one another of which types are found."""
 
 Order = tuple[int, ...]
 """Where a schema stands among those that hold together, in the order in which they are written."""
 
-_Placed = tuple[int, int, Subschema]
-"""A schema at a keyword of another one: which keyword and which schema there it is, by number."""
+
+class Placed(NamedTuple):
+    """A schema at a join of another one: which join, which schema there, and whether what it evaluates counts there."""
+
+    at: int
+    number: int
+    counts: bool
+    schema: Schema
+
+
+class Way(NamedTuple):
+    """How a schema comes to hold: the one that it is joined to, and those whose unevaluated… counts what it evaluates."""
+
+    schema: Schema | None
+    before: Way | None
+    owners: frozenset[Schema]
+
+
+Choice = list[list[Placed]]
+"""Of these lists of schemas, one holds."""
+_START = Way(None, None, _NO_OWNERS)
 
 
 class Alternatives:
     """The alternatives of the schemas of one document.
 
-    Parameters
-    ----------
-    conditions : bool
-        Whether keywords that are only about which names an object has are conditions on these, and no alternatives.
+    They may be asked for roughly: then each branch of a oneOf is taken without the complement of the others, which is
+    enough to tell schemas apart.
     """
 
-    def __init__(self, document: Document, options: Options, conditions: bool = True):
+    def __init__(self, document: Document, options: Options):
         self.document, self.options, self.limits = document, options, options.limits
-        self.validator = Validator(self)
+        self.fits = Fits(self)
+        self.fits_widely = Fits(self, widely=True)
         self.disjoint = Disjoint(self)
-        self.negation = Negation(options, document.refer)
-        self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
-        self.listed: dict[str, frozenset | None] = {}  # values by pointer, for `settled.Known`
-        self._conditions = conditions and options.any_order
+        self.complement = Complement(self, options)
         self._steps = 0
-        self._checked: set[str] = set()
-        self._places: dict[str, int] = {}
-        self._unevaluated: set[str] = set()
-        self._found: dict[tuple, list[Conjunction]] = {}
-        self._expansions: dict[tuple, tuple[list[_Placed], list[list[list[_Placed]]]]] = {}
-        self._ones: dict[tuple, list[list[Subschema]]] = {}
-        self._apart: set[str] = set()  # schemas whose oneOf has branches that share no value
-        self._plainly_apart: set[tuple[int, str, int]] = set()  # the same, see `tell_apart`
-        self._overlaps: dict[str, list[list[int]]] = {}  # of the oneOf of other schemas, see `Disjoint.overlaps`
-        self._constraints: dict[tuple[str, ...], Constraints] = {}
+        self._found: dict[tuple[Schemas, bool], list[Shape]] = {}
+        self._shapes: dict[tuple, Shape] = {}
+        self._expansions: dict[tuple, tuple[list[Placed], list[Choice]]] = {}
+        self._ones: dict[tuple[Schema, int], list[Schemas]] = {}
+        self._negated: dict[Schema, Schema] = {ANYTHING: NOTHING, NOTHING: ANYTHING}
 
-    def constraints(self, conjunction: Conjunction) -> Constraints:
-        """What a conjunction says."""
-        key = key_of(conjunction)
-        if key not in self._constraints:
-            self._constraints[key] = Constraints(conjunction, self.options)
-        return self._constraints[key]
+    def of(self, parts: Iterable[Schema], rough: bool = False) -> list[Shape]:
+        """What each alternative of schemas that hold together says, each once."""
+        key = tuple(parts), rough
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._resolved(key[0], rough)
+        return found
 
-    def constraints_of(self, parts: list[Subschema]) -> list[Constraints]:
-        """What each alternative of schemas that hold together says."""
-        return [self.constraints(one) for one in self.of(parts)]
-
-    def of(self, parts: list[Subschema]) -> list[Conjunction]:
-        """The alternatives of schemas that hold together, each once."""
-        key = self.roughly, *[(part.pointer, part.within) for part in parts]
-        if key not in self._found and len(parts) == 1 and FOLLOWED.isdisjoint(parts[0].keywords):  # most
-            self.check(parts[0])
-            says = self._place(parts[0]) >= 0
-            self._found[key] = [] if parts[0].schema is False else [tuple(parts) if says else ()]
-        elif key not in self._found:
-            self._steps = 0
-            every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [], EVERY)
-            self._found[key] = list({key_of(one): one for one in every}.values())
-        return self._found[key]
+    def _resolved(self, parts: Schemas, rough: bool) -> list[Shape]:
+        if len(parts) == 1:  # most
+            (part,) = parts
+            shape = part.shape
+            if not shape.types:
+                return []
+            if not shape.joins and not says_unevaluated(shape):
+                return [shape if shape.own else ANYTHING.shape]
+        self._steps = 0
+        work = [((i,), part, _START) for i, part in enumerate(parts)]
+        return list(dict.fromkeys(self._follow(work, {}, [], EVERY, None, rough)))
 
     def _follow(
         self,
-        work: list[tuple[Order, Subschema]],
-        flat: dict[str, tuple[Order | None, Subschema]],
-        choices: list[tuple[Order, list[list[_Placed]]]],
+        work: list[tuple[Order, Schema, Way]],
+        flat: dict[Schema, tuple[Order | None, Schema, frozenset[Schema]]],
+        choices: list[tuple[Order, Way, Choice]],
         types: frozenset[str],
-        before: Known | None = None,
-    ) -> list[Conjunction]:
+        before: Known | None,
+        rough: bool,
+    ) -> list[Shape]:
         # `flat` is what holds in every alternative below here; `work`, what holds and is still to be looked into, which
         # grows; `choices`, of each of which one branch is still to be taken; `before`, what is known of the former. A
         # schema of `flat` has an order if it says something of the value itself.
         first_new = len(flat)
         flat, choices, work = dict(flat), list(choices), list(work)
-        for order, part in work:
-            self.check(part)
-            if part.schema is True or part.pointer in flat:
+        for order, part, way in work:
+            if part in flat:
+                _check_circle(part, way)
                 continue
-            if part.schema is False:
+            if part is ANYTHING:
+                continue
+            shape = part.shape
+            types = types & shape.types
+            if not types:
                 return []
-            if "type" in part.keywords:
-                types &= types_of(part)
-                if not types:
-                    return []
-            place = self._place(part)
-            flat[part.pointer] = (*order, place) if place >= 0 else None, part
-            if not FOLLOWED.isdisjoint(part.keywords):
-                beside, chosen = self._expanded(part)
-                work += [((*order, at, i), one) for at, i, one in beside]
-                choices += [(order, choice) for choice in chosen]
+            flat[part] = (*order, shape.order) if shape.own else None, part, way.owners
+            if shape.joins:
+                owners = way.owners | {part} if says_unevaluated(shape) else way.owners
+                beside, chosen = self._expanded(part, bool(owners), rough)
+                inner, uncounted = Way(part, way, owners), Way(part, way, _NO_OWNERS)
+                work += [((*order, p.at, p.number), p.schema, inner if p.counts else uncounted) for p in beside]
+                choices += [(order, inner, choice) for choice in chosen]
         self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
-        self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
-        if choices and types == {"object"}:
+        if self._steps > self.limits.schema:
+            self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
+        if choices and types == _OBJECT:
             new = islice(flat.values(), first_new if before else 0, None)
-            known = Known([part for _, part in new], self, before)
+            known = Known([part for _, part, _ in new], self.document, before)
             if known.contradict():
                 return []
             before = known
-            choices = [(order, left) for order, choice in choices if (left := known.left(choice)) is not None]
+            kept = [(order, way, self._left(known, choice)) for order, way, choice in choices]
+            choices = [(order, way, choice) for order, way, choice in kept if choice is not None]
         if not choices:
             saying = [one for one in flat.values() if one[0] is not None]
             if len(saying) > 1:
                 saying.sort(key=itemgetter(0))
-            return [tuple([part for _, part in saying])]
+            return [self._shape([(part, owners) for _, part, owners in saying])]
         # few branches first: contradictions show sooner
-        (order, first), *others = sorted(choices, key=lambda choice: len(choice[1]))
-        out: list[Conjunction] = []
+        (order, way, first), *others = sorted(choices, key=lambda choice: len(choice[2]))
+        uncounted = Way(way.schema, way.before, _NO_OWNERS)
+        out: list[Shape] = []
         for branch in first:
-            placed = [((*order, at, i), one) for at, i, one in branch]
-            out += self._follow(placed, flat, others, types, before)
+            placed = [((*order, p.at, p.number), p.schema, way if p.counts else uncounted) for p in branch]
+            out += self._follow(placed, flat, others, types, before, rough)
         return out
 
-    def _expanded(self, part: Subschema) -> tuple[list[_Placed], list[list[list[_Placed]]]]:
-        """What holds wherever a schema does, and the choices that it leaves."""
-        key = part.pointer, part.within, self.roughly
+    def _left(self, known: Known, choice: Choice) -> Choice | None:
+        """The branches of a choice that may hold; None where one surely does."""
+        out = []
+        for branch in choice:
+            sure = known.decides(branch[0].schema) if branch else True
+            if sure and len(branch) < 2:
+                return None
+            if sure is not False:
+                out.append(branch)
+        return out
+
+    def _shape(self, saying: list[tuple[Schema, frozenset[Schema]]]) -> Shape:
+        """What schemas say together, apart from their joins, made once."""
+        if not saying:
+            return ANYTHING.shape
+        key = tuple([part for part, _ in saying]), tuple([owners for _, owners in saying if owners])
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = meet(saying)
+            if found.items is not None and found.items.unevaluated:
+                found = self._shapes[key] = self._without_contains(found)
+        return found
+
+    def _without_contains(self, shape: Shape) -> Shape:
+        assert shape.items is not None
+        kept = []
+        for one in shape.items.unevaluated:
+            if any(row.by_contains for row in one.seen):
+                what, hint = "unevaluatedItems is not supported beside contains", "say with items what there may be"
+                self.options.refuse(one.owner, "unevaluatedItems", what, hint)
+            else:
+                kept.append(one)
+        items = type(shape.items)(**{**shape.items.said, "unevaluated": tuple(kept)})
+        return Shape(**{**shape.said, "items": items})
+
+    def _expanded(self, part: Schema, evaluated: bool, rough: bool) -> tuple[list[Placed], list[Choice]]:
+        """What holds wherever a schema does, and the choices that it leaves.
+
+        `evaluated`: whether it matters which schemas hold, as an unevaluated… counts what they evaluate.
+        """
+        key = part, evaluated, rough
         if key not in self._expansions:
-            beside: list[_Placed] = []
-            choices: list[list[list[_Placed]]] = []
-            for at, keyword in enumerate(part.keywords):
-                if keyword in FOLLOWED:
-                    present = self.present(part, keyword)
-                    if present is not None:
-                        beside.append((at, 0, present))
-                        continue
-                    beside += [(at, i, one) for i, one in enumerate(self._beside(part, keyword))]
+            beside: list[Placed] = []
+            choices: list[Choice] = []
+            for join in part.shape.joins:
+                if join.how in ("ref", "all"):
+                    every = [self.document.target(part, join)] if join.how == "ref" else join.schemas
+                    beside += [Placed(join.at, i, not one.made, one) for i, one in enumerate(every)]
+                elif (present := None if evaluated else self.present(part, join)) is not None:
+                    beside.append(Placed(join.at, 0, False, present))
+                else:
+                    counts = join.how != "not"  # nothing in it counts as evaluated
                     choices += [
-                        [[(at, i, one) for i, one in enumerate(branch)] for branch in choice]
-                        for choice in self._choices(part, keyword)
+                        [
+                            [Placed(join.at, i, counts and not one.made, one) for i, one in enumerate(branch)]
+                            for branch in choice
+                        ]
+                        for choice in self._choices(part, join, evaluated, rough)
                     ]
             self._expansions[key] = beside, choices
         return self._expansions[key]
 
-    def check(self, part: Subschema) -> None:
-        """Check a schema's keywords, once."""
-        if part.pointer in part.within:
-            raise error(part, "", "the schema refers to itself for the same value", "let it describe something first")
-        if part.pointer not in self._checked:
-            self._checked.add(part.pointer)
-            if "unevaluatedProperties" in part.keywords or "unevaluatedItems" in part.keywords:
-                self._unevaluated.add(part.pointer)
-            check(part, self.options)
+    def present(self, part: Schema, join: Join) -> Schema | None:
+        """A join as a condition on the names of an object, if it is one."""
+        if not self.options.any_order:
+            return None
+        found = presence(join)
+        if found is None or not names_in(found.condition):
+            return None
+        return self._meeting(part, found.condition, found.of_others)
 
-    def _place(self, part: Subschema) -> int:
-        """Where in a schema its properties stand; -1 if nothing in it is about the value itself."""
-        if part.pointer not in self._places:
-            known = part.keywords
-            says = not _SAYING.isdisjoint(known) or "\0" in part.pointer and any(isinstance(k, Made) for k in known)
-            says = says or self.options.enforces(known.get("format"))
-            place = [*known].index("properties") if "properties" in known else len(known)
-            self._places[part.pointer] = place if says else -1
-        return self._places[part.pointer]
+    def _meeting(self, part: Schema, condition: Condition, of_others: bool) -> Schema:
+        """Objects that meet a condition, and other values or none."""
+        members = Members(present=(condition,), limits=self.limits)
+        return part.making(members=members, **({} if of_others else {"types": _OBJECT}))
 
-    def _beside(self, part: Subschema, keyword: str) -> list[Subschema]:
-        """The schemas that hold wherever the keyword does."""
-        if keyword in _REFERENCES:
-            return [self.document.refer(part, keyword)]
-        if keyword == "allOf":
-            return [part.beside(keyword, i) for i in range(len(part[keyword]))]
-        return []
-
-    def _choices(self, part: Subschema, keyword: str) -> list[list[list[Subschema]]]:
+    def _choices(self, part: Schema, join: Join, evaluated: bool, rough: bool) -> list[list[Schemas]]:
         """Lists of alternatives; of each list, one holds."""
-        match keyword:
-            case "anyOf":
-                branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
-                if not self._evaluated(part):
-                    return [
-                        [[branch] for branch in self._with_one_condition(part, self._with_one_list(part, branches))]
-                    ]
-                sets = (s for size in range(1, len(branches) + 1) for s in combinations(branches, size))
+        match join.how:
+            case "any" if evaluated:  # what each branch that holds has evaluated counts
+                branches = join.schemas
                 self.limits.check("schema", 1 << len(branches), _TOO_MANY, "leave unevaluated… out")
-                return [[list(chosen) for chosen in sets]]  # what each branch that holds has evaluated counts
-            case "oneOf":
-                return [self._one_of(part)]
+                return [[chosen for size in range(len(branches)) for chosen in combinations(branches, size + 1)]]
+            case "any":
+                return [[(branch,) for branch in self._with_one_condition(part, self._with_one_list(part, join.schemas))]]
+            case "one":
+                return [[(branch,) for branch in join.schemas] if rough else self.one_of(part, join)]
             case "not":
-                there = part.beside(keyword)
-                within = there.within | {f"{part.pointer}\0not"}  # nothing in it counts as evaluated
-                return [self.negation(Subschema(there.schema, there.pointer, there.base, there.draft, within))]
-            case "if" if "then" in part or "else" in part or self._evaluated(part):
-                there = part.beside(keyword)
-                holds = [there] + ([part.beside("then")] if "then" in part else [])
-                without = part.made({"not": there}, "if not")
-                return [[holds, [without] + ([part.beside("else")] if "else" in part else [])]]
-            case "dependentRequired" | "dependentSchemas" | "dependencies":
-                out = []
-                for name, names, schema in dependencies(part, keyword):
-                    without = part.made({"properties": {name: False}}, f"{keyword} {name} without")
-                    having = part.made({"type": "object", "required": [name, *names]}, f"{keyword} {name} with")
-                    out.append([[without], [having, *([schema] if schema else [])]])
-                return out
-        return []
+                return [self.complement(join.schemas[0])]
+            case "if":
+                test, then, other = join.schemas
+                if then is ANYTHING and other is ANYTHING and not evaluated:
+                    return []
+                return [[_without_anything(test, then), _without_anything(self.negated(test), other)]]
+            case "depends":
+                without = part.making(members=Members(groups=(Group({join.to: NOTHING}),), limits=self.limits))
+                required = Members(required=(join.to, *join.names), limits=self.limits)
+                return [[(without,), (part.making(types=_OBJECT, members=required), *join.schemas)]]
+        raise AssertionError(join.how)
 
-    def _with_one_list(self, part: Subschema, branches: list[Subschema]) -> list[Subschema]:
+    def negated(self, schema: Schema) -> Schema:
+        """The schema of what doesn't fit another one, made once."""
+        if schema not in self._negated:
+            inner = schema.shape.joins[0] if schema.made and len(schema.shape.joins) == 1 else None
+            if inner is not None and inner.how == "not" and not schema.shape.own:
+                self._negated[schema] = inner.schemas[0]
+            else:
+                self._negated[schema] = schema.making(joins=(Join("not", 0, (schema,), "not"),))
+        return self._negated[schema]
+
+    def _with_one_list(self, part: Schema, branches: Schemas) -> Schemas:
         """The branches of an anyOf, those that only list values as one: a choice of many is costly."""
-        for branch in branches:
-            self.check(branch)
-        lists = [branch for branch in branches if only_lists(branch) and listed_by(branch) is not None]
+        lists = [one for one in branches if one.shape.only_lists and one.shape.listed and not one.shape.denied]
         if len(lists) < 2:
             return branches
         every: dict[Any, Any] = {}
         for branch in lists:
-            kept = listed_by(branch) or frozenset()
-            values = branch["enum"] if "enum" in branch else [branch["const"]]
-            every.update((identity(value), value) for value in values if identity(value) in kept)
-        others = [branch for branch in branches if branch not in lists]
-        return [part.made({"enum": list(every.values())}, "anyOf lists"), *others]
+            every |= branch.shape.allowed or {}
+        return (part.making(listed=(Listed(list(every.values())),)), *(one for one in branches if one not in lists))
 
-    def _with_one_condition(self, part: Subschema, branches: list[Subschema]) -> list[Subschema]:
+    def _with_one_condition(self, part: Schema, branches: Schemas) -> Schemas:
         """The branches of an anyOf, those that are conditions on which names there are as one."""
-        found = [presence_of(branch, self.options, self.check) for branch in branches]
-        named = [branch for branch, one in zip(branches, found) if one is not None and names_in(one.condition)]
-        together = self.present(part.made({"anyOf": named}, "anyOf names"), "anyOf") if len(named) > 1 else None
-        return branches if together is None else [*(one for one in branches if one not in named), together]
+        if not self.options.any_order:
+            return branches
+        each = {branch: presence_of(branch) for branch in branches}
+        found = {branch: one for branch, one in each.items() if one is not None and names_in(one.condition)}
+        if len(found) < 2:
+            return branches
+        condition = ("or", *(one.condition for one in found.values()))
+        together = self._meeting(part, condition, any(one.of_others for one in found.values()))
+        return (*(branch for branch in branches if branch not in found), together)
 
-    def present(self, part: Subschema, keyword: str) -> Subschema | None:
-        """A keyword as a condition on the names of an object, if it is one."""
-        if keyword in _UNCONDITIONAL or not self._conditions or self._evaluated(part):
-            return None
-        found = presence(part, keyword, self.options, self.check)
-        if found is None or not names_in(found.condition):
-            return None
-        of_objects = {} if found.of_others else {"type": "object"}
-        return part.made({**of_objects, PRESENT: found.condition}, f"{keyword} present")
-
-    def _evaluated(self, part: Subschema) -> bool:
-        """Whether it matters which schemas at `part` hold, as an unevaluated… counts what they evaluate."""
-        return not self._unevaluated.isdisjoint({part.pointer, *part.within})
-
-    def are_disjoint(self, part: Subschema) -> bool:
+    def are_disjoint(self, part: Schema, join: Join) -> bool:
         """Whether no value fits two branches of a oneOf, so that it says what anyOf would."""
-        self.check(part)
-        found = self._one_of(part)
+        found = self.one_of(part, join)
         return bool(found) and all(len(branch) == 1 for branch in found)
 
-    def tell_apart(self, branches: list, base: str, draft: int) -> None:
-        """Take it that no value fits two branches of a oneOf, which the document has as a list."""
-        self._plainly_apart.add((id(branches), base, draft))
-
-    def _one_of(self, part: Subschema) -> list[list[Subschema]]:
-        key = part.pointer, part.within, self.roughly
+    def one_of(self, part: Schema, join: Join) -> list[Schemas]:
+        """The branches of a oneOf, each with what leaves out the values of the others."""
+        key = part, join.at
         if key not in self._ones:
-            plainly = (id(part["oneOf"]), part.base, part.draft) in self._plainly_apart
-            if self.roughly or plainly or part.pointer in self._apart:
-                found = [[part.beside("oneOf", i)] for i in range(len(part["oneOf"]))]
-            else:
-                found = self._branches_alone(part)
-                if found and all(len(branch) == 1 for branch in found):
-                    self._apart.add(part.pointer)
-            self._ones[key] = found
+            self._ones[key] = self._branches_alone(part, join)
         return self._ones[key]
 
-    def _branches_alone(self, part: Subschema) -> list[list[Subschema]]:
-        """The branches of a oneOf, each with what leaves out the values of the others."""
-        branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
+    def _branches_alone(self, part: Schema, join: Join) -> list[Schemas]:
         # Types of which all values are valid under two branches are left out of all. Then each branch is taken with the
         # complements of those branches alone that it may share a value with: most share none.
-        rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED and k not in NOTING}
+        branches, own = join.schemas, part.shape
         once: set[str] = set()
         twice: set[str] = set()
         for branch in branches:
             free = self._free_types(branch)
             twice |= once & free
             once |= free
-        if twice - {"integer"}:  # whatever is of such a type is valid under two of them
-            rest["type"] = [t for t in TYPES if t in types_of(part) and t not in twice] or "null"
-            if not types_of(part) - twice:
-                return []
-        shared = [Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)] if rest else []
-        beside = [part.made({"type": rest["type"]}, "oneOf types")] if twice - {"integer"} else []
+        left = own.types - twice if twice - {"integer"} else own.types
+        if not left:
+            return []
+        said = {name: value for name, value in own.said.items() if name not in _OF_JOINS}
+        shared = (part.making(**{**said, "types": left}),) if said or left is not EVERY else ()
+        typed = (part.making(types=left),) if left is not own.types else ()
+        overlaps = self.disjoint.overlaps([(*shared, branch) for branch in branches])
+        tag = self.disjoint.tag([(*shared, branch) for branch in branches], overlaps) if any(overlaps) else None
+        if tag is None:
+            return self._alone(part, branches, overlaps, typed)
+        # Where such a member is there, it tells most branches apart; else they are told apart by the others.
         out = []
-        if part.pointer not in self._overlaps:
-            self._overlaps[part.pointer] = self.disjoint.overlaps([[*shared, branch] for branch in branches])
-        for branch, others in zip(branches, self._overlaps[part.pointer]):
-            beyond = [branches[j] for j in others]
-            found = self.constraints_of([branch]) if beyond else []
-            if found and all(one.listed for one in found):  # the values that no other branch has are listed, too
-                every = [v for one in found if one.listed for v in one.listed[1] if self.validator.fits(v, one)]
-                with self.validator.widely():
-                    left = [v for v in every if not any(self.validator.admits(v, [other]) for other in beyond)]
-                out.append([*beside, branch, part.made({"enum": left}, f"oneOf only {branch.pointer}")])
-            else:
-                complements = (part.made({"not": other}, f"oneOf not {other.pointer}") for other in beyond)
-                out.append([*beside, branch, *complements])
+        limits = self.limits
+        there = part.making(types=_OBJECT, members=Members(required=(tag,), limits=limits))
+        absent = part.making(members=Members(groups=(Group({tag: NOTHING}),), limits=limits))
+        for one in (there, absent):
+            overlaps = self.disjoint.overlaps([(*shared, one, branch) for branch in branches])
+            out += self._alone(part, branches, overlaps, (*typed, one))
         return out
 
-    def _free_types(self, part: Subschema, depth: int = 8) -> frozenset[str]:
-        """Types of which every value is valid, as far as it is plain."""
-        types = types_of(part) if part.schema is not False and depth else frozenset()
-        for keyword, value in part.keywords.items():
-            if not types:
-                break
-            if keyword in _REFERENCES:
-                types &= self._free_types(self.document.target(part, keyword), depth - 1)
-            elif keyword in ("allOf", "anyOf"):
-                inner = [self._free_types(part.below(keyword, i), depth - 1) for i in range(len(value))]
-                types &= frozenset.intersection(*inner) if keyword == "allOf" else frozenset.union(*inner)
-            elif keyword in _ABOUT:
-                types -= _ABOUT[keyword]
-            elif keyword != "type" and (is_known(keyword) or keyword == "format" and self.options.enforces(value)):
-                return frozenset()
+    def _alone(self, part: Schema, branches: Schemas, overlaps: list[list[int]], beside: Schemas) -> list[Schemas]:
+        """Each branch without the values of those that it may share some with."""
+        out: list[Schemas] = []
+        for branch, others in zip(branches, overlaps):
+            beyond = [branches[j] for j in others]
+            found = self.of((branch,)) if beyond else []
+            if found and all(one.listed for one in found):  # the values that no other branch has are listed, too
+                every = [v for one in found if one.shortest for v in one.shortest.values if self.fits(v, one)]
+                left = [v for v in every if not any(self.fits_widely.admits(v, (other,)) for other in beyond)]
+                out.append((*beside, branch, part.making(listed=(Listed(left),))))
+            else:
+                out.append((*beside, branch, *map(self.negated, beyond)))
+        return out
+
+    def _free_types(self, schema: Schema, depth: int = _FREE_DEPTH) -> frozenset[str]:
+        """Types of which every value is valid, as far as the keywords show it."""
+        shape = schema.shape
+        if not depth or shape.listed or shape.denied:
+            return frozenset()
+        types = shape.types
+        for field, about in _ABOUT.items():
+            if field in shape.__dict__:
+                types = types - about
+        for join in shape.joins:
+            if join.how == "ref":
+                types = types & self._free_types(self.document.target(schema, join), depth - 1)
+            elif join.how in ("all", "any"):
+                inner = [self._free_types(one, depth - 1) for one in join.schemas]
+                types = types & (frozenset.intersection(*inner) if join.how == "all" else frozenset.union(*inner))
+            else:
+                types = types - _OBJECT if join.how == "depends" else frozenset()
         return types
+
+
+_OF_JOINS = frozenset(("joins", "keywords", "parts", "order"))
+_ABOUT = {
+    "numbers": frozenset(("number", "integer")),
+    "strings": frozenset(("string",)),
+    "items": frozenset(("array",)),
+    "members": frozenset(("object",)),
+}
+"""Field of a shape -> the types whose values it restricts."""
+
+
+def _without_anything(*schemas: Schema) -> Schemas:
+    return tuple([one for one in schemas if one is not ANYTHING])
+
+
+def _check_circle(part: Schema, way: Way) -> None:
+    """Raise GrammarError where a schema that holds already is one of those that lead to it."""
+    at: Way | None = way
+    while at is not None:
+        if at.schema is part:
+            raise part.error("", "the schema refers to itself for the same value", "let it describe something first")
+        at = at.before

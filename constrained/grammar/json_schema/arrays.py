@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from functools import partial
 
-from constrained.grammar.json_schema.constraints import Constraints, ValueWriter
-from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.unique import unique_items
+from constrained.grammar.json_schema.shape import Items, Schemas, Shape
+from constrained.grammar.json_schema.unique import ValueWriter, unique_items
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import EMPTY, NEVER, Node, alt, literal, seq
 
 
-def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
-    """The arrays that `constraints` admit."""
-    low, high = constraints.counts("Items")
+def array(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
+    """The arrays that a shape admits."""
+    said = shape.elements
+    low, high = said.low, said.high
     writer.limits.check("repeat", max(low, high or 0), f"an array of {max(low, high or 0)} items")
     if high is not None and high < low:
         return NEVER
-    if (high is None or high > 1) and any(unique for _, unique in constraints.all("uniqueItems")):
-        node = unique_items(constraints, low, high, writer, name, layout)
+    if said.unique and (high is None or high > 1):
+        node = unique_items(shape, writer, name, layout)
         if node is not None:
             return node
-    if constraints.wanted():
-        return _Counting(constraints, low, high, writer, name, layout).node()
-    own = constraints.prefix() if high is None else min(constraints.prefix(), high)
-    items = [writer.node(constraints.item(i)) for i in range(own)]
-    rest = writer.node(constraints.item(constraints.prefix()))
+    if said.wanted:
+        return _Counting(said, writer, name, layout).node()
+    own = said.first if high is None else min(said.first, high)
+    items = [writer.node(said.item(i)) for i in range(own)]
+    rest = writer.node(said.item(said.first))
     full = layout.around("[", layout.in_a_row(items, rest, low, high), "]") if high != 0 else NEVER
     return full if low else alt([literal("[]"), full])
 
@@ -36,13 +36,11 @@ class _Counting:
     Indices and counts are told apart as far as they matter.
     """
 
-    def __init__(
-        self, constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
-    ):
-        self.constraints, self.low, self.high = constraints, low, high
+    def __init__(self, items: Items, writer: ValueWriter, name: str, layout: Layout):
+        self.items, self.wanted, self.low, self.high = items, items.wanted, items.low, items.high
         self.writer, self.name, self.layout = writer, name, layout
-        self.wanted = constraints.wanted()
-        self.last = max(1, constraints.prefix(), low, *(w.first for w in self.wanted)) if high is None else high
+        last = max(1, items.first, items.low, *(w.first for w in self.wanted))
+        self.last = last if items.high is None else items.high
 
     def node(self) -> Node:
         start = 0, (0,) * len(self.wanted)
@@ -56,9 +54,9 @@ class _Counting:
 
     def _written(self, at: int, counts: tuple[int, ...]) -> Node:
         out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
-        item = self.constraints.item(at)
-        for chosen, after in self._items(at, counts):
-            node = self.writer.node([*item, *chosen])
+        item = self.items.item(at)
+        for chosen, after in self._ways(at, counts):
+            node = self.writer.node((*item, *chosen))
             if node is not NEVER:
                 then = self._from(min(at + 1, self.last), after)
                 out.append(seq([self.layout.comma if at else EMPTY, node, then]))
@@ -67,20 +65,20 @@ class _Counting:
     def _may_end(self, at: int, counts: tuple[int, ...]) -> bool:
         return at >= self.low and all(c >= w.low for c, w in zip(counts, self.wanted))
 
-    def _items(self, at: int, counts: tuple[int, ...]) -> list[tuple[list[Subschema], tuple[int, ...]]]:
+    def _ways(self, at: int, counts: tuple[int, ...]) -> list[tuple[Schemas, tuple[int, ...]]]:
         """The ways to count the item at that index: the schemas that it must fit, and the counts after it."""
         if at == self.high:
             return []
-        out: list[tuple[list[Subschema], tuple[int, ...]]] = [([], ())]
+        out: list[tuple[Schemas, tuple[int, ...]]] = [((), ())]
         for wanted, count in zip(self.wanted, counts):
-            fits, counted = wanted.schema, (count + 1,)
-            ways: list[tuple[list[Subschema], tuple[int, ...]]]
+            fits, counted = (wanted.schema,), (count + 1,)
+            ways: list[tuple[Schemas, tuple[int, ...]]]
             if at < wanted.first or wanted.high is None and count >= wanted.low:
-                ways = [([], (count,))]
+                ways = [((), (count,))]
             elif wanted.high is None:
-                ways = [([], (count,)), ([fits], counted)]
+                ways = [((), (count,)), (fits, counted)]
             else:
-                ways = [([fits.made({"not": fits}, "no item")], (count,))]
-                ways += [([fits], counted)] if count < wanted.high else []
+                ways = [((self.writer.negated(wanted.schema),), (count,))]
+                ways += [(fits, counted)] if count < wanted.high else []
             out = [(chosen + more, after + then) for chosen, after in out for more, then in ways]
         return out

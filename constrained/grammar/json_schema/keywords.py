@@ -1,20 +1,62 @@
-"""The keywords: which draft has which, the form of each one's value, and what is not supported.
+"""The keywords of JSON Schema, a row each: which drafts have it, its form, and what it says, read into a `shape.Shape`.
 
-A document says its draft by `$schema`. Where it doesn't, or names a schema of its own, it is read as draft 2020-12 with
-what older drafts wrote in another way. A keyword that its draft doesn't know is an annotation, as the standard says.
+This is the only module that reads keywords as they are written. A document says its draft by `$schema`. Where it
+doesn't, or names a schema of its own, it is read as draft 2020-12 with what older drafts wrote in another way. A keyword
+that its draft doesn't know is an annotation, as the standard says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from sys import float_info
+from typing import Any, NamedTuple
+from urllib.parse import urldefrag, urljoin
 
-from constrained.grammar.json_schema.document import LATEST, NOTING, Subschema, error, escaped
+from constrained.errors import GrammarError
 from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
+from constrained.grammar.json_schema.shape import (
+    ANYTHING,
+    EVERY,
+    NOTHING,
+    TYPES,
+    Group,
+    Items,
+    Join,
+    Listed,
+    Members,
+    Numbers,
+    Row,
+    Schema,
+    Shape,
+    Strings,
+    Wanted,
+    escaped,
+    exact,
+)
 from constrained.grammar.nodes import Distinct
 from constrained.limits import Limits
+
+UNSTATED, LATEST = 0, 2020
+"""Drafts: 4, 6, 7, 2019, 2020; a document that doesn't say is read as the latest, with older spellings."""
+
+_DRAFTS = {f"json-schema.org/draft-0{n}/schema": n for n in (4, 6, 7)} | {
+    "json-schema.org/draft/2019-09/schema": 2019,
+    "json-schema.org/draft/2020-12/schema": LATEST,
+}
+_REACHED = 10**9
+"""A greater bound on a length or a count, such as 2,147,483,647, counts as none: no text comes to it."""
+
+NOTING = frozenset("title description default example examples deprecated readOnly writeOnly $comment".split())
+"""Keywords of every draft that say nothing of values."""
+DESCRIBING = NOTING | frozenset(
+    "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $defs $vocabulary definitions contentMediaType "
+    "contentEncoding contentSchema discriminator externalDocs xml enumNames enumDescriptions markdownDescription "
+    "format".split()
+)
+"""Keywords that don't restrict values; `format`, where it is not enforced."""
 
 
 @dataclass(frozen=True)
@@ -45,59 +87,24 @@ class Options:
     distinct: dict[str, Distinct] | None = None
     closing: str = ""
 
-    def refuse(self, part: Subschema, keyword: str, what: str, hint: str) -> None:
+    def refuse(self, part: Schema, keyword: str, what: str, hint: str) -> None:
         """Leave a keyword out if `lenient`; else raise GrammarError."""
         if not self.lenient:
-            raise error(part, keyword, what, f"{hint}; or lenient=True leaves it out")
+            raise part.error(keyword, what, f"{hint}; or lenient=True leaves it out")
         self.left_out[f"{part.pointer}/{escaped(keyword)}"] = None
 
     def enforces(self, format_name) -> bool:
         """Whether a `format` of that name restricts strings."""
         return self.formats and isinstance(format_name, str) and format_name in FORMATS
 
-    def note(self, part: Subschema, keyword: str) -> None:
+    def note(self, part: Schema, keyword: str) -> None:
         """Note a keyword that the standard doesn't know, and so takes for an annotation; if `strict`, raise."""
         if self.strict:
-            raise error(
-                part, keyword, f"{keyword[:80]!r} is no keyword that is known here", "correct it, or leave it out"
-            )
+            raise part.error(keyword, f"{keyword[:80]!r} is no keyword that is known here", "correct it, or leave it out")
         self.unknown[f"{part.pointer}/{escaped(keyword)}"] = None
 
 
-TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")
-EVERY = frozenset(TYPES)
-
-DESCRIBING = frozenset(
-    "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $comment $defs $vocabulary definitions title description "
-    "default example "
-    "examples deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema discriminator externalDocs "
-    "xml enumNames enumDescriptions markdownDescription format".split()
-)
-"""Keywords that don't restrict values; `format`, where it is not enforced."""
-
-
-class Made:
-    """A keyword that is made here of others; no document can contain it."""
-
-
-DENIED = Made()
-"""Values left out."""
-UNMATCHED = Made()
-"""A pattern that a string doesn't match."""
-NO_FORMAT = Made()
-"""A format that a string doesn't have."""
-NO_MULTIPLE = Made()
-"""What a number is no multiple of."""
-SOME_ITEM = Made()
-"""(first, schema): of the items from that index on, one at least fits the schema."""
-SOME_PROPERTY = Made()
-"""(kind, schema, pattern, value): there is a property whose value fits `value` (None: any), and whose name matches
-the pattern ("pattern"), or is none that `schema` itself lists ("other"), or fits `schema` ("name")."""
-
-
-PRESENT = Made()
-"""A condition on which names an object has (`presence.py`)."""
-
+# forms of values
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -152,132 +159,401 @@ def _is_type(value) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(t, str) and t in TYPES for t in value)
 
 
-_COUNT = (_is_count, "a whole number, not negative")
-_NUMBER = (_is_number, "a number that a double holds")
-_SCHEMA = (_is_schema, "a schema: an object, true or false")
-_SCHEMAS = (_is_schemas, "a list of schemas, not empty")
-_NAMED = (_is_named_schemas, "an object of schemas")
-_TEXT = (_is_text, "text")
+class Form(NamedTuple):
+    """A check of a keyword's value, and what the value should be."""
 
-FORMS = {
-    "type": (_is_type, "one or several of " + ", ".join(TYPES)),
-    "enum": (lambda value: isinstance(value, list) and _is_json(value), "a list of JSON values"),
-    "const": (_is_json, "a JSON value"),
-    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _TEXT),
-    **dict.fromkeys(("if", "then", "else"), _SCHEMA),
-    "allOf": _SCHEMAS,
-    "anyOf": _SCHEMAS,
-    "oneOf": _SCHEMAS,
-    "not": _SCHEMA,
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
-    "multipleOf": (lambda value: _is_number(value) and value > 0, "a number above 0"),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _COUNT),
-    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _COUNT),
-    "pattern": _TEXT,
-    "prefixItems": _SCHEMAS,
-    "items": (lambda value: _is_schema(value) or _is_schemas(value), "a schema"),
-    "additionalItems": _SCHEMA,
-    "contains": _SCHEMA,
-    "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
-    "properties": _NAMED,
-    "patternProperties": _NAMED,
-    "additionalProperties": _SCHEMA,
-    "unevaluatedProperties": _SCHEMA,
-    "unevaluatedItems": _SCHEMA,
-    "propertyNames": _SCHEMA,
-    "required": (_is_names, "a list of names"),
-    "dependentRequired": (
-        lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
-        "lists of names",
-    ),
-    "dependentSchemas": _NAMED,
-    "dependencies": (lambda value: isinstance(value, dict), "an object"),
+    good: Callable[[Any], bool]
+    what: str
+
+
+_COUNT = Form(_is_count, "a whole number, not negative")
+_NUMBER = Form(_is_number, "a number that a double holds")
+_SCHEMA = Form(_is_schema, "a schema: an object, true or false")
+_SCHEMAS = Form(_is_schemas, "a list of schemas, not empty")
+_NAMED = Form(_is_named_schemas, "an object of schemas")
+_TEXT = Form(_is_text, "text")
+_TYPE = Form(_is_type, "one or several of " + ", ".join(TYPES))
+_VALUES = Form(lambda value: isinstance(value, list) and _is_json(value), "a list of JSON values")
+_VALUE = Form(_is_json, "a JSON value")
+_DIVISOR = Form(lambda value: _is_number(value) and value > 0, "a number above 0")
+_ITEMS = Form(lambda value: _is_schema(value) or _is_schemas(value), "a schema")
+_FLAG = Form(lambda value: isinstance(value, bool), "true or false")
+_NAMES = Form(_is_names, "a list of names")
+_NAME_LISTS = Form(lambda value: isinstance(value, dict) and all(map(_is_names, value.values())), "lists of names")
+_OBJECT = Form(lambda value: isinstance(value, dict), "an object")
+
+
+# readers of values
+
+
+class Reading:
+    """One schema that is being read: what was found of it so far, by the name of its field in `Shape`."""
+
+    __slots__ = ("context", "found", "inner", "joins", "node", "options", "raw")
+
+    def __init__(self, node: Schema, raw: dict, options: Options):
+        self.node, self.raw, self.options, self.context = node, raw, options, node.context
+        self.found: dict[str, Any] = {}
+        self.inner: dict[str, dict[str, Any]] = {}  # of numbers, strings, items and members
+        self.joins: list[Join] = []
+
+    def schema(self, *keys) -> Schema:
+        """The schema at these keys."""
+        raw: Any = self.raw
+        for key in keys:
+            raw = raw[key]
+        if raw is True:
+            return ANYTHING
+        return self.context.schema(raw, self.node, keys)
+
+    def say(self, record: str, what: str, value: Any) -> None:
+        """Note a field of `Numbers`, `Strings`, `Items` or `Members`."""
+        if record in self.inner:
+            self.inner[record][what] = value
+        else:
+            self.inner[record] = {what: value}
+
+    def join(self, how: str, at: int, schemas: Iterable[Schema], keyword: str = "", **said: Any) -> None:
+        self.joins.append(Join(how, at, tuple(schemas), keyword, **said))
+
+
+Reader = Callable[[Reading, Any, int], None]
+"""What reads a keyword's value; the last argument is where the keyword stands in its schema."""
+
+
+def _types(one: Reading, value, at: int) -> None:
+    one.found["types"] = types_named(value)
+
+
+def _enum(one: Reading, value, at: int) -> None:
+    one.found["listed"] = (*one.found.get("listed", ()), Listed(value))
+
+
+def _const(one: Reading, value, at: int) -> None:
+    _enum(one, [value], at)
+
+
+def _bound(side: str, strict: bool) -> Reader:
+    def read(one: Reading, value, at: int) -> None:
+        bound = exact(value), strict
+        before = one.inner.get("numbers", {}).get(side)
+        if before is not None and (before > bound if side == "low" else (before[0], not before[1]) < (bound[0], not strict)):
+            bound = before
+        one.say("numbers", side, bound)
+
+    return read
+
+
+def _multiple(one: Reading, value, at: int) -> None:
+    one.say("numbers", "multiples", (exact(value),))
+
+
+def _count(record: str, side: str) -> Reader:
+    def read(one: Reading, value, at: int) -> None:
+        if side == "low" or value <= _REACHED:
+            one.say(record, side, int(value))
+
+    return read
+
+
+def _pattern(one: Reading, value, at: int) -> None:
+    one.say("strings", "patterns", (value,))
+
+
+def _format(one: Reading, value, at: int) -> None:
+    if one.options.enforces(value):
+        one.say("strings", "formats", (value,))
+
+
+def _reference(one: Reading, value, at: int) -> None:
+    keyword = [*one.raw][at]
+    one.join("ref", at, (), keyword, to=value)
+
+
+def _several(how: str) -> Reader:
+    def read(one: Reading, value, at: int) -> None:
+        keyword = {"all": "allOf", "any": "anyOf", "one": "oneOf"}[how]
+        one.join(how, at, [one.schema(keyword, i) for i in range(len(value))], keyword)
+
+    return read
+
+
+def _not(one: Reading, value, at: int) -> None:
+    one.join("not", at, [one.schema("not")], "not")
+
+
+def _if(one: Reading, value, at: int) -> None:
+    then, other = (one.schema(k) if k in one.raw else ANYTHING for k in ("then", "else"))
+    one.join("if", at, [one.schema("if"), then, other], "if")
+
+
+def _depends(keyword: str) -> Reader:
+    def read(one: Reading, value, at: int) -> None:
+        for name, needs in value.items():
+            names = (needs,) if isinstance(needs, str) else tuple(needs) if isinstance(needs, list) else None
+            schemas = [one.schema(keyword, name)] if names is None else []
+            one.join("depends", at, schemas, keyword, to=name, names=names or ())
+
+    return read
+
+
+def _row(one: Reading, value, at: int) -> None:
+    """All that says of items what they are by their index."""
+    raw, tuples = one.raw, "prefixItems" if "prefixItems" in one.raw else "items"
+    own = raw.get(tuples)
+    first = [one.schema(tuples, i) for i in range(len(own))] if isinstance(own, list) else []
+    rest = None
+    if isinstance(raw.get("items"), (dict, bool)):
+        rest = one.schema("items")
+    elif "additionalItems" in raw and isinstance(raw.get("items"), list):
+        rest = one.schema("additionalItems")
+    unevaluated = one.schema("unevaluatedItems") if "unevaluatedItems" in raw else None
+    by_contains = "contains" in raw and one.context.draft != 2019
+    one.say("items", "rows", (Row(tuple(first), rest, by_contains, unevaluated),))
+
+
+def _contains(one: Reading, value, at: int) -> None:
+    low, high = int(one.raw.get("minContains", 1)), one.raw.get("maxContains")
+    if low or high is not None:
+        wanted = Wanted(one.schema("contains"), 0, low, None if high is None else int(high))
+        one.say("items", "wanted", (wanted,))
+    if one.context.draft != 2019:
+        _row(one, value, at)
+
+
+def _unique(one: Reading, value, at: int) -> None:
+    if value:
+        one.say("items", "unique", True)
+
+
+def _group(one: Reading, value, at: int) -> None:
+    """All that says of members what they are by their name."""
+    raw = one.raw
+    named = {name: one.schema("properties", name) for name in raw["properties"]} if "properties" in raw else {}
+    patterns = {p: one.schema("patternProperties", p) for p in raw["patternProperties"]} if "patternProperties" in raw else {}
+    rest = one.schema("additionalProperties") if "additionalProperties" in raw else None
+    unevaluated = one.schema("unevaluatedProperties") if "unevaluatedProperties" in raw else None
+    one.say("members", "groups", (Group(named, patterns, rest, unevaluated, one.node),))
+
+
+def _names(one: Reading, value, at: int) -> None:
+    one.say("members", "names", (one.schema("propertyNames"),))
+
+
+def _required(one: Reading, value, at: int) -> None:
+    one.say("members", "required", tuple(value))
+
+
+def _nothing(one: Reading, value, at: int) -> None:
+    """Another keyword reads it."""
+
+
+class Keyword(NamedTuple):
+    """A keyword.
+
+    Attributes
+    ----------
+    form : Form
+        What its value must be.
+    read : Reader
+    about : str
+        The types whose values it restricts; empty: all.
+    since, before : int
+        The drafts that have it.
+    once : str
+        Keywords of one such name are read together.
+    """
+
+    form: Form
+    read: Reader
+    about: str = ""
+    since: int = 0
+    before: int = 9999
+    once: str = ""
+
+
+_OBJECTS, _ARRAYS, _NUMERIC = "object", "array", "number integer"
+
+KEYWORDS: dict[str, Keyword] = {
+    "type": Keyword(_TYPE, _types),
+    "enum": Keyword(_VALUES, _enum),
+    "const": Keyword(_VALUE, _const, since=6),
+    "minimum": Keyword(_NUMBER, _bound("low", False), _NUMERIC),
+    "maximum": Keyword(_NUMBER, _bound("high", False), _NUMERIC),
+    "exclusiveMinimum": Keyword(_NUMBER, _bound("low", True), _NUMERIC),
+    "exclusiveMaximum": Keyword(_NUMBER, _bound("high", True), _NUMERIC),
+    "multipleOf": Keyword(_DIVISOR, _multiple, _NUMERIC),
+    "minLength": Keyword(_COUNT, _count("strings", "low"), "string"),
+    "maxLength": Keyword(_COUNT, _count("strings", "high"), "string"),
+    "pattern": Keyword(_TEXT, _pattern, "string"),
+    "format": Keyword(Form(lambda value: True, "anything"), _format, "string"),
+    "minItems": Keyword(_COUNT, _count("items", "low"), _ARRAYS),
+    "maxItems": Keyword(_COUNT, _count("items", "high"), _ARRAYS),
+    "items": Keyword(_ITEMS, _row, _ARRAYS, once="row"),
+    "prefixItems": Keyword(_SCHEMAS, _row, _ARRAYS, since=2020, once="row"),
+    "additionalItems": Keyword(_SCHEMA, _row, _ARRAYS, before=2020, once="row"),
+    "unevaluatedItems": Keyword(_SCHEMA, _row, since=2019, once="row"),
+    "contains": Keyword(_SCHEMA, _contains, _ARRAYS, since=6),
+    "minContains": Keyword(_COUNT, _nothing, _ARRAYS, since=2019),
+    "maxContains": Keyword(_COUNT, _nothing, _ARRAYS, since=2019),
+    "uniqueItems": Keyword(_FLAG, _unique, _ARRAYS),
+    "properties": Keyword(_NAMED, _group, _OBJECTS, once="group"),
+    "patternProperties": Keyword(_NAMED, _group, _OBJECTS, once="group"),
+    "additionalProperties": Keyword(_SCHEMA, _group, _OBJECTS, once="group"),
+    "unevaluatedProperties": Keyword(_SCHEMA, _group, since=2019, once="group"),
+    "propertyNames": Keyword(_SCHEMA, _names, _OBJECTS, since=6),
+    "required": Keyword(_NAMES, _required, _OBJECTS),
+    "minProperties": Keyword(_COUNT, _count("members", "low"), _OBJECTS),
+    "maxProperties": Keyword(_COUNT, _count("members", "high"), _OBJECTS),
+    "$ref": Keyword(_TEXT, _reference),
+    "$dynamicRef": Keyword(_TEXT, _reference, since=2020),
+    "$recursiveRef": Keyword(_TEXT, _reference, since=2019, before=2020),
+    "allOf": Keyword(_SCHEMAS, _several("all")),
+    "anyOf": Keyword(_SCHEMAS, _several("any")),
+    "oneOf": Keyword(_SCHEMAS, _several("one")),
+    "not": Keyword(_SCHEMA, _not),
+    "if": Keyword(_SCHEMA, _if, since=7),
+    "then": Keyword(_SCHEMA, _nothing, since=7),
+    "else": Keyword(_SCHEMA, _nothing, since=7),
+    "dependentRequired": Keyword(_NAME_LISTS, _depends("dependentRequired"), _OBJECTS, since=2019),
+    "dependentSchemas": Keyword(_NAMED, _depends("dependentSchemas"), _OBJECTS, since=2019),
+    "dependencies": Keyword(_OBJECT, _depends("dependencies"), _OBJECTS, before=2019),
 }
-"""Keyword -> a check of its value, and what the value should be."""
+"""The keywords that restrict values. A new one is a row here, and a line in what writes values of its type."""
+
+_SINCE = {"$id": 6, "$anchor": 2019, "$recursiveAnchor": 2019, "$dynamicAnchor": 2020}
+_BEFORE = {"id": 6, "$recursiveAnchor": 2020}
+_BOOLEAN = frozenset(("exclusiveMinimum", "exclusiveMaximum"))
+_RECORDS: dict[str, Any] = {"numbers": Numbers, "strings": Strings, "items": Items, "members": Members}
 
 
-def check(part: Subschema, options: Options) -> None:
-    """Check the keywords of one schema.
+def _has(draft: int, keyword: str) -> bool:
+    """Whether a draft has a keyword; one that isn't stated has all."""
+    if draft == UNSTATED:
+        return True
+    row = KEYWORDS.get(keyword)
+    since, before = (row.since, row.before) if row else (_SINCE.get(keyword, 0), _BEFORE.get(keyword, 9999))
+    return since <= draft < before
+
+
+class _Plan(NamedTuple):
+    """How schemas of certain keywords are read: many have the same ones.
+
+    Attributes
+    ----------
+    rows : tuple of (int, str, Keyword)
+        The keywords that are read, and where they stand.
+    forms : tuple of (str, Form)
+        The keywords whose values are checked.
+    unknown : tuple of str
+        Those that the standard doesn't know.
+    known : frozenset of str
+        Those that restrict values.
+    order : int
+        Where what names members stands.
+    rewritten : bool
+        Whether keywords of other drafts are to be left out first, or spelt as since draft 6.
+    no_text : object
+        A key that is no text; None: there is none.
+    """
+
+    rows: tuple[tuple[int, str, Keyword], ...]
+    forms: tuple[tuple[str, Form], ...]
+    unknown: tuple[str, ...]
+    known: frozenset[str]
+    order: int
+    rewritten: bool
+    no_text: Any = None
+
+
+@lru_cache(maxsize=4096)
+def _plan(keywords: tuple, draft: int) -> _Plan:
+    rows, forms, unknown, once = [], [], [], set()
+    alone = "$ref" in keywords and draft in (4, 6, 7)  # nothing beside a reference holds
+    rewritten = draft <= 4 and not _BOOLEAN.isdisjoint(keywords)
+    for at, keyword in enumerate(keywords):
+        if not isinstance(keyword, str):
+            return _Plan((), (), (), frozenset(), 0, False, keyword)
+        row = KEYWORDS.get(keyword)
+        if alone and keyword != "$ref" or row is not None and not _has(draft, keyword):
+            rewritten = rewritten or row is not None
+            continue
+        if row is None:
+            unknown += [keyword] if keyword not in DESCRIBING and not keyword.startswith("x-") else []
+            continue
+        forms.append((keyword, row.form))
+        if not row.once or row.once not in once:
+            once.add(row.once)
+            rows.append((at, keyword, row))
+    if alone:
+        unknown = [k for k in keywords if k not in KEYWORDS and k not in DESCRIBING and not k.startswith("x-")]
+    known = frozenset(keyword for keyword, _ in forms if keyword != "format")
+    order = keywords.index("properties") if "properties" in known else len(keywords)
+    return _Plan(tuple(rows), tuple(forms), tuple(unknown), known, order, rewritten)
+
+
+def _as_since_draft_6(raw: dict, draft: int) -> dict:
+    """The keywords that a draft knows, with numbers as exclusive bounds."""
+    if draft in (4, 6, 7) and "$ref" in raw:
+        return {"$ref": raw["$ref"]}
+    old = [k for k in _BOOLEAN if isinstance(raw.get(k), bool) and draft <= 4]
+    known = {k: v for k, v in raw.items() if k not in old and _has(draft, k)}
+    for keyword in old:
+        plain = keyword.replace("exclusiveM", "m")
+        if raw[keyword] and plain in known:
+            known[keyword] = known.pop(plain)
+    return known
+
+
+def read(node: Schema, options: Options) -> Shape:
+    """What one schema of the document says.
 
     Raises
     ------
     GrammarError
         A keyword's value has the wrong form, or the keyword is not supported.
     """
-    schema = part.schema
-    if isinstance(schema, bool) or "\0" in part.pointer:  # what is made here is well formed
-        return
-    if not isinstance(schema, dict):
-        raise error(part, "", f"{str(schema)[:80]!r} is not a schema", "a schema is an object, true or false")
-    if part.pointer.count("/") // 2 > options.limits.depth:
-        options.limits.check("depth", part.pointer.count("/") // 2, f"{part.pointer[:60]}...: a schema too deep")
-    known = part.keywords
-    dialect = schema.get("$schema")
+    raw, limits, draft = node.source, options.limits, node.context.draft
+    if raw.__class__ is not dict and not isinstance(raw, dict):
+        raise node.error("", f"{str(raw)[:80]!r} is not a schema", "a schema is an object, true or false")
+    if node.depth > limits.depth:
+        limits.check("depth", node.depth, f"{node.pointer[:60]}...: a schema too deep")
+    plan = _plan(tuple(raw), draft)
+    if "$schema" in raw:
+        _check_dialect(node, raw["$schema"], options)
+    if plan.no_text is not None:
+        raise node.error("", f"{plan.no_text!r} is not a keyword", "the keys of JSON objects are text")
+    for keyword in plan.unknown:
+        options.note(node, keyword)
+    if plan.rewritten:
+        raw = _as_since_draft_6(raw, draft)
+        plan = _plan(tuple(raw), draft)
+    for keyword, form in plan.forms:
+        if not form.good(raw[keyword]):
+            raise node.error(keyword, f"{str(raw[keyword])[:80]!r} is not {form.what}", _old_form(keyword, raw[keyword]))
+    if draft == LATEST and isinstance(raw.get("items"), list):
+        what = "a list of schemas is not a schema"
+        raise node.error("items", what, "since draft 2020-12 it is written prefixItems")
+    one = Reading(node, raw, options)
+    for at, keyword, row in plan.rows:
+        row.read(one, raw[keyword], at)
+    said = one.found
+    if one.inner:
+        for record, found in one.inner.items():
+            if record == "members":
+                found["limits"] = limits
+                if options.closed:
+                    found["closed"] = True
+            said[record] = _RECORDS[record](**found)
+    if one.joins:
+        said["joins"] = tuple(one.joins)
+    return Shape(**said, keywords=plan.known, parts=(node,), order=plan.order)
+
+
+def _check_dialect(node: Schema, dialect: Any, options: Options) -> None:
     if isinstance(dialect, str) and "json-schema.org/" not in dialect:
         what = f"{dialect[:80]!r} may define other keywords than the standard"
-        options.refuse(part, "$schema", what, "name a draft of json-schema.org, or leave it out")
-    for keyword in schema:
-        if not isinstance(keyword, str):
-            raise error(part, "", f"{keyword!r} is not a keyword", "the keys of JSON objects are text")
-        if keyword in FORMS and keyword in known:
-            good, what = FORMS[keyword]
-            value = known[keyword]
-            if not good(value):
-                raise error(part, keyword, f"{str(value)[:80]!r} is not {what}", _old_form(keyword, value))
-            if keyword == "items" and isinstance(value, list) and part.draft == LATEST:
-                raise error(
-                    part, keyword, "a list of schemas is not a schema", "since draft 2020-12 it is written prefixItems"
-                )
-        elif keyword not in DESCRIBING and keyword not in FORMS and not keyword.startswith("x-"):
-            options.note(part, keyword)
-
-
-_ALONE = {kind: frozenset((kind, "integer") if kind == "number" else (kind,)) for kind in TYPES}
-_TYPING = NOTING | {"type"}
-_FREEING = ("additionalProperties", "additionalItems")
-
-
-def is_type(schema) -> bool:
-    """Whether a schema names no more than a type, and so needs no check."""
-    if schema is True:
-        return True
-    return isinstance(schema, dict) and schema.keys() <= _TYPING and schema.get("type", "null") in TYPES
-
-
-def types_of(part: Subschema) -> frozenset[str]:
-    """The types that a schema's own `type` admits."""
-    return types_named(part.keywords.get("type"))
-
-
-def types_named(value: str | list[str] | None) -> frozenset[str]:
-    """The types that a `type` of that value admits; None: there is none."""
-    if value.__class__ is str and value in _ALONE:  # most
-        return _ALONE[value]
-    if value is None:
-        return EVERY
-    types = frozenset([value] if isinstance(value, str) else value)
-    return types | {"integer"} if "number" in types else types
-
-
-def says_nothing(schema) -> bool:
-    """Whether it is plain that every value fits a schema."""
-    if not isinstance(schema, dict):
-        return schema is True
-    return all(k in NOTING or k in _FREEING and v is True for k, v in schema.items())
-
-
-def dependencies(part: Subschema, keyword: str) -> list[tuple[str, list[str], Subschema | None]]:
-    """Each name, the names that an object with it needs, and the schema that it must fit then."""
-    out = []
-    for name, needs in part[keyword].items():
-        names = [needs] if isinstance(needs, str) else needs if isinstance(needs, list) else None
-        out.append((name, names or [], part.beside(keyword, name) if names is None else None))
-    return out
-
-
-def is_known(keyword) -> bool:
-    """Whether a keyword restricts values."""
-    return keyword in FORMS or isinstance(keyword, Made)
+        options.refuse(node, "$schema", what, "name a draft of json-schema.org, or leave it out")
 
 
 def _old_form(keyword: str, value) -> str | None:
@@ -286,3 +562,120 @@ def _old_form(keyword: str, value) -> str | None:
     if keyword == "required" and isinstance(value, bool):
         return "since draft 4 the object lists the names that are required"
     return "see what json-schema.org says of the keyword"
+
+
+_ALONE = {kind: frozenset((kind, "integer") if kind == "number" else (kind,)) for kind in TYPES}
+_TYPING = NOTING | {"type"}
+
+
+def types_named(value: str | list[str]) -> frozenset[str]:
+    """The types that a `type` of that value admits."""
+    if value.__class__ is str:
+        return _ALONE[value]  # type: ignore[index]
+    return frozenset().union(*[_ALONE[kind] for kind in value])
+
+
+_OF_A_TYPE = {kind: Schema(Shape(types=types)) for kind, types in _ALONE.items()}
+
+
+def common(raw: Any) -> Schema | None:
+    """The schema of any document that says the same, if one says no more than a type."""
+    if raw is True:
+        return ANYTHING
+    if raw is False:
+        return NOTHING
+    if raw.__class__ is dict and raw.keys() <= _TYPING:
+        kind = raw.get("type")
+        if kind is None and "type" not in raw:
+            return ANYTHING
+        return _OF_A_TYPE.get(kind) if kind.__class__ is str else None
+    return None
+
+
+# where schemas are, and what names them
+
+
+def draft_of(raw: dict, before: int) -> int:
+    """The draft that a schema says it is of."""
+    name = raw.get("$schema")
+    if not isinstance(name, str):
+        return before
+    return _DRAFTS.get(name.split("://")[-1].rstrip("#"), UNSTATED)
+
+
+def base_of(raw: Any, base: str, draft: int) -> str:
+    """The URI that references in a schema are relative to."""
+    if not isinstance(raw, dict) or draft in (4, 6, 7) and "$ref" in raw:
+        return base
+    name = raw.get("id" if draft == 4 else "$id")
+    return urljoin(base, name) if isinstance(name, str) and not name.startswith("#") else base
+
+
+def has_own_uri(raw: dict) -> bool:
+    """Whether references in a schema may be relative to a URI of its own."""
+    return "$id" in raw or "id" in raw
+
+
+def uris_of(raw: Any, base: str, draft: int) -> list[str]:
+    """The URIs that name a schema; `base` is its own."""
+    if not isinstance(raw, dict):
+        return []
+    uri, has = urldefrag(base)[0], lambda keyword: isinstance(raw.get(keyword), str) and _has(draft, keyword)
+    alone = "$ref" in raw and draft in (4, 6, 7)
+    out = [f"{uri}#{raw[k]}" for k in ("$anchor", "$dynamicAnchor") if has(k) and not alone]
+    for keyword in ("$id", "id") if not alone else ():
+        if has(keyword):
+            name = raw[keyword]
+            out.append(urljoin(base, name) if name.startswith("#") or draft == UNSTATED else uri)
+    return out
+
+
+def may_be_named_by_pointer(raw: Any) -> bool:
+    """Whether what looks like a JSON pointer may be the name of a schema."""
+    if not isinstance(raw, dict):
+        return False
+    return "$anchor" in raw or "$dynamicAnchor" in raw or any("#/" in str(raw.get(name)) for name in ("id", "$id"))
+
+
+_ONE = "not if then else contains additionalItems additionalProperties propertyNames unevaluatedItems "\
+    "unevaluatedProperties contentSchema items".split()  # fmt: skip
+_LISTS = "allOf anyOf oneOf prefixItems items".split()
+_BY_NAME = "properties patternProperties $defs definitions dependentSchemas dependencies".split()
+
+
+def inside(raw: Any, draft: int) -> Iterator[tuple]:
+    """Yield the keys of the schemas in a schema."""
+    if not isinstance(raw, dict):
+        return
+    if "$ref" in raw and draft in (4, 6, 7):
+        return
+    for keyword in (k for k in _LISTS if isinstance(raw.get(k), list) and _has(draft, k)):
+        yield from ((keyword, i) for i in range(len(raw[keyword])))
+    for keyword in (k for k in _ONE if isinstance(raw.get(k), dict) and _has(draft, k)):
+        yield (keyword,)
+    for keyword in (k for k in _BY_NAME if isinstance(raw.get(k), dict) and _has(draft, k)):
+        yield from ((keyword, name) for name in raw[keyword])
+
+
+def definitions(raw: Any) -> list[str]:
+    """The names of what a schema defines."""
+    return [*(raw.get("$defs") or ())] if isinstance(raw, dict) else []
+
+
+def dynamic(raw: Any, keyword: str, fragment: str) -> bool:
+    """Whether a schema is one that a dynamic reference may come to mean."""
+    if not isinstance(raw, dict):
+        return False
+    return raw.get("$recursiveAnchor") is True if keyword == "$recursiveRef" else raw.get("$dynamicAnchor") == fragment
+
+
+def described(raw: dict) -> list[tuple[str, Any]]:
+    """What a schema says apart from what describes it."""
+    return [(keyword, value) for keyword, value in raw.items() if keyword not in NOTING]
+
+
+def rough(raw: dict) -> tuple:
+    """A key that is equal for schemas that say the same; for most others it is another one."""
+    named = raw.get("properties")
+    texts = [value for value in raw.values() if value.__class__ is str]  # a title, a type, a reference
+    return (*raw, *texts, tuple(named) if isinstance(named, dict) else None)

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import count
+from itertools import count, pairwise
 
 from constrained.grammar.charset import charset
 from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, Wait, alt, choices, literal, repeat, seq
@@ -32,6 +32,14 @@ def whole(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None
     """The least and the greatest whole number between two bounds."""
     least = None if low is None else math.floor(low[0]) + 1 if low[1] else math.ceil(low[0])
     return least, None if high is None else math.ceil(high[0]) - 1 if high[1] else math.floor(high[0])
+
+
+def intervals(low: Bound | None, high: Bound | None, denied: tuple) -> list[tuple[Bound | None, Bound | None]]:
+    """Lower and upper bounds between the numbers that are left out."""
+    numbers = [value for value in denied if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    cuts = sorted({Fraction(value) if isinstance(value, int) else Fraction(repr(value)) for value in numbers})
+    inside = [c for c in cuts if (low is None or c >= low[0]) and (high is None or c <= high[0])]
+    return list(pairwise([low, *((cut, True) for cut in inside), high]))
 
 
 def common_multiple(values: list[Fraction]) -> Fraction:

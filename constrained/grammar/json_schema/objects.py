@@ -14,11 +14,10 @@ from functools import cache, partial
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.constraints import Constraints, ValueWriter, Witness
-from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.patterns import end_differently, few_texts
-from constrained.grammar.json_schema.presence import AsksForSeveral, formula
-from constrained.grammar.json_schema.unique import DISTINCT, names_apart, opened
+from constrained.grammar.json_schema.presence import formula, ways
+from constrained.grammar.json_schema.shape import NOTHING, Group, Schema, Schemas, Shape, Witness
+from constrained.grammar.json_schema.unique import DISTINCT, ValueWriter, names_apart, opened
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, choices, literal, repeat, seq
@@ -27,44 +26,39 @@ PATTERNS = 5
 """Patterns of patternProperties that one name may match: each doubles the kinds of names."""
 
 
-def properties(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
-    """The objects that `constraints` admit.
-
-    Raises
-    ------
-    AsksForSeveral
-        Names are counted, of which only a condition says that they must be there: alternatives name them.
-    """
-    low, high = constraints.counts("Properties")
-    if low > 1 and constraints.present:
-        raise AsksForSeveral
-    key_parts = [part.below("propertyNames") for part, _ in constraints.all("propertyNames")]
-    keys = writer.constraints_of(key_parts) if key_parts else []
-    admitted = cache(lambda name: not key_parts or any(writer.fits(name, one) for one in keys))
-    asked_for = frozenset(constraints.required)
+def properties(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
+    """The objects that a shape admits."""
+    members = shape.entries
+    low, high = members.low, members.high
+    if low > 1 and members.present:  # names are counted, of which only a condition says that they must be there
+        each = enumerate(_without_conditions(shape, writer))
+        return alt([properties(one, writer, f"{name} {i}", layout) for i, one in each])
+    keys = writer.of(members.names) if members.names else []
+    admitted = cache(lambda name: not members.names or any(writer.fits(name, one) for one in keys))
+    asked_for = frozenset(members.required)
     if not all(map(admitted, asked_for)):
         return NEVER
-    names = list(filter(admitted, constraints.names))
+    names = list(filter(admitted, members.named))
     # The names that are known, each with its values; names of which no value is left aren't there.
-    witnesses = constraints.witnesses()
-    told_apart = low > len(constraints.required) + 1 or len(witnesses) > 1
-    listed = _few_names(constraints, key_parts, told_apart, writer)
+    witnesses = [*members.some]
+    told_apart = low > len(asked_for) + 1 or len(witnesses) > 1
+    listed = _few_names(shape, told_apart, writer)
     if listed is not None:  # each is a property of its own
         names += [k for k in listed if k not in names]
     if writer.options.any_order:  # what is asked for besides is none of those that its own schema lists
-        listed_there = (k for w in witnesses if w.kind == "other" for k in w.schema["properties"] or ())
+        listed_there = (k for w in witnesses if w.kind == "other" for k in w.group.named)
         names += [k for k in dict.fromkeys(listed_there) if k not in names and admitted(k)]
     # Names that are free can repeat, and what repeats counts once: so where names are counted, those that are written
     # are remembered, and where several of them are asked for, that is refused.
-    others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
+    others = _Others(shape, names, writer, name, layout, listed is None)
     free = others.node(())
-    conditions = list(constraints.present)
+    conditions = list(members.present)
     if free is NEVER and writer.options.any_order:  # that one of the names is there is a condition on these
         conditions += [("or", *(k for k in names if _may_be(w, k, writer))) for w in witnesses if w.value is None]
         witnesses = [w for w in witnesses if w.value is not None]
     elif len(witnesses) > 1 and free is not NEVER and high != 1:
         writer.options.refuse(
-            constraints.parts[0], "not", "several properties of free names can't be asked for",
+            shape.parts[0], "not", "several properties of free names can't be asked for",
             "list the names in properties, or use required",
         )  # fmt: skip
         witnesses = witnesses[:1]
@@ -72,8 +66,8 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         what = "an object of which too many properties are asked for"
         writer.limits.check("schema", len(names) << len(witnesses), what)
     variants = {}
-    for k in dict.fromkeys([*constraints.required, *names]):
-        variants[k] = _variants(constraints, k, witnesses, writer, layout)
+    for k in dict.fromkeys([*members.required, *names]):
+        variants[k] = _variants(shape, k, witnesses, writer, layout)
         if not variants[k] and k in asked_for:
             return NEVER
     there = [k for k in names if variants[k]]
@@ -89,10 +83,10 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         return NEVER
     apart = None
     if free is not NEVER and low > must + 1:
-        apart = names_apart(constraints, low, names, bool(key_parts), bool(witnesses), writer)
+        apart = names_apart(members, low, names, bool(members.names), bool(witnesses), writer)
         if apart is None:
             writer.options.refuse(
-                constraints.all("minProperties")[-1][0], "minProperties",
+                shape.place("minProperties"), "minProperties",
                 f"minProperties {low} is not supported where names are free: the same one may be written twice",
                 "list the names in properties, or as an enum in propertyNames",
             )  # fmt: skip
@@ -104,32 +98,43 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     # Where a value is asked for, the name must not come again with another one: names are remembered, if there are
     # always more, for this property too; else it comes last.
     anywhere = all(witness.value is None for witness in witnesses)
-    restricted = bool(key_parts or constraints.key_patterns)
-    restricted |= any(w.kind != "other" or "patternProperties" in w.schema for w in witnesses)
+    restricted = bool(members.names or members.patterns)
+    restricted |= any(w.kind != "other" or w.group.patterns for w in witnesses)
     if not anywhere and free is not NEVER and writer.options.any_order:
-        apart = names_apart(constraints, 1, names, restricted, False, writer)
+        apart = names_apart(members, 1, names, restricted, False, writer)
         anywhere = apart is not None
     met = (1 << len(witnesses)) - 1
     written = _Object(pairs, free, last, met, anywhere, low, high, rows, writer, name, layout, apart)
     return written.any_order() if writer.options.any_order else written.in_order()
 
 
-def _few_names(
-    constraints: Constraints, key_parts: list[Subschema], told_apart: bool, writer: ValueWriter
-) -> list[str] | None:
+def _without_conditions(shape: Shape, writer: ValueWriter) -> list[Shape]:
+    """What objects of a shape are, by which of the names that its conditions are about they have."""
+    members, out = shape.entries, []
+    said = {field: value for field, value in members.said.items() if field != "present"}
+    for there, absent in ways(("and", *members.present), writer.limits):
+        group = Group(dict.fromkeys(absent, NOTHING))
+        more = {"required": members.required + there, "groups": (*members.groups, group)}
+        out.append(Shape(**{**shape.said, "members": type(members)(**{**said, **more})}))
+        writer.limits.check("schema", len(out), "an object of too many conditions on its names")
+    return out
+
+
+def _few_names(shape: Shape, told_apart: bool, writer: ValueWriter) -> list[str] | None:
     """All names, where propertyNames lists them, or where they must be `told_apart` and are few; else None."""
-    if key_parts and (told_apart or all(one.listed for one in writer.constraints_of(key_parts))):
-        found = writer.values([*key_parts, _NAME])
+    members = shape.entries
+    if members.names and (told_apart or all(one.listed for one in writer.of(members.names))):
+        found = writer.values((*members.names, _NAME))
         if found is not None:
             return found
-    if not told_apart or writer.node(constraints.key(None, frozenset())) is not NEVER:
+    if not told_apart or writer.node(members.matching(None, frozenset())) is not NEVER:
         return None
-    each = [few_texts(either, DISTINCT, writer.limits) for _, either in constraints.key_trees.values()]
+    each = [few_texts(either, DISTINCT, writer.limits) for _, either in members.trees.values()]
     found = sorted({name for names in each for name in names or ()})
-    return None if None in each else [name for name in found if not key_parts or writer.admits(name, key_parts)]
+    return None if None in each else [k for k in found if not members.names or writer.fits.admits(k, members.names)]
 
 
-_NAME = Subschema({"type": "string"}, "#\0name")
+_NAME = Schema(Shape(types=frozenset(("string",))))
 
 
 Variant = tuple[Node, int]
@@ -137,17 +142,17 @@ Variant = tuple[Node, int]
 
 
 def _variants(
-    constraints: Constraints, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout
+    shape: Shape, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout
 ) -> list[Variant]:
     """The ways to write a property: with its own value, or with one that also is some of `witnesses`."""
-    parts = constraints.property(name)
+    parts = shape.entries.member(name)
     if not witnesses:
         node = writer.node(parts)
         return [] if node is NEVER else [(seq([layout.colon, node]), 0)]
-    found: list[tuple[list[Subschema], int]] = [(parts, 0)]
+    found: list[tuple[Schemas, int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
         if _may_be(witness, name, writer):
-            value = [] if witness.value is None else [witness.value]
+            value = () if witness.value is None else (witness.value,)
             found += [(inner + value, bits | 1 << i) for inner, bits in found]
     nodes = ((writer.node(inner), bits) for inner, bits in found)
     return [(seq([layout.colon, node]), bits) for node, bits in nodes if node is not NEVER]
@@ -155,15 +160,15 @@ def _variants(
 
 def _may_be(witness: Witness, name: str, writer: ValueWriter) -> bool:
     """Whether the property of that name can be one that there must be."""
-    return witness.may_be(name, writer.limits) and (witness.kind != "name" or writer.admits(name, [witness.schema]))
+    admitted = witness.schema is None or writer.fits.admits(name, (witness.schema,))
+    return admitted and witness.may_be(name, writer.limits)
 
 
 @dataclass
 class _Others:
     """Properties whose names are none of `names`, by which patterns their names match; none unless `free`."""
 
-    constraints: Constraints
-    key_parts: list[Subschema]
+    shape: Shape
     names: list[str]
     writer: ValueWriter
     name: str
@@ -176,7 +181,7 @@ class _Others:
         out: list[Node] = []
         for i, matched in enumerate(sets):
             values = [w.value for w in witnesses if w.value is not None]
-            value = self.writer.node([*self.constraints.key(None, frozenset(matched)), *values])
+            value = self.writer.node((*self.shape.entries.matching(None, frozenset(matched)), *values))
             if value is not NEVER:
                 key = self._key(matched, witnesses, f"{self.name}:key{i}{'w' * len(witnesses)}")
                 out.append(seq([strings.quoted(key), self.layout.colon, value]))
@@ -184,7 +189,7 @@ class _Others:
 
     def _matched(self) -> list[tuple[str, ...]]:
         """The sets of patterns that one name may match."""
-        trees = self.constraints.key_trees
+        trees = self.shape.entries.trees
         sets: list[tuple[str, ...]] = [()]
         for pattern in trees:
             apart = {other for other in trees if end_differently(pattern, other)}
@@ -193,19 +198,20 @@ class _Others:
                 more = [one for one in more if len(one) == 1 or self._may_match_all(one)]
             sets += more
             if len(sets) > 1 << PATTERNS:
-                at = self.constraints.all("patternProperties")[0][0]
                 what = f"more than {PATTERNS} patterns that may match one name"
-                raise error(at, "patternProperties", what, "join those with the same schema by |")
+                place = self.shape.place("patternProperties")
+                raise place.error("patternProperties", what, "join those with the same schema by |")
         return sets
 
     def _may_match_all(self, patterns: tuple[str, ...]) -> bool:
-        trees = [self.constraints.key_trees[pattern][0] for pattern in patterns]
+        trees = [self.shape.entries.trees[pattern][0] for pattern in patterns]
         return strings.has_text(trees, [], 0, None, self.writer.limits)
 
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
         """The names that match those patterns and no others."""
-        trees, writer = self.constraints.key_trees, self.writer
-        if not trees and not self.key_parts and not witnesses:
+        members, writer = self.shape.entries, self.writer
+        trees = members.trees
+        if not trees and not members.names and not witnesses:
             node = None if writer.options.closing else strings.others(self.names)
             if node is not None:
                 return node
@@ -216,19 +222,20 @@ class _Others:
         for witness in witnesses:
             fitting, without = witness.names(writer.limits)
             wanted, unwanted = wanted + fitting, unwanted + without
-        own, closing = [w.schema for w in witnesses if w.kind == "name"], writer.options.closing
+        own, closing = [w.schema for w in witnesses if w.schema is not None], writer.options.closing
         out: list[Node] = []
-        for i, one in enumerate(writer.constraints_of([*self.key_parts, *own])):
+        for i, one in enumerate(writer.of((*members.names, *own))):
             fitting, without = wanted, unwanted
             counts: tuple[int, int | None] = 0, None
-            if one.listed is not None:
-                values = [v for v in one.listed[1] if isinstance(v, str) and writer.fits(v, one)]
+            if one.shortest is not None:
+                values = [v for v in one.shortest.values if isinstance(v, str) and writer.fits(v, one)]
                 if not values:
                     continue
                 fitting = [*wanted, *strings.any_of(values)]
             elif "string" in one.types:
-                fitting, without = [*wanted, *strings.trees(one)], [*unwanted, *strings.unmatched(one)]
-                counts = one.counts("Length")
+                fitting = [*wanted, *strings.trees(one, writer.limits)]
+                without = [*unwanted, *strings.unmatched(one, writer.limits)]
+                counts = one.texts.low, one.texts.high
             else:
                 continue
             out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.wait, writer.limits, closing))

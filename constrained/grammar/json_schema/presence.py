@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
-from constrained.grammar.json_schema.document import Subschema
-from constrained.grammar.json_schema.keywords import Options, dependencies, is_known
+from constrained.grammar.json_schema.shape import ANYTHING, EVERY, NOTHING, Condition, Join, Schema, names_in
 from constrained.limits import Limits
 
-Condition = bool | str | tuple
-"""A name that is there; ("and", ...), ("or", ...), ("one", ...) of conditions, ("not", condition)."""
-
-
-class AsksForSeveral(Exception):
-    """An object must have several properties, whatever their names, and meet a condition on its names."""
+_OBJECT = frozenset(("object",))
+_SAID = frozenset(("types", "members", "joins", "keywords", "parts", "order"))
+_OF_NAMES = frozenset(("groups", "required", "limits", "closed"))
+_HOW = {"all": "and", "any": "or", "one": "one"}
 
 
 class Presence(NamedTuple):
@@ -26,50 +23,43 @@ class Presence(NamedTuple):
     of_others: bool
 
 
-def presence(part: Subschema, keyword, options: Options, check: Callable[[Subschema], None]) -> Presence | None:
-    """What one keyword of a schema says; None if it is about more than the names. `check`s schemas below."""
-
-    def of(*keys) -> Presence | None:
-        return presence_of(part.beside(*keys), options, check)
-
-    # What is no object may be valid whatever names a keyword asks for, or not valid at all, as under `type`.
-    value = part[keyword]
-    match keyword:
-        case "type" if value == "object" or value == ["object"]:
-            return Presence(True, False)
-        case "required":
-            return Presence(("and", *value), True)
-        case "properties" if all(inner is False for inner in value.values()):
-            return Presence(("and", *(("not", name) for name in value)), True)
-        case "allOf" | "anyOf" | "oneOf":
-            how = {"allOf": "and", "anyOf": "or", "oneOf": "one"}[keyword]
-            return _joined(how, (of(keyword, i) for i in range(len(value))))
+def presence(join: Join) -> Presence | None:
+    """What a join says; None if it is about more than the names."""
+    # What is no object may be valid whatever names a join asks for, or not valid at all, as under `type`.
+    match join.how:
+        case "all" | "any" | "one":
+            return _joined(_HOW[join.how], map(presence_of, join.schemas))
         case "not":
-            return _joined("not", [of(keyword)])
+            return _joined("not", map(presence_of, join.schemas))
         case "if":
-            test = of("if")
-            if test is None:
+            test, then, other = map(presence_of, join.schemas)
+            if test is None or then is None or other is None:
                 return None
-            then, other = (of(k) if k in part else Presence(True, True) for k in ("then", "else"))
             return _joined("and", [_joined("or", [_joined("not", [test]), then]), _joined("or", [test, other])])
-        case "then" | "else":
-            return Presence(True, True)
-        case "dependentRequired" | "dependentSchemas" | "dependencies":
-            ways = []
-            for name, names, schema in dependencies(part, keyword):
-                then = of(keyword, name) if schema else Presence(("and", *names), True)
-                ways.append(_joined("or", [Presence(("not", name), True), then]))
-            return _joined("and", ways)
+        case "depends":
+            then = presence_of(join.schemas[0]) if join.schemas else Presence(("and", *join.names), True)
+            return _joined("or", [Presence(("not", join.to), True), then])
     return None
 
 
-def presence_of(part: Subschema, options: Options, check: Callable[[Subschema], None]) -> Presence | None:
+def presence_of(schema: Schema) -> Presence | None:
     """What a whole schema says, in the same way."""
-    check(part)
-    if isinstance(part.schema, bool):
-        return Presence(part.schema, part.schema)
-    said = (k for k in part.keywords if is_known(k) or k == "format" and options.enforces(part[k]))
-    return _joined("and", (presence(part, k, options, check) for k in said))
+    if schema is ANYTHING or schema is NOTHING:
+        return Presence(schema is ANYTHING, schema is ANYTHING)
+    shape = schema.shape
+    if not shape.says_only(_SAID) or shape.types is not EVERY and shape.types != _OBJECT:
+        return None
+    found = [Presence(True, shape.types is EVERY)]
+    if shape.members is not None:
+        if not shape.members.says_only(_OF_NAMES):
+            return None
+        for group in shape.members.groups:
+            absent = all(inner is NOTHING for inner in group.named.values())
+            if not absent or group.patterns or group.rest is not None or group.unevaluated is not None:
+                return None
+            found.append(Presence(("and", *(("not", name) for name in group.named)), True))
+        found.append(Presence(("and", *shape.members.required), True))
+    return _joined("and", [*found, *map(presence, shape.joins)])
 
 
 def _joined(how: str, found: Iterable[Presence | None]) -> Presence | None:
@@ -81,19 +71,6 @@ def _joined(how: str, found: Iterable[Presence | None]) -> Presence | None:
     others = sum(one.of_others for one in known)
     of_others = {"and": others == len(known), "or": others > 0, "one": others == 1, "not": others == 0}[how]
     return Presence((how, *(one.condition for one in known)), of_others)
-
-
-def names_in(condition: Condition) -> list[str]:
-    """The names that a condition is about."""
-    found: dict[str, None] = {}
-    work = [condition]
-    while work:
-        one = work.pop()
-        if isinstance(one, str):
-            found[one] = None
-        elif isinstance(one, tuple):
-            work += one[:0:-1]  # in the order in which they are written
-    return list(found)
 
 
 def holds(condition: Condition, names: Collection[str]) -> bool:
@@ -152,3 +129,23 @@ def formula(condition: Condition, variables: dict[str, int], formulas: Formulas)
         none = formulas.choose(part, FALSE, none)
         every, some = formulas.both(every, part), formulas.either(some, part)
     return {"and": every, "or": some, "one": one}[how]
+
+
+def ways(condition: Condition, limits: Limits) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield names that are there, and names that aren't, which together meet a condition: every way, each once."""
+    formulas = Formulas(Steps(limits))
+    variables = {name: i for i, name in enumerate(names_in(condition))}
+    names = [*variables]
+    start = formula(condition, variables, formulas)
+    if start == FALSE:
+        return
+    rows = dict(enumerate(formulas.rows(start), 2)) if start != TRUE else {}
+    work: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = [(len(rows) + 1, (), ())]
+    while work:
+        at, there, absent = work.pop()
+        if at not in rows:
+            yield there, absent
+            continue
+        variable, high, low = rows[at]
+        work += [(low, there, (*absent, names[variable]))] if low != FALSE else []
+        work += [(high, (*there, names[variable]), absent)] if high != FALSE else []

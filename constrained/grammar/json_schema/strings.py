@@ -17,11 +17,10 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.character_automata import State, Texts
-from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY
-from constrained.grammar.json_schema.keywords import NO_FORMAT, UNMATCHED
 from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
 from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
+from constrained.grammar.json_schema.shape import ANYTHING, Schema, Shape, parsed
 from constrained.grammar.json_text import JsonText, Table, TextCall
 from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
@@ -299,28 +298,32 @@ class _States:
         return nodes.seq([loop, nodes.alt([*ways, EMPTY if self.texts.may_end(state) else nodes.NEVER])])
 
 
-def what_is_said(constraints: Constraints) -> tuple:
-    """A key that is equal for constraints that the same strings fit."""
-    said = ("pattern", "format", UNMATCHED, NO_FORMAT)
-    values = (tuple(value for _, value in constraints.all(keyword)) for keyword in said)
-    denied = tuple(value for value in constraints.denied if isinstance(value, str))
-    return (*values, denied, *constraints.counts("Length"))
+def what_is_said(shape: Shape) -> tuple:
+    """A key that is equal for shapes that the same strings fit."""
+    said = shape.texts
+    denied = tuple(value for value in shape.denied if isinstance(value, str))
+    return said.patterns, said.formats, said.unmatched, said.no_formats, denied, said.low, said.high
 
 
-def trees(constraints: Constraints, widely: bool = False) -> list[Node]:
+def trees(shape: Shape, limits: Limits, widely: bool = False) -> list[Node]:
     """The trees of characters that every string must fit; `widely`: in the reading of some validator."""
-    limits = constraints.limits
-    found = [pattern_of(part, "pattern", pattern, limits, widely) for part, pattern in constraints.all("pattern")]
-    named = (name for _, name in constraints.all("format") if constraints.options.enforces(name))
-    return found + [format_node(name, widely) for name in dict.fromkeys(named)]
+    said = shape.texts
+    found = [parsed(_place(shape, pattern), "pattern", pattern, limits, widely) for pattern in said.patterns]
+    return found + [format_node(name, widely) for name in dict.fromkeys(said.formats)]
 
 
-def unmatched(constraints: Constraints, widely: bool = False) -> list[Node]:
+def unmatched(shape: Shape, limits: Limits, widely: bool = False) -> list[Node]:
     """The trees of characters that no string may fit: patterns, formats, and values left out."""
-    limits, either = constraints.limits, not widely
-    found = [pattern_of(part, "pattern", pattern, limits, either) for part, pattern in constraints.all(UNMATCHED)]
-    found += [format_node(name, either) for _, name in constraints.all(NO_FORMAT)]
-    return found + any_of([value for value in constraints.denied if isinstance(value, str)])
+    said, either = shape.texts, not widely
+    found = [parsed(_place(shape, pattern), "pattern", pattern, limits, either) for pattern in said.unmatched]
+    found += [format_node(name, either) for name in said.no_formats]
+    return found + any_of([value for value in shape.denied if isinstance(value, str)])
+
+
+def _place(shape: Shape, pattern: str) -> Schema:
+    """The schema that a pattern is of."""
+    parts = shape.parts or (ANYTHING,)
+    return next((one for one in parts if pattern in one.shape.texts.patterns + one.shape.texts.unmatched), parts[0])
 
 
 def any_of(values: list[str]) -> list[Node]:
@@ -333,10 +336,10 @@ def _choices(values: tuple[str, ...]) -> Node:
     return nodes.choices(value.encode("utf-8", "ignore") for value in values)
 
 
-def string(constraints: Constraints, name: str, wait: Wait) -> Node:
+def string(shape: Shape, name: str, wait: Wait, limits: Limits, closing: str) -> Node:
     """The text between the quotes; `wait` takes the rules it needs, whose names begin with `name`."""
-    counts, closing = constraints.counts("Length"), constraints.options.closing
-    return language(trees(constraints), unmatched(constraints), *counts, name, wait, constraints.limits, closing)
+    fitting, without, said = trees(shape, limits), unmatched(shape, limits), shape.texts
+    return language(fitting, without, said.low, said.high, name, wait, limits, closing)
 
 
 def language(
@@ -403,13 +406,12 @@ def _is_any_text(tree: Node) -> bool:
     )
 
 
-def is_one_tree(constraints: Constraints) -> bool:
-    """Whether it is plain that there are strings, which are those of one tree that can be written as it is."""
-    patterns, *others, low, high = what_is_said(constraints)
-    formats = {name for name in others[0] if constraints.options.enforces(name)}
-    if any(others[1:]) or low or high is not None or len(patterns) + len(formats) != 1:
+def is_one_tree(shape: Shape, limits: Limits) -> bool:
+    """Whether it is certain that there are strings, which are those of one tree that can be written as it is."""
+    patterns, formats, *others, low, high = what_is_said(shape)
+    if any(others) or low or high is not None or len(patterns) + len(set(formats)) != 1:
         return False
-    return bool(formats) or is_simple(patterns[0], constraints.limits) or is_written(trees(constraints)[0])
+    return bool(formats) or is_simple(patterns[0], limits) or is_written(trees(shape, limits)[0])
 
 
 def is_written(tree: Node) -> bool:
@@ -435,22 +437,21 @@ def others(values: list[str]) -> Node | None:
     return nodes.alt([unlike, _ESCAPED])
 
 
-def some_in_both(one: Constraints, other: Constraints) -> bool:
+def some_in_both(one: Shape, other: Shape, limits: Limits) -> bool:
     """Whether some string is admitted by one, and by some validator's reading of the other."""
-    (low, high), (low2, high2) = one.counts("Length"), other.counts("Length")
-    least, most = max(low, low2), min((h for h in (high, high2) if h is not None), default=None)
-    if most is not None and most < least:
+    both = one.texts.meet(other.texts)
+    low, high = both.low, both.high
+    if high is not None and high < low:
         return False
-    patterns, others = ([pattern for _, pattern in each.all("pattern")] for each in (one, other))
-    if any(end_differently(a, b) for a in patterns for b in others):
+    if any(end_differently(a, b) for a in one.texts.patterns for b in other.texts.patterns):
         return False
     if what_is_said(one) == what_is_said(other):
         return True
 
     def some(widely: bool, widely2: bool) -> bool:
-        fitting = trees(one, widely) + trees(other, widely2)
-        without = unmatched(one, widely) + unmatched(other, widely2)
-        return not (fitting or without) or has_text(fitting, without, least, most, one.limits)
+        fitting = trees(one, limits, widely) + trees(other, limits, widely2)
+        without = unmatched(one, limits, widely) + unmatched(other, limits, widely2)
+        return not (fitting or without) or has_text(fitting, without, low, high, limits)
 
     return some(True, True) and (some(False, True) or some(True, False))  # the first tells most schemas apart
 

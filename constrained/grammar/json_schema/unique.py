@@ -6,19 +6,21 @@ written are remembered (`automaton.distinct`); it must be plain that there alway
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.character_automata import Texts
-from constrained.grammar.json_schema.constraints import Constraints, ValueWriter, identity
-from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.decide import Fits
+from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.numbers import whole
+from constrained.grammar.json_schema.shape import Members, Schema, Schemas, Shape, identity
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq
+from constrained.limits import Limits
 
 DEPTH = 4
 """Objects in one another whose values are counted."""
@@ -27,14 +29,32 @@ DISTINCT = 1_000
 """Values that the items of an array with uniqueItems may have, and names that are told apart by patterns."""
 
 
-def unique_items(
-    constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
-) -> Node | None:
+class ValueWriter(Protocol):
+    """What writes the values inside an array or object: `writer.Writer`."""
+
+    options: Options
+    limits: Limits
+    settled: bool
+
+    def later(self, name: str, write: Callable[[], Node]) -> Node: ...
+    def wait(self, name: str, write: Callable[[], Node], hidden: bool = ...) -> Node: ...
+    def node(self, parts: Iterable[Schema]) -> Node: ...
+    def spellings(self, value: Any) -> set[bytes]: ...
+    def values(self, parts: Schemas) -> list[Any] | None: ...
+    def negated(self, schema: Schema) -> Schema: ...
+    @property
+    def of(self) -> Callable[[Iterable[Schema]], list[Shape]]: ...
+    @property
+    def fits(self) -> Fits: ...
+
+
+def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
     """Items that all differ."""
-    fixed = constraints.prefix() or constraints.wanted()
-    values = None if fixed else writer.values(constraints.item(0))
+    said = shape.elements
+    low, high = said.low, said.high
+    values = None if said.first or said.wanted else writer.values(said.item(0))
     if values is None or len(values) > DISTINCT:
-        return _remembered(constraints, low, high, writer, name, layout)
+        return _remembered(shape, writer, name, layout)
     # Each is a text that may be written once, as a name in an object is.
     texts = {text: i for i, value in enumerate(values) for text in writer.spellings(value)}
     each = ((EMPTY, 0),)
@@ -43,25 +63,25 @@ def unique_items(
     return full if low else alt([literal("[]"), full])
 
 
-def _remembered(
-    constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
-) -> Node | None:
+def _remembered(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
     """Items that all differ, told by remembering those that are written; None if that is left out."""
-    own = constraints.prefix() if high is None else min(constraints.prefix(), high)
-    parts = [constraints.item(i) for i in range(own + (own != high))]
-    kinds = [one for each in parts for one in writer.constraints_of(each)]
+    said = shape.elements
+    low, high = said.low, said.high
+    own = said.first if high is None else min(said.first, high)
+    parts = [said.item(i) for i in range(own + (own != high))]
+    kinds = [one for each in parts for one in writer.of(each)]
     closed = [one for one in kinds if not _goes_on(one, writer)]
     hint = "leave uniqueItems out and look for repeats afterwards"
     if writer.options.distinct is None:
         what = f"uniqueItems takes items of which there are at most {DISTINCT:,} values"
-    elif constraints.wanted():
+    elif said.wanted:
         what = "uniqueItems of such items is not supported beside contains"
     elif low > 1 and not all(_at_least(each, low, writer) >= low for each in parts):
         what = f"it isn't plain that there are {low} items that differ"
     elif low > writer.limits.distinct:
         what = f"no more than {writer.limits.distinct:,} items are remembered (the limit `distinct`)"
     else:
-        free = all(any(map(_is_free, writer.constraints_of(each))) for each in parts)
+        free = all(any(map(_is_free, writer.of(each))) for each in parts)
         varied = tuple({_varied(one, writer): None for one in closed}) if closed else None
         distinct = Distinct(False, free, _once(kinds, writer), varied)
         items = [writer.node(each) for each in parts]
@@ -71,7 +91,7 @@ def _remembered(
         if high != 0:
             inside.append(seq([layout.edge, layout.in_a_row(items, rest, low, high), end]))
         return opened("[", f"{name} items", partial(alt, inside), distinct, writer)
-    writer.options.refuse(constraints.all("uniqueItems")[0][0], "uniqueItems", what, hint)
+    writer.options.refuse(shape.place("uniqueItems"), "uniqueItems", what, hint)
     return None
 
 
@@ -84,140 +104,142 @@ def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distin
     return seq([literal(bracket), writer.later(rule, inside)])
 
 
-def _goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
+def _goes_on(shape: Shape, writer: ValueWriter) -> bool:
     """Whether arrays and objects of these can always have another item or property: so there is one that differs."""
-    if constraints.listed is not None:
-        return not any(isinstance(value, (list, dict)) for value in constraints.listed[1])
-    if "array" in constraints.types and not _array_goes_on(constraints, writer):
+    if shape.shortest is not None:
+        return not any(isinstance(value, (list, dict)) for value in shape.shortest.values)
+    if "array" in shape.types and not _array_goes_on(shape, writer):
         return False
-    return "object" not in constraints.types or _object_goes_on(constraints, writer)
+    return "object" not in shape.types or _object_goes_on(shape, writer)
 
 
-def _array_goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
-    if constraints.counts("Items")[1] is not None or constraints.wanted() or constraints.all("uniqueItems"):
+def _array_goes_on(shape: Shape, writer: ValueWriter) -> bool:
+    items = shape.elements
+    if items.high is not None or items.wanted or items.unique:
         return False
-    return _takes_some(constraints.item(constraints.prefix()), writer)
+    return _takes_some(items.item(items.first), writer)
 
 
-def _object_goes_on(constraints: Constraints, writer: ValueWriter) -> bool:
-    low, high = constraints.counts("Properties")
-    if low > 1 or high is not None or constraints.all("propertyNames") or constraints.witnesses():
+def _object_goes_on(shape: Shape, writer: ValueWriter) -> bool:
+    members = shape.entries
+    if members.low > 1 or members.high is not None or members.names or members.some:
         return False
-    trees, most = constraints.key_trees, writer.limits.distinct + len(constraints.names)
+    trees, most = members.trees, writer.limits.distinct + len(members.named)
     for matched in ([], *([pattern] for pattern in trees)):
         fitting = [trees[pattern][0] for pattern in matched]
         without = [either for pattern, (_, either) in trees.items() if pattern not in matched]
-        some = _takes_some(constraints.key(None, frozenset(matched)), writer)
+        some = _takes_some(members.matching(None, frozenset(matched)), writer)
         if some and Texts(fitting, without, 0, None, writer.limits).at_least(most) == most:
             return True
     return False
 
 
-def _takes_some(parts: list[Subschema], writer: ValueWriter) -> bool:
-    return any(writer.admits(value, parts) for value in _SIMPLE)
+def _takes_some(parts: Schemas, writer: ValueWriter) -> bool:
+    return any(writer.fits.admits(value, parts) for value in _SIMPLE)
 
 
 _SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]
 
 
-def _once(kinds: list[Constraints], writer: ValueWriter) -> tuple[str, ...]:
+def _once(kinds: list[Shape], writer: ValueWriter) -> tuple[str, ...]:
     """Names that no object of these can have twice: they are named wherever there may be others."""
-    objects = [one for one in kinds if one.listed is None and "object" in one.types]
-    found = {name for one in objects for name in one.names}
+    objects = [one.entries for one in kinds if not one.listed and "object" in one.types]
+    found = {name for one in objects for name in one.named}
     for one in objects:
-        if one.key_patterns or writer.node(one.key(None, frozenset())) is not NEVER:
-            found &= set(one.names)
+        if one.patterns or writer.node(one.matching(None, frozenset())) is not NEVER:
+            found &= set(one.named)
     return tuple(sorted(found))
 
 
-def _varied(constraints: Constraints, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
+def _varied(shape: Shape, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
     """See `nodes.Distinct.varied`; no number is above the limit `distinct`."""
-    if constraints.listed is not None or "object" not in constraints.types:
-        return ()
-    if constraints.witnesses() or constraints.denied:
+    members = shape.entries
+    if shape.listed or "object" not in shape.types or members.some or shape.denied:
         return ()
     most, found = writer.limits.distinct, []
-    any_name = writer.options.any_order and not _is_bounded(constraints)
-    for name in constraints.names if any_name else constraints.required:
-        ways = _at_least(constraints.property(name), most, writer) + (name not in constraints.required)
+    any_name = writer.options.any_order and not _is_bounded(shape)
+    for name in members.named if any_name else dict.fromkeys(members.required):
+        ways = _at_least(members.member(name), most, writer) + (name not in members.required)
         found.append((name, min(ways, most)))
     return tuple(sorted(one for one in found if one[1] > 1))
 
 
-def _is_bounded(constraints: Constraints) -> bool:
+def _is_bounded(shape: Shape) -> bool:
     """Whether it is more than the values of its properties that decides whether an object fits."""
-    counted = constraints.counts("Properties") != (0, None) or constraints.all("propertyNames")
-    return bool(counted or constraints.present or constraints.witnesses())
+    members = shape.entries
+    counted = members.low or members.high is not None or members.names
+    return bool(counted or members.present or members.some)
 
 
-def _at_least(parts: list[Subschema], most: int, writer: ValueWriter, depth: int = DEPTH) -> int:
+def _at_least(parts: Schemas, most: int, writer: ValueWriter, depth: int = DEPTH) -> int:
     """A number of values that there surely are, no more than `most`."""
-    return max((_values(one, most, writer, depth - 1) for one in writer.constraints_of(parts)), default=0)
+    return max((_values(one, most, writer, depth - 1) for one in writer.of(parts)), default=0)
 
 
-def _values(constraints: Constraints, most: int, writer: ValueWriter, depth: int) -> int:
+def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
     """The same of one alternative."""
-    if constraints.listed is not None:
-        fitting = (value for value in constraints.listed[1] if writer.fits(value, constraints))
+    if shape.shortest is not None:
+        fitting = (value for value in shape.shortest.values if writer.fits(value, shape))
         return min(len(set(map(identity, fitting))), most)
-    found = _strings(constraints, most) if "string" in constraints.types else 0
-    if found >= most or constraints.denied:
+    found = _strings(shape, most, writer.limits) if "string" in shape.types else 0
+    if found >= most or shape.denied:
         return found
-    if depth and "array" in constraints.types and _array_goes_on(constraints, writer):
-        own = (constraints.item(i) for i in range(min(constraints.prefix(), constraints.counts("Items")[0])))
+    if depth and "array" in shape.types and _array_goes_on(shape, writer):
+        items = shape.elements
+        own = (items.item(i) for i in range(min(items.first, items.low)))
         found += most * all(_at_least(parts, 1, writer, depth) for parts in own)
-    if depth and "object" in constraints.types and not _is_bounded(constraints):
-        found += _objects(constraints, most, writer, depth)
-    found += ("null" in constraints.types) + 2 * ("boolean" in constraints.types) + _numbers(constraints, most)
+    if depth and "object" in shape.types and not _is_bounded(shape):
+        found += _objects(shape, most, writer, depth)
+    found += ("null" in shape.types) + 2 * ("boolean" in shape.types) + _numbers(shape, most)
     return min(found, most)
 
 
-def _objects(constraints: Constraints, most: int, writer: ValueWriter, depth: int) -> int:
-    found = 1
-    for name in constraints.required:
-        found *= _at_least(constraints.property(name), most, writer, depth)
-    if found and _object_goes_on(constraints, writer):
+def _objects(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
+    found, members = 1, shape.entries
+    for name in dict.fromkeys(members.required):
+        found *= _at_least(members.member(name), most, writer, depth)
+    if found and _object_goes_on(shape, writer):
         return most
-    for name in constraints.names if writer.options.any_order and found else ():
-        if found < most and name not in constraints.required:
-            found *= 1 + _at_least(constraints.property(name), most, writer, depth)
+    for name in members.named if writer.options.any_order and found else ():
+        if found < most and name not in members.required:
+            found *= 1 + _at_least(members.member(name), most, writer, depth)
     return min(found, most)
 
 
-def _strings(constraints: Constraints, most: int) -> int:
+def _strings(shape: Shape, most: int, limits: Limits) -> int:
     """The same of strings; `_objects` and `_numbers`, too."""
-    trees, without = strings.trees(constraints), strings.unmatched(constraints)
-    low, high = constraints.counts("Length")
-    if not trees and not without and high is None:  # most
+    trees, without, said = strings.trees(shape, limits), strings.unmatched(shape, limits), shape.texts
+    if not trees and not without and said.high is None:  # most
         return most
-    return Texts(trees, without, low, high, constraints.limits).at_least(most)
+    return Texts(trees, without, said.low, said.high, limits).at_least(most)
 
 
-def _numbers(constraints: Constraints, most: int) -> int:
-    if constraints.multiple() is not None or constraints.no_multiples():
+def _numbers(shape: Shape, most: int) -> int:
+    said = shape.amounts
+    low, high = said.low, said.high
+    if said.multiples or said.no_multiples:
         return 0
-    ((low, high),) = constraints.intervals()
-    if "number" in constraints.types:
+    if "number" in shape.types:
         return most if low is None or high is None or low[0] < high[0] else 0
-    if "integer" not in constraints.types:
+    if "integer" not in shape.types:
         return 0
     first, last = whole(low, high)
     return most if first is None or last is None else max(last - first + 1, 0)
 
 
-def _is_free(constraints: Constraints) -> bool:
+def _is_free(shape: Shape) -> bool:
     """Whether the strings are all those of some length at least."""
-    if constraints.listed is not None or "string" not in constraints.types:
+    said = shape.texts
+    if shape.listed or "string" not in shape.types or shape.denied or said.high is not None:
         return False
-    said = (strings.trees(constraints), strings.unmatched(constraints), constraints.denied)
-    return not any(said) and constraints.counts("Length")[1] is None
+    return not (said.patterns or said.formats or said.unmatched or said.no_formats)
 
 
 def names_apart(
-    constraints: Constraints, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
+    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
 ) -> Distinct | None:
     """How names are told apart by remembering them; None where it isn't plain that there are enough of them."""
-    trees = [both for both, _ in constraints.key_trees.values()]
+    trees = [both for both, _ in members.trees.values()]
     if writer.options.distinct is None or restricted or shown or low > writer.limits.distinct or len(trees) > 1:
         return None
     enough = low + len(names)

@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
-from constrained.grammar.json_schema.disjoint import Disjoint
+from constrained.grammar.json_schema.decide import Disjoint
 from constrained.grammar.nodes import Rules
 
 TEXT = {"type": "string"}
