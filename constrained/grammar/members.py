@@ -36,7 +36,7 @@ class Names:
     last : Node
         Another member that meets all demands; unless it may stand `anywhere`, none of `others` can follow it.
     shown : int
-        The demands on the object, as bits: each must be met by some member (see `keywords.SOME_PROPERTY`).
+        The demands on the object, as bits: each must be met by some member (see `shape.Witness`).
     between : Node
     low, high : int, int or None
         How many members there may be; those of `others` count once towards `low`, as they may share a name, unless

@@ -6,7 +6,7 @@ made once, so that it is written once, and recursion leads back to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import combinations, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ class Placed(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How a schema comes to hold: the one that it is joined to, and those whose unevaluated… counts what it evaluates."""
+    """How a schema comes to hold: the one it is joined to, and those whose unevaluated… counts what it evaluates."""
 
     schema: Schema | None
     before: Way | None
@@ -103,7 +103,7 @@ class Alternatives:
             if not shape.joins and not says_unevaluated(shape):
                 return [shape if shape.own else ANYTHING.shape]
         self._steps = 0
-        work = [((i,), part, _START) for i, part in enumerate(parts)]
+        work: list[tuple[Order, Schema, Way]] = [((i,), part, _START) for i, part in enumerate(parts)]
         return list(dict.fromkeys(self._follow(work, {}, [], EVERY, None, rough)))
 
     def _follow(
@@ -115,12 +115,52 @@ class Alternatives:
         before: Known | None,
         rough: bool,
     ) -> list[Shape]:
-        # `flat` is what holds in every alternative below here; `work`, what holds and is still to be looked into, which
-        # grows; `choices`, of each of which one branch is still to be taken; `before`, what is known of the former. A
-        # schema of `flat` has an order if it says something of the value itself.
-        first_new = len(flat)
-        flat, choices, work = dict(flat), list(choices), list(work)
-        for order, part, way in work:
+        # `flat` is what holds in every alternative below here; `work`, what holds and is still to be looked into;
+        # `choices`, of each of which one branch is still to be taken; `before`, what is known of the former. A schema
+        # of `flat` has an order if it says something of the value itself.
+        flat, choices = dict(flat), list(choices)
+        while work:
+            first_new = len(flat)
+            found = self._flatten(work, flat, choices, types, rough)
+            if found is None:
+                return []
+            types = found
+            self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
+            if self._steps > self.limits.schema:
+                self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
+            if choices and types == _OBJECT:
+                new = islice(flat.values(), first_new if before else 0, None)
+                known = Known([part for _, part, _ in new], self.document, before)
+                if known.contradict():
+                    return []
+                before = known
+                kept = [(order, way, self._left(known, flat, choice)) for order, way, choice in choices]
+                choices = [(order, way, choice) for order, way, choice in kept if choice is not None]
+            # where one branch is left, it holds
+            work = [one for order, way, choice in choices if len(choice) == 1 for one in _placed(order, way, choice[0])]
+            choices = [one for one in choices if len(one[2]) != 1]
+        if not choices:
+            saying = [one for one in flat.values() if one[0] is not None]
+            if len(saying) > 1:
+                saying.sort(key=itemgetter(0))
+            return [self._shape([(part, owners) for _, part, owners in saying])]
+        # few branches first: contradictions show sooner
+        (order, way, first), *others = sorted(choices, key=lambda choice: len(choice[2]))
+        out: list[Shape] = []
+        for branch in first:
+            out += self._follow(_placed(order, way, branch), flat, others, types, before, rough)
+        return out
+
+    def _flatten(
+        self,
+        work: list[tuple[Order, Schema, Way]],
+        flat: dict[Schema, tuple[Order | None, Schema, frozenset[Schema]]],
+        choices: list[tuple[Order, Way, Choice]],
+        types: frozenset[str],
+        rough: bool,
+    ) -> frozenset[str] | None:
+        """Add what holds to `flat`, and what it leaves a choice of to `choices`; return the types left, if any."""
+        for order, part, way in work:  # which grows meanwhile
             if part in flat:
                 _check_circle(part, way)
                 continue
@@ -129,44 +169,24 @@ class Alternatives:
             shape = part.shape
             types = types & shape.types
             if not types:
-                return []
+                return None
             flat[part] = (*order, shape.order) if shape.own else None, part, way.owners
             if shape.joins:
                 owners = way.owners | {part} if says_unevaluated(shape) else way.owners
                 beside, chosen = self._expanded(part, bool(owners), rough)
-                inner, uncounted = Way(part, way, owners), Way(part, way, _NO_OWNERS)
-                work += [((*order, p.at, p.number), p.schema, inner if p.counts else uncounted) for p in beside]
+                inner = Way(part, way, owners)
+                work += _placed(order, inner, beside)
                 choices += [(order, inner, choice) for choice in chosen]
-        self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
-        if self._steps > self.limits.schema:
-            self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
-        if choices and types == _OBJECT:
-            new = islice(flat.values(), first_new if before else 0, None)
-            known = Known([part for _, part, _ in new], self.document, before)
-            if known.contradict():
-                return []
-            before = known
-            kept = [(order, way, self._left(known, choice)) for order, way, choice in choices]
-            choices = [(order, way, choice) for order, way, choice in kept if choice is not None]
-        if not choices:
-            saying = [one for one in flat.values() if one[0] is not None]
-            if len(saying) > 1:
-                saying.sort(key=itemgetter(0))
-            return [self._shape([(part, owners) for _, part, owners in saying])]
-        # few branches first: contradictions show sooner
-        (order, way, first), *others = sorted(choices, key=lambda choice: len(choice[2]))
-        uncounted = Way(way.schema, way.before, _NO_OWNERS)
-        out: list[Shape] = []
-        for branch in first:
-            placed = [((*order, p.at, p.number), p.schema, way if p.counts else uncounted) for p in branch]
-            out += self._follow(placed, flat, others, types, before, rough)
-        return out
+        return types
 
-    def _left(self, known: Known, choice: Choice) -> Choice | None:
-        """The branches of a choice that may hold; None where one surely does."""
+    def _left(self, known: Known, holding: Container[Schema], choice: Choice) -> Choice | None:
+        """The branches of a choice that may hold, beside what is `holding`; None where one surely does."""
         out = []
         for branch in choice:
-            sure = known.decides(branch[0].schema) if branch else True
+            sure: bool | None = True
+            if branch:
+                denied = known.denied(branch[0].schema)
+                sure = False if denied is not None and denied in holding else known.decides(branch[0].schema)
             if sure and len(branch) < 2:
                 return None
             if sure is not False:
@@ -246,7 +266,9 @@ class Alternatives:
                 self.limits.check("schema", 1 << len(branches), _TOO_MANY, "leave unevaluated… out")
                 return [[chosen for size in range(len(branches)) for chosen in combinations(branches, size + 1)]]
             case "any":
-                return [[(branch,) for branch in self._with_one_condition(part, self._with_one_list(part, join.schemas))]]
+                return [
+                    [(branch,) for branch in self._with_one_condition(part, self._with_one_list(part, join.schemas))]
+                ]
             case "one":
                 return [[(branch,) for branch in join.schemas] if rough else self.one_of(part, join)]
             case "not":
@@ -378,6 +400,12 @@ _ABOUT = {
     "members": frozenset(("object",)),
 }
 """Field of a shape -> the types whose values it restricts."""
+
+
+def _placed(order: Order, way: Way, branch: list[Placed]) -> list[tuple[Order, Schema, Way]]:
+    """The schemas of one branch of a choice, where they stand, and how they come to hold."""
+    uncounted = Way(way.schema, way.before, _NO_OWNERS)
+    return [((*order, p.at, p.number), p.schema, way if p.counts else uncounted) for p in branch]
 
 
 def _without_anything(*schemas: Schema) -> Schemas:

@@ -137,11 +137,14 @@ class Complement:
             return None if inner is NOTHING else self._negated(inner)
 
         yield from (Members(**said, limits=limits) for said in _other_counts(members))
-        for name in members.required:
-            yield Members(groups=(Group({name: NOTHING}),), limits=limits)
+        named = {name for group in members.groups for name in group.named}
+        for name in dict.fromkeys(members.required):
+            if name not in named:
+                yield Members(groups=(Group({name: NOTHING}),), limits=limits)
         for group in members.groups:
             for name, inner in group.named.items():
-                yield Members(required=(name,), groups=(Group({name: self._negated(inner)}),), limits=limits)
+                there = () if name in members.required else (name,)  # if it must be there, it may also be absent
+                yield Members(required=there, groups=(Group({name: self._negated(inner)}),), limits=limits)
             for pattern, inner in group.patterns.items():
                 yield Members(some=(Witness("pattern", group, pattern, None, value(inner)),), limits=limits)
             if group.rest is not None:

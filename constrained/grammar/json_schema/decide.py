@@ -225,7 +225,7 @@ class Known:
 
     def decides(self, schema: Schema) -> bool | None:
         """Whether a condition on one property is sure to hold, or sure not to; None if that isn't known."""
-        # It must not be there (its schema is false), or must be there, or must be there and not fit a schema (`not`).
+        # It must not be there (its schema is false), or must be there, or must not fit a schema (`not`), and be there.
         shape = schema.shape
         members = shape.members
         if not schema.made or members is None or not shape.says_only(_CONDITION) or not members.says_only(_OF_ONE):
@@ -240,24 +240,25 @@ class Known:
         if len(named) != 1 or patterns or rest is not None or unevaluated is not None:
             return None
         ((name, value),) = named.items()
-        known = self.property(name)
-        if value is NOTHING and not members.required:
-            return True if known.absent else False if known.required else None
-        if known.absent or value is NOTHING:
-            return False
-        denied = self._denied(value)
+        known, optional = self.property(name), not members.required
+        if known.absent:
+            return optional
+        wrong = False if known.required or not optional else None  # if it is there, it breaks the condition
+        if value is NOTHING:
+            return wrong
+        denied = self.denied(value)
         if denied is None:
             return None
         if any(one is denied or say_the_same(one, denied) for one in known.schemas):
-            return False
+            return wrong
         others = denied.shape.allowed
         if known.allowed is None or others is None:
             return None
         if known.allowed.isdisjoint(others):
-            return True if known.required else None
-        return False if known.allowed <= others.keys() and denied.shape.only_lists else None
+            return True if known.required or optional else None
+        return wrong if known.allowed <= others.keys() and denied.shape.only_lists else None
 
-    def _denied(self, schema: Schema) -> Schema | None:
+    def denied(self, schema: Schema) -> Schema | None:
         """What a schema leaves out, if that is all that it says."""
         joins = schema.shape.joins
         if not schema.made or schema.shape.own or len(joins) != 1 or joins[0].how != "not":
@@ -356,7 +357,9 @@ class Outline:
         values = allowed(every)
         texts = (part.shape.texts.patterns for part in every)
         pattern = next((one[0] for one in texts if one), None) if types == {"string"} else None
-        self.own = Values(values) if values is not None else None if pattern is None else Values(frozenset(), (pattern,))
+        self.own = (
+            Values(values) if values is not None else None if pattern is None else Values(frozenset(), (pattern,))
+        )
         self._inner: dict[str, Outline] = {}
 
     @cached_property
@@ -436,7 +439,7 @@ class Disjoint:
         return out
 
     def tag(self, branches: list[Schemas], overlaps: list[list[int]]) -> str | None:
-        """A member that, where it is there, tells most of the branches apart that may share a value; None without one."""
+        """A member that, where it is there, tells most of the branches apart that may share a value, if any."""
         pairs = [(i, j) for i, others in enumerate(overlaps) for j in others if i < j]
         if not _SPLIT <= len(pairs) <= PAIRS:
             return None
@@ -486,8 +489,9 @@ class Disjoint:
             case "number":
                 numbers = one.amounts.meet(other.amounts)
                 low, high = numbers.low, numbers.high
-                apart = low is not None and high is not None
-                return apart and (high[0] < low[0] or high[0] == low[0] and (high[1] or low[1]))
+                if low is None or high is None:
+                    return False
+                return high[0] < low[0] or high[0] == low[0] and (high[1] or low[1])
             case "string":
                 return not some_in_both(one, other, self._alternatives.limits)
             case "array":
@@ -536,4 +540,3 @@ def _in_common(every: list[Outline]) -> Iterable[tuple[int, int]]:
             if not pairs:
                 break
     return combinations(range(len(every)), 2) if pairs is None else sorted(pairs)
-

@@ -39,7 +39,9 @@ class Context:
         if found is not None:
             return found
         if raw.__class__ is dict and keywords.has_own_uri(raw):
-            inner = self.document.context(keywords.base_of(raw, self.base, self.draft), keywords.draft_of(raw, self.draft))
+            inner = self.document.context(
+                keywords.base_of(raw, self.base, self.draft), keywords.draft_of(raw, self.draft)
+            )
             return inner._schema(raw, above, keys)
         return self._schema(raw, above, keys)
 
@@ -75,8 +77,8 @@ class Document:
         draft = keywords.draft_of(schema, UNSTATED) if isinstance(schema, dict) else LATEST
         self._contexts: dict[tuple[str, int], Context] = {}
         self._home = self.context(keywords.base_of(schema, "", draft), draft)
-        self.root = keywords.common(schema) if schema.__class__ is bool else None
-        self.root = self.root or self._home._schema(schema, None, ())
+        boolean = keywords.common(schema) if schema.__class__ is bool else None
+        self.root: Schema = boolean or self._home._schema(schema, None, ())
         self._source = schema
         self._found: dict[tuple, Schema] = {}
 

@@ -1,8 +1,8 @@
 """The keywords of JSON Schema, a row each: which drafts have it, its form, and what it says, read into a `shape.Shape`.
 
 This is the only module that reads keywords as they are written. A document says its draft by `$schema`. Where it
-doesn't, or names a schema of its own, it is read as draft 2020-12 with what older drafts wrote in another way. A keyword
-that its draft doesn't know is an annotation, as the standard says.
+doesn't, or names a schema of its own, it is read as draft 2020-12 with what older drafts wrote in another way. A
+keyword that its draft doesn't know is an annotation, as the standard says.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from sys import float_info
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
-from constrained.errors import GrammarError
 from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
-    EVERY,
     NOTHING,
     TYPES,
     Group,
@@ -100,7 +98,9 @@ class Options:
     def note(self, part: Schema, keyword: str) -> None:
         """Note a keyword that the standard doesn't know, and so takes for an annotation; if `strict`, raise."""
         if self.strict:
-            raise part.error(keyword, f"{keyword[:80]!r} is no keyword that is known here", "correct it, or leave it out")
+            raise part.error(
+                keyword, f"{keyword[:80]!r} is no keyword that is known here", "correct it, or leave it out"
+            )
         self.unknown[f"{part.pointer}/{escaped(keyword)}"] = None
 
 
@@ -237,7 +237,9 @@ def _bound(side: str, strict: bool) -> Reader:
     def read(one: Reading, value, at: int) -> None:
         bound = exact(value), strict
         before = one.inner.get("numbers", {}).get(side)
-        if before is not None and (before > bound if side == "low" else (before[0], not before[1]) < (bound[0], not strict)):
+        if before is not None and (
+            before > bound if side == "low" else (before[0], not before[1]) < (bound[0], not strict)
+        ):
             bound = before
         one.say("numbers", side, bound)
 
@@ -330,7 +332,9 @@ def _group(one: Reading, value, at: int) -> None:
     """All that says of members what they are by their name."""
     raw = one.raw
     named = {name: one.schema("properties", name) for name in raw["properties"]} if "properties" in raw else {}
-    patterns = {p: one.schema("patternProperties", p) for p in raw["patternProperties"]} if "patternProperties" in raw else {}
+    patterns = (
+        {p: one.schema("patternProperties", p) for p in raw["patternProperties"]} if "patternProperties" in raw else {}
+    )
     rest = one.schema("additionalProperties") if "additionalProperties" in raw else None
     unevaluated = one.schema("unevaluatedProperties") if "unevaluatedProperties" in raw else None
     one.say("members", "groups", (Group(named, patterns, rest, unevaluated, one.node),))
@@ -530,7 +534,9 @@ def read(node: Schema, options: Options) -> Shape:
         plan = _plan(tuple(raw), draft)
     for keyword, form in plan.forms:
         if not form.good(raw[keyword]):
-            raise node.error(keyword, f"{str(raw[keyword])[:80]!r} is not {form.what}", _old_form(keyword, raw[keyword]))
+            raise node.error(
+                keyword, f"{str(raw[keyword])[:80]!r} is not {form.what}", _old_form(keyword, raw[keyword])
+            )
     if draft == LATEST and isinstance(raw.get("items"), list):
         what = "a list of schemas is not a schema"
         raise node.error("items", what, "since draft 2020-12 it is written prefixItems")
@@ -570,8 +576,8 @@ _TYPING = NOTING | {"type"}
 
 def types_named(value: str | list[str]) -> frozenset[str]:
     """The types that a `type` of that value admits."""
-    if value.__class__ is str:
-        return _ALONE[value]  # type: ignore[index]
+    if isinstance(value, str):
+        return _ALONE[value]
     return frozenset().union(*[_ALONE[kind] for kind in value])
 
 

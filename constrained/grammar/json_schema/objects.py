@@ -141,9 +141,7 @@ Variant = tuple[Node, int]
 """What follows a property's name, and which of the properties that there must be it can stand for, as bits."""
 
 
-def _variants(
-    shape: Shape, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout
-) -> list[Variant]:
+def _variants(shape: Shape, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout) -> list[Variant]:
     """The ways to write a property: with its own value, or with one that also is some of `witnesses`."""
     parts = shape.entries.member(name)
     if not witnesses:

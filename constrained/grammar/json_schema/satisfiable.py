@@ -1,9 +1,9 @@
 """Whether some value fits: yes, no, or unknown. What certainly has a value, and is never refused, may be written later.
 
 A mask must not lead to where nothing can follow, and a refusal belongs to loading, not to the middle of a text. So a
-schema is deferred until a text reaches it if all that it says is among what is looked into here (an allowlist), and some
-value certainly fits it, or does so if others have one. Unknown means: it is written now. Whatever is missing in the
-lists costs time while a schema is loaded, and nothing else.
+schema is deferred until a text reaches it if all that it says is among what is looked into here (an allowlist), and
+some value certainly fits it, or does so if others have one. Unknown means: it is written now. Whatever is missing in
+the lists costs time while a schema is loaded, and nothing else.
 """
 
 from __future__ import annotations

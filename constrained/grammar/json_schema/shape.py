@@ -316,7 +316,7 @@ class Members(Record):
     @Once
     def patterns(self) -> tuple[str, ...]:
         """The patterns that say something of a member."""
-        found = {}
+        found: dict[str, None] = {}
         for group in self.groups:
             free = (group.rest is None or group.rest.shape.says_nothing) and not self.unevaluated
             for pattern, schema in group.patterns.items():
@@ -477,7 +477,7 @@ class Shape(Record):
     @Once
     def allowed(self) -> dict[Any, Any] | None:
         """The values that are in all lists, and of the types admitted, by their identity; None without a list."""
-        if not self.listed:
+        if self.shortest is None:
             return None
         values = ((identity(value), value) for value in self.shortest.values if type_of(value) in self.types)
         return {key: value for key, value in values if all(key in one.identities for one in self.listed)}
@@ -577,15 +577,20 @@ _RECORDS = ("numbers", "strings", "items", "members")
 def says_unevaluated(shape: Shape) -> bool:
     """Whether an unevaluated… counts what others evaluate."""
     rows = shape.items.rows if shape.items is not None else ()
-    groups = shape.members.groups if shape.members is not None else ()
-    return any(one.unevaluated is not None for one in (*rows, *groups))
+    if any(row.unevaluated is not None for row in rows):
+        return True
+    return shape.members is not None and any(group.unevaluated is not None for group in shape.members.groups)
 
 
 def _with_unevaluated(parts: list[tuple[Schema, frozenset[Schema]]], said: dict[str, Any]) -> dict[str, Any]:
     """The items and members of schemas that hold together, with what an unevaluated… of theirs leaves."""
     out = {}
     for field, rows_of in (("items", lambda items: items.rows), ("members", lambda members: members.groups)):
-        each = [(part, within, rows_of(part.shape.__dict__[field])) for part, within in parts if field in part.shape.__dict__]
+        each = [
+            (part, within, rows_of(part.shape.__dict__[field]))
+            for part, within in parts
+            if field in part.shape.__dict__
+        ]
         found = []
         for owner, _, rows in each:
             for schema in (row.unevaluated for row in rows if row.unevaluated is not None):
