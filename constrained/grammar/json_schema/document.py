@@ -35,7 +35,7 @@ class Context:
 
     def schema(self, raw: Any, above: Schema | None, keys: tuple) -> Schema:
         """The schema that stands at `keys` below another one; each Python value is one schema."""
-        found = keywords.common(raw) if above is not None else None
+        found = keywords.common(raw)
         if found is not None:
             return found
         if raw.__class__ is dict and keywords.has_own_uri(raw):

@@ -18,6 +18,7 @@ from urllib.parse import urldefrag, urljoin
 from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
+    EVERY,
     NOTHING,
     TYPES,
     Group,
@@ -155,7 +156,7 @@ def _is_names(value) -> bool:
 
 def _is_type(value) -> bool:
     if isinstance(value, str):
-        return value in TYPES
+        return value in EVERY
     return isinstance(value, list) and bool(value) and all(isinstance(t, str) and t in TYPES for t in value)
 
 
@@ -202,9 +203,14 @@ class Reading:
         raw: Any = self.raw
         for key in keys:
             raw = raw[key]
-        if raw is True:
-            return ANYTHING
         return self.context.schema(raw, self.node, keys)
+
+    def named(self, keyword: str) -> dict[str, Schema]:
+        """The schemas of a keyword, by their names."""
+        if keyword not in self.raw:
+            return {}
+        schema, node = self.context.schema, self.node
+        return {name: schema(raw, node, (keyword, name)) for name, raw in self.raw[keyword].items()}
 
     def say(self, record: str, what: str, value: Any) -> None:
         """Note a field of `Numbers`, `Strings`, `Items` or `Members`."""
@@ -331,10 +337,7 @@ def _unique(one: Reading, value, at: int) -> None:
 def _group(one: Reading, value, at: int) -> None:
     """All that says of members what they are by their name."""
     raw = one.raw
-    named = {name: one.schema("properties", name) for name in raw["properties"]} if "properties" in raw else {}
-    patterns = (
-        {p: one.schema("patternProperties", p) for p in raw["patternProperties"]} if "patternProperties" in raw else {}
-    )
+    named, patterns = one.named("properties"), one.named("patternProperties")
     rest = one.schema("additionalProperties") if "additionalProperties" in raw else None
     unevaluated = one.schema("unevaluatedProperties") if "unevaluatedProperties" in raw else None
     one.say("members", "groups", (Group(named, patterns, rest, unevaluated, one.node),))
@@ -518,7 +521,7 @@ def read(node: Schema, options: Options) -> Shape:
         A keyword's value has the wrong form, or the keyword is not supported.
     """
     raw, limits, draft = node.source, options.limits, node.context.draft
-    if raw.__class__ is not dict and not isinstance(raw, dict):
+    if not isinstance(raw, dict):
         raise node.error("", f"{str(raw)[:80]!r} is not a schema", "a schema is an object, true or false")
     if node.depth > limits.depth:
         limits.check("depth", node.depth, f"{node.pointer[:60]}...: a schema too deep")
@@ -532,8 +535,9 @@ def read(node: Schema, options: Options) -> Shape:
     if plan.rewritten:
         raw = _as_since_draft_6(raw, draft)
         plan = _plan(tuple(raw), draft)
-    for keyword, form in plan.forms:
-        if not form.good(raw[keyword]):
+    for keyword, (good, _) in plan.forms:
+        if not good(raw[keyword]):
+            form = KEYWORDS[keyword].form
             raise node.error(
                 keyword, f"{str(raw[keyword])[:80]!r} is not {form.what}", _old_form(keyword, raw[keyword])
             )
@@ -586,16 +590,12 @@ _OF_A_TYPE = {kind: Schema(Shape(types=types)) for kind, types in _ALONE.items()
 
 def common(raw: Any) -> Schema | None:
     """The schema of any document that says the same, if one says no more than a type."""
-    if raw is True:
-        return ANYTHING
-    if raw is False:
-        return NOTHING
-    if raw.__class__ is dict and raw.keys() <= _TYPING:
-        kind = raw.get("type")
-        if kind is None and "type" not in raw:
-            return ANYTHING
-        return _OF_A_TYPE.get(kind) if kind.__class__ is str else None
-    return None
+    if raw.__class__ is dict:
+        if not raw.keys() <= _TYPING:
+            return None
+        kind = raw.get("type", EVERY)
+        return ANYTHING if kind is EVERY else _OF_A_TYPE.get(kind) if kind.__class__ is str else None
+    return ANYTHING if raw is True else NOTHING if raw is False else None
 
 
 # where schemas are, and what names them

@@ -104,7 +104,7 @@ def _members(members: Members, document: Document) -> Contents | None:
     required, conditions = dict.fromkeys(members.required), members.present
     if conditions and not satisfiable(("and", *conditions, *required), limits):
         return None
-    patterns = members.patterns
+    patterns = members.patterns if any(group.patterns for group in groups) else ()
     if patterns and not (_are_apart(patterns) and members.has_small_patterns):  # a name may match several
         return None
     names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
@@ -119,12 +119,12 @@ def _members(members: Members, document: Document) -> Contents | None:
                 values[name] = _saying(members.member(name), document)
     free = _saying(tuple([group.rest for group in others if group.rest is not None]), document)
     matched = [_saying(members.matching(None, frozenset([pattern])), document) for pattern in patterns]
-    needed = [values.get(name, free) for name in names]
+    needed = [one for name in names if (one := values.get(name, free))]
     if any(NOTHING in inner for inner in needed):
         asked_for = any(NOTHING in values.get(name, free) for name in required)
         return Contents([], [_NOTHING]) if asked_for else None
     inside = [one for one in (*values.values(), free, *matched) if one and NOTHING not in one]
-    return Contents(inside, [one for one in needed if one], necessary=not conditions)
+    return Contents(inside, needed, not conditions)
 
 
 def _are_apart(patterns: tuple[str, ...]) -> bool:
@@ -316,11 +316,13 @@ class Satisfiable:
         for kind in ("object", "array"):
             if kind in types:
                 found = contents(kind, shape, self._document)
-                if found is None or any(len(one) > 1 for one in found.parts) or _NOTHING in found.needed:
+                if found is None or _NOTHING in found.needed:
                     return _UNKNOWN
-                for (one,) in found.parts:
-                    if one not in self._ways:
-                        self._work[one] = None
+                for one in found.parts:
+                    if len(one) > 1:
+                        return _UNKNOWN
+                    if one[0] not in self._ways:
+                        self._work[one[0]] = None
                 if found.needed:
                     unsure.append([one for (one,) in found.needed])
                 else:

@@ -111,12 +111,14 @@ class Record:
     """What is said; what isn't has its class's value. Immutable."""
 
     fields: ClassVar[frozenset[str]] = frozenset()
+    _found: ClassVar[frozenset[str]] = frozenset()  # what is found of these, and kept
 
     def __init__(self, **said: Any):
         self.__dict__.update(said)
 
     def __init_subclass__(cls):
         cls.fields = frozenset(cls.__annotations__)
+        cls._found = frozenset(name for name, value in vars(cls).items() if isinstance(value, Once))
 
     def __setattr__(self, name: str, value: Any):
         raise AttributeError(f"{type(self).__name__} is immutable")
@@ -128,7 +130,7 @@ class Record:
 
     def says_only(self, fields: frozenset[str]) -> bool:
         """Whether nothing else is said than these."""
-        return (self.__dict__.keys() & self.fields) <= fields
+        return self.__dict__.keys() <= fields or self.__dict__.keys() - self._found <= fields
 
 
 class Numbers(Record):
