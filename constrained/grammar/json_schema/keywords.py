@@ -552,7 +552,7 @@ def read(node: Schema, options: Options) -> Shape:
         for record, found in one.inner.items():
             if record == "members":
                 found["limits"] = limits
-                if options.closed:
+                if options.closed and "properties" in raw:
                     found["closed"] = True
             said[record] = _RECORDS[record](**found)
     if one.joins:

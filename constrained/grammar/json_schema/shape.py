@@ -291,7 +291,7 @@ class Members(Record):
     some : tuple of Witness
         Members that there must be besides the required ones.
     closed : bool
-        Whether objects that name members, and say nothing of others, have no others.
+        Whether objects have no other members than are named, where nothing is said of others.
     limits : Limits
     """
 
@@ -395,7 +395,7 @@ class Members(Record):
     @Once
     def _lists_only(self) -> bool:
         others = (group.rest is not None or group.patterns for group in self.groups)
-        return any(group.named for group in self.groups) and not any(others) and not self.unevaluated
+        return not any(others) and not self.unevaluated
 
 
 class Join(NamedTuple):
