@@ -154,7 +154,7 @@ def add_serve(commands) -> None:
 
 def run_proxy(arguments) -> int:
     with needs_extra("proxy", "constrained serve --upstream", "starlette", "uvicorn", "httpx2"):
-        from constrained.server.connections import is_loopback, serve
+        from constrained.server.connections import ProxiedConnection, is_loopback, serve
         from constrained.server.proxy import JsonLines, make_proxy
     from constrained.grammar import read_source
 
@@ -184,7 +184,7 @@ def run_proxy(arguments) -> int:
     def ready(url: str) -> None:
         print(f"{arguments.upstream} under {arguments.knowledge} at {url} (Ctrl+C ends it)", flush=True)
 
-    serve(app, arguments.host, arguments.port, ready)
+    serve(app, arguments.host, arguments.port, ready, ProxiedConnection)
     return 0
 
 

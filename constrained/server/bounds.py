@@ -11,6 +11,8 @@ HELD = 64 << 20
 """Bytes of all requests that are being received, or wait."""
 MESSAGES = 1_000
 """Messages of a conversation."""
+PASSED_MESSAGES = 4_000
+"""Messages of a conversation that the proxy passes on."""
 TOOLS = 128
 """Tools of a request, as many as OpenAI's API takes."""
 WAITING = 256
@@ -28,6 +30,8 @@ SPARE_FILES = 128
 """File descriptors that connections leave to everything else: the system's limit may allow fewer connections."""
 HEAD_SECONDS = 10.0
 """From a connection, or a request's first byte, to the end of its header."""
+IDLE_SECONDS = 75.0
+"""From an answer to the next request's first byte, at the proxy: more than load balancers keep a connection for."""
 BODY_SECONDS = 30.0
 """From there to the end of its body."""
 READING_SECONDS = 30.0

@@ -12,7 +12,8 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from math import ceil
+from typing import Any, ClassVar
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,19 +28,22 @@ BACKLOG = 32
 class Stage(Enum):
     """What a connection waits for."""
 
-    HEAD, BODY, ANSWER = range(3)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds until the connection is closed."""
-        body = bounds.BODY_SECONDS + 1.0  # the application answers first
-        return (bounds.HEAD_SECONDS, body, bounds.SECONDS + bounds.READING_SECONDS)[self.value]
+    HEAD, BODY, ANSWER, IDLE = range(4)
 
 
 class BoundedConnection(H11Protocol):
     """An HTTP connection of uvicorn's whose stages have deadlines."""
 
+    seconds: ClassVar[dict[Stage, float]] = {
+        Stage.HEAD: bounds.HEAD_SECONDS,
+        Stage.BODY: bounds.BODY_SECONDS + 1.0,  # the application answers first
+        Stage.ANSWER: bounds.SECONDS + bounds.READING_SECONDS,
+        Stage.IDLE: bounds.HEAD_SECONDS,
+    }
+    """Seconds until the connection is closed; a stage that isn't named has no deadline."""
+
     _timer: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _at: tuple[Any, Stage] | None = None
 
     @property
@@ -64,27 +68,48 @@ class BoundedConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._watch()
+        self._watch(Stage.IDLE if self.stage is Stage.HEAD else None)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # so the application waits
+        self._unread = self.loop.call_later(bounds.READING_SECONDS, self.drop)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._unread):
+            if timer is not None:
+                timer.cancel()
 
     def drop(self) -> None:
         """Close the connection at once, whatever is unsent."""
         self.transport.abort()
         self.connections.discard(self)
 
-    def _watch(self) -> None:
+    def _watch(self, stage: Stage | None = None) -> None:
         """Set the deadline anew where the next stage, or the next request, has begun."""
-        at = self.cycle, self.stage
+        at = self.cycle, stage or self.stage
         if at == self._at:
             return
         self._at = at
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(at[1].seconds, self.drop)
+        seconds = self.seconds.get(at[1])
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self.drop)
+
+
+class ProxiedConnection(BoundedConnection):
+    """A connection of the proxy: an answer takes as long as the upstream's does, and load balancers keep it open."""
+
+    seconds: ClassVar[dict[Stage, float]] = {
+        Stage.HEAD: bounds.HEAD_SECONDS,
+        Stage.BODY: bounds.BODY_SECONDS + 1.0,
+        Stage.IDLE: bounds.IDLE_SECONDS,
+    }
 
 
 def most_connections() -> int:
@@ -105,8 +130,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve an application until Ctrl+C; `ready` is called with the address once the server listens.
+def serve(
+    app: Any, host: str, port: int, ready: Callable[[str], None], kind: type[BoundedConnection] = BoundedConnection
+) -> None:
+    """Serve an application until Ctrl+C or SIGTERM, after which answers that have begun are ended.
+
+    `ready` is called with the address once the server listens.
 
     Raises
     ------
@@ -121,14 +150,16 @@ def serve(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
     with listening:
         shown = f"[{host}]" if family == socket.AF_INET6 else host
         ready(f"http://{shown}:{listening.getsockname()[1]}/v1")
-        uvicorn.Server(config(app)).run(sockets=[listening])
+        uvicorn.Server(config(app, kind)).run(sockets=[listening])
 
 
-def config(app: Any) -> uvicorn.Config:
+def config(app: Any, kind: type[BoundedConnection] = BoundedConnection) -> uvicorn.Config:
     """How uvicorn serves the application."""
     return uvicorn.Config(
         app,
-        http=BoundedConnection,
+        http=kind,
+        timeout_keep_alive=ceil(kind.seconds[Stage.IDLE]),
+        log_config=None,  # as all else is logged
         ws="none",
         lifespan="off",
         log_level="error",

@@ -41,7 +41,8 @@ async def error_answer(_: Request, error: Exception) -> Response:
         refused = RequestError.of(error)
     else:
         refused = RequestError(f"the server failed: {type(error).__name__}", status=500)
-    return JSONResponse(refused.body(), status_code=refused.status)
+    later = {"retry-after": "1"} if refused.status in (429, 503) else None  # clients of OpenAI's API wait so long
+    return JSONResponse(refused.body(), status_code=refused.status, headers=later)
 
 
 def handlers(answer: Callable[[Request, Exception], Awaitable[Response]] = error_answer) -> dict[Any, Any]:

@@ -83,8 +83,8 @@ class Chat:
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:
             raise RequestError("there are no messages", "give one at least", param="messages")
-        if len(messages) > bounds.MESSAGES:
-            raise RequestError(f"there are more than {bounds.MESSAGES:,} messages", param="messages")
+        if len(messages) > bounds.PASSED_MESSAGES:
+            raise RequestError(f"there are more than {bounds.PASSED_MESSAGES:,} messages", param="messages")
         if body.get("n") not in (None, 1):
             raise RequestError("several answers can't be judged", "leave n out", param="n")
         for field in ("functions", "function_call"):
@@ -129,8 +129,8 @@ class Responses:
         given = body.get("input")
         if not given or not isinstance(given, (str, list)):
             raise RequestError("there is no input", "give a text, or a list of items", param="input")
-        if len(given) > bounds.MESSAGES and not isinstance(given, str):
-            raise RequestError(f"there are more than {bounds.MESSAGES:,} items", param="input")
+        if len(given) > bounds.PASSED_MESSAGES and not isinstance(given, str):
+            raise RequestError(f"there are more than {bounds.PASSED_MESSAGES:,} items", param="input")
         responses.check_request(body)
         return responses.messages_of(given)
 

@@ -17,9 +17,9 @@ from constrained.guard.followed import Followed
 from constrained.guard.narrowing import narrowed, without_slots
 from constrained.guard.verdict import WORDS, Verdict
 from constrained.guard.words import SaysYes
+from constrained.knowledge.tool_policy import read_policy
 from constrained.server import bounds
 from constrained.server.chat_request import RequestError
-from constrained.server.conversation import read_rules
 from constrained.server.forms import Form, Stream
 from constrained.server.upstream import nonsense
 
@@ -52,9 +52,8 @@ class Judge:
     """
 
     def __init__(self, policy: Source, retries: int, on_violation: str, narrow: bool, says_yes: SaysYes | None = None):
-        self.policy, self.says_yes = read_rules(policy), says_yes
-        if says_yes is not None:
-            Guard(None, self.policy, says_yes=says_yes)  # whether the policy asks for a yes
+        self.policy, self.says_yes = read_policy(policy), says_yes
+        Guard(None, self.policy, says_yes=says_yes)  # refuses what its file alone shows to be wrong
         if on_violation not in (ASK, BLOCK, FLAG):
             raise ConstrainedError(f"--on-violation is {on_violation!r}", f"use {ASK}, {BLOCK} or {FLAG}")
         if not 0 <= retries <= MAX_RETRIES:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from constrained.errors import install_hint
 from constrained.server.chat_request import RequestError
 
+SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 300, float("inf"))
+"""Upper ends of the classes of times: models take their time."""
+
 
 class Metrics:
-    """What Prometheus reads; nothing is counted where its client library isn't installed."""
+    """What Prometheus reads; nothing is counted where its client library isn't installed.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    running : callable
+        How many requests are being answered.
+    """
+
+    def __init__(self, running: Callable[[], int]) -> None:
         try:
             import prometheus_client as client
         except ImportError:
@@ -23,7 +33,11 @@ class Metrics:
         self._violations = client.Counter("constrained_violations", "Answers refused.", ["kind"], **named)
         self._past = client.Counter("constrained_past_violations", "Violations in conversations' pasts.", **named)
         self._retries = client.Counter("constrained_retries", "Answers sent back to the model.", **named)
+        named |= {"buckets": SECONDS}
         self._seconds = client.Histogram("constrained_seconds", "From a request to the end of its answer.", **named)
+        self._upstream = client.Histogram("constrained_upstream_seconds", "Of these, at the upstream.", **named)
+        now = client.Gauge("constrained_running", "Requests that are being answered.", registry=self._registry)
+        now.set_function(running)
 
     def answered(self, note: dict[str, Any]) -> None:
         """Count one request, as it is logged."""
@@ -37,6 +51,8 @@ class Metrics:
         self._past.inc(note.get("past_violations", 0))
         self._retries.inc(max(0, note["attempts"] - 1))
         self._seconds.observe(note["seconds"])
+        if "upstream_seconds" in note:
+            self._upstream.observe(note["upstream_seconds"])
 
     def text(self) -> tuple[bytes, str]:
         """All figures, and their type. Raises RequestError: the client library isn't installed."""

@@ -47,6 +47,8 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        if record.exc_info and record.exc_info[0]:
+            line["error"] = record.exc_info[0].__name__  # what it says might be somebody's text
         return json.dumps({**line, **getattr(record, "fields", {"message": record.getMessage()})})
 
 
@@ -63,7 +65,7 @@ class Proxy:
     """
 
     def __init__(self, upstream: Upstream, judge: Judge):
-        self.upstream, self.judge, self.metrics = upstream, judge, Metrics()
+        self.upstream, self.judge, self.metrics = upstream, judge, Metrics(lambda: self._running)
         self.bodies = Bodies(lambda: self._held)
         self._held = 0
         self._running = 0
@@ -158,6 +160,7 @@ class Proxy:
         try:
             for attempt in range(self.judge.retries + 1):
                 note["attempts"] = attempt + 1
+                asked = time.monotonic()
                 async with self.upstream.ask("POST", form.path, _again(headers, attempt), exchange.asks()) as answer:
                     if answer.status_code >= 400:
                         raise _passed_on(answer.status_code, await whole(answer))
@@ -174,6 +177,7 @@ class Proxy:
                             yield event
                     if not finished and not taken.finished:
                         raise nonsense("the stream broke off")
+                note["upstream_seconds"] = round(note.get("upstream_seconds", 0) + time.monotonic() - asked, 4)
                 judged = await asyncio.to_thread(exchange.judged, taken.message())
                 if judged.verdict is not None:
                     note["violations"].append(_noted(judged))

@@ -28,7 +28,10 @@ _NOT_SENT = {
 }  # fmt: skip
 """Headers of a request that are about the connection, or the proxy's own."""
 
-_GIVEN_BACK = ("retry-after", "x-request-id", "openai-processing-ms")
+_OTHERS = 16
+"""Connections for all else, such as the question whether the server is there."""
+
+_GIVEN_BACK = ("retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "openai-processing-ms")
 _GIVEN_BACK_BEGIN = "x-ratelimit-"
 
 
@@ -61,7 +64,8 @@ class Upstream:
     def client(self) -> http.AsyncClient:
         """Made when the event loop runs."""
         if self._client is None:
-            limits = http.Limits(max_connections=bounds.WAITING, max_keepalive_connections=bounds.WAITING)
+            most = bounds.WAITING + _OTHERS
+            limits = http.Limits(max_connections=most, max_keepalive_connections=most)
             timeout = http.Timeout(self.seconds, connect=CONNECT_SECONDS)
             self._client = http.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False, trust_env=False)
         return self._client

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Script:
     """The answers that are still to be given: messages, or what a misbehaving server does (see `Handler.do_POST`).
+    After them, what `otherwise` makes of a request's body.
 
     Attributes
     ----------
@@ -22,6 +24,7 @@ class Script:
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
+        self.otherwise: Callable[[Any], Any] = lambda body: {"role": "assistant", "content": "Hello."}
         self.requests: list[tuple[dict[str, str], Any]] = []
         self.gone = 0  # clients that left before their answer was whole
         self.url = ""
@@ -34,6 +37,7 @@ def scripted() -> Iterator[Script]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        more: ClassVar[dict[str, str]] = {}  # headers of the next answer
 
         def do_GET(self):
             self.answer(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
@@ -41,9 +45,18 @@ def scripted() -> Iterator[Script]:
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             script.requests.append((dict(self.headers), body))
-            answer = script.answers.pop(0) if script.answers else {"role": "assistant", "content": "Hello."}
+            answer = script.answers.pop(0) if script.answers else script.otherwise(body)
+            if "paced" in answer:  # seconds, in all or between two events
+                seconds, answer = answer["paced"], answer["message"]
+                if not body.get("stream"):
+                    self.wait(seconds)
+                elif seconds:
+                    answer = {"pieces": events(answer), "between": seconds}
             match answer:
+                case {"pieces": pieces, "between": seconds}:
+                    self.paced(pieces, seconds)
                 case {"status": status, **rest}:
+                    self.more = rest.get("headers", {})
                     self.answer(status, rest.get("body", {"error": {"message": "no", "type": "x"}}), rest.get("type"))
                 case {"sleep": seconds, **rest}:
                     time.sleep(seconds)
@@ -78,6 +91,22 @@ def scripted() -> Iterator[Script]:
                     choice = {"index": 0, "message": answer, "finish_reason": finish, "logprobs": None}
                     self.answer(200, {**HEAD, "object": "chat.completion", "choices": [choice], "usage": USAGE})
 
+        def wait(self, seconds: float) -> None:
+            """Wait; a client that leaves meanwhile is counted."""
+            if select.select([self.connection], [], [], seconds)[0]:
+                script.gone += 1
+
+        def paced(self, pieces: Iterator[str], seconds: float) -> None:
+            self.begin("text/event-stream", None)
+            self.close_connection = True
+            try:
+                for piece in pieces:
+                    self.wfile.write(piece.encode())
+                    self.wfile.flush()
+                    time.sleep(seconds)
+            except OSError:
+                script.gone += 1
+
         def answer(self, status: int, body: Any, kind: str | None = None) -> None:
             self.send(json.dumps(body).encode(), kind or "application/json", status)
 
@@ -92,6 +121,9 @@ def scripted() -> Iterator[Script]:
                 self.send_header("Connection", "close")
             else:
                 self.send_header("Content-Length", str(length))
+            for name, value in self.more.items():
+                self.send_header(name, value)
+            self.more = {}
             self.end_headers()
 
         def log_message(self, *_):

@@ -14,7 +14,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="needs the extra proxy")
 http = pytest.importorskip("httpx2", reason="needs the extra proxy")
 
 from constrained.grammar import read_source  # noqa: E402
-from constrained.server.connections import config  # noqa: E402
+from constrained.server.connections import ProxiedConnection, config  # noqa: E402
 from constrained.server.proxy import make_proxy  # noqa: E402
 from tests.guard.scripted import as_input  # noqa: E402
 from tests.guard.shop import FLAT, POLICY, TOOLS  # noqa: E402
@@ -26,7 +26,8 @@ class Running:
     def __init__(self, upstream, policy=POLICY, **options):
         app = make_proxy(upstream, read_source(policy), hosts=["127.0.0.1"], **options)
         listening = socket.create_server(("127.0.0.1", 0))
-        self.server = uvicorn.Server(config(app))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)  # soon full if nobody reads
+        self.server = uvicorn.Server(config(app, ProxiedConnection))
         self.thread = threading.Thread(target=self.server.run, args=([listening],), daemon=True)
         self.thread.start()
         self.address = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -19,6 +21,8 @@ from constrained.errors import ConstrainedError  # noqa: E402
 from constrained.grammar import read_source  # noqa: E402
 from constrained.guard.narrowing import without_slots  # noqa: E402
 from constrained.guard.verdict import REFUSED  # noqa: E402
+from constrained.server import bounds  # noqa: E402
+from constrained.server.connections import ProxiedConnection, Stage  # noqa: E402
 from constrained.server.proxy import JsonLines, make_proxy  # noqa: E402
 from tests.guard.scripted import event, events, scripted  # noqa: E402
 from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, POLICY, TOOLS, asked, said, told, user  # noqa: E402
@@ -109,6 +113,16 @@ def test_text_flows_while_it_is_written(script, proxy):
     assert seen == ["word "] * 5
     answer.close()  # the upstream is told
     until = time.monotonic() + 60
+    while not script.gone and time.monotonic() < until:
+        time.sleep(0.05)
+    assert script.gone == 1
+
+
+def test_a_client_that_leaves_before_its_answer_ends_its_request_upstream(script, proxy):
+    script.answers = [{"paced": 60, "message": said("Too late.")}]
+    with pytest.raises(openai.APITimeoutError):
+        proxy.client.with_options(timeout=0.5).chat.completions.create(model="m", messages=LISTED, tools=TOOLS)
+    until = time.monotonic() + 30
     while not script.gone and time.monotonic() < until:
         time.sleep(0.05)
     assert script.gone == 1
@@ -223,6 +237,64 @@ def test_an_upstream_s_own_errors_reach_the_client_as_they_are(script, proxy, st
         proxy.ask(LISTED, stream)
 
 
+# many clients, and slow ones
+
+
+def test_a_client_s_own_retries_wait_as_long_as_the_upstream_says(script, proxy):
+    script.answers = [{"status": 429, "headers": {"retry-after-ms": "300", "x-ratelimit-limit-requests": "7"}}]
+    client = proxy.client.with_options(max_retries=1)
+    began = time.monotonic()
+    answer = client.chat.completions.with_raw_response.create(model="m", messages=LISTED, tools=TOOLS)
+    assert answer.parse().choices[0].message.content == "Hello." and time.monotonic() - began >= 0.3
+    assert len(script.requests) == 2
+
+
+def test_a_corrected_request_is_another_request(script, proxy):
+    script.answers = [CANCELS]
+    proxy.ask(LOOKED, extra_headers={"Idempotency-Key": "k"})
+    first, second = ({name.lower(): value for name, value in headers.items()} for headers, _ in script.requests)
+    assert first["idempotency-key"] == "k" and "idempotency-key" not in second
+
+
+def test_more_requests_than_can_be_answered_are_told_to_come_later(script, proxy, monkeypatch):
+    monkeypatch.setattr(bounds, "WAITING", 1)
+    script.answers = [{"endless": "word "}]
+    answer = proxy.client.chat.completions.create(model="m", messages=LISTED, tools=TOOLS, stream=True)
+    next(answer)
+    with pytest.raises(openai.RateLimitError, match="too many requests") as error:
+        proxy.ask(LISTED)
+    assert error.value.response.headers["retry-after"] == "1"
+    answer.close()
+    assert proxy.client.with_options(max_retries=9).chat.completions.create(model="m", messages=LISTED, tools=TOOLS)
+
+
+def test_a_client_that_does_not_read_ends_its_request_upstream(script, proxy, monkeypatch):
+    monkeypatch.setattr(bounds, "READING_SECONDS", 0.3)
+    script.answers = [{"endless": "word " * 20_000}]
+    body = json.dumps({"model": "m", "messages": LISTED, "tools": TOOLS, "stream": True}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", int(proxy.address.rpartition(":")[2])))
+        client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        until = time.monotonic() + 30
+        while not script.gone and time.monotonic() < until:
+            time.sleep(0.05)
+    assert script.gone == 1
+
+
+def test_connections_are_kept_between_requests_but_not_with_half_a_header(script, monkeypatch):
+    monkeypatch.setitem(ProxiedConnection.seconds, Stage.HEAD, 0.3)
+    with Running(script.url) as proxy, socket.create_connection(proxy.address[7:].split(":"), timeout=30) as client:
+        ask = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        for _ in range(2):
+            client.sendall(ask)
+            assert client.recv(4096).endswith(b'{"status":"ok"}')
+            time.sleep(0.8)
+        client.sendall(ask[:20])
+        assert client.recv(4096) == b""
+
+
 # requests
 
 
@@ -308,6 +380,11 @@ def test_our_own_server_can_be_the_upstream(stream):
                 options = {"model": "tiny", "max_tokens": 120, "seed": seed, "tool_choice": "required"}
                 text, calls, _, _ = proxy.ask(LISTED, stream, **options)
                 assert set(calls) <= {"list_orders", "get_order", "refund"} and (calls or text)
+
+
+def test_the_proxy_loads_no_language_model_s_libraries():
+    code = "import sys, constrained.cli.serve, constrained.server.proxy; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
