@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from benchmarks import guard_proxy
 from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, note_record, report
 from benchmarks.result_files import RESULTS, read_record
 from benchmarks.tau_environment import DOMAINS, YES
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--transcripts", metavar="FILE", help="recorded gold calls of tau-bench (default: the data folder's)")
     add("--limit", type=whole_number, metavar="N", help="only the first N conversations, and gold tasks of a domain")
     add("--calls", type=whole_number, default=CALLS, metavar="N", help=f"calls timed at each length (default: {CALLS})")
+    guard_proxy.add_arguments(parser)
     add_exact(parser, RECORD)
     add_json(parser)
 
@@ -65,6 +67,11 @@ def run_command(options: argparse.Namespace) -> int:
     if options.exact and options.limit:
         raise ConstrainedError("--exact compares all conversations", "leave out --limit")
     tools, tasks = read_transcripts(options.transcripts, options.limit)
+    if options.proxy:
+        name = guard_proxy.DOMAIN
+        measured = guard_proxy.measure(tools[name], tasks[name], options.rounds)
+        facts = {"version": __version__, "machine": describe_machine()}
+        return report(guard_proxy.table(measured), {**facts, **measured}, options)
     path = Path(options.conversations or data_folder() / "tau_bench" / "gpt4o_airline.jsonl.xz")
     rows = [(f"row {number}", row) for number, (_, row) in enumerate(read_rows(path), 1)][: options.limit]
     findings = check_records(read_records(rows), read_policy("tau_airline"), tools["airline"], changes=CHANGES)

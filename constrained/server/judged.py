@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
@@ -29,8 +30,37 @@ ASK, BLOCK, FLAG = "ask", "block", "flag"
 MAX_RETRIES = 10
 """Most times that an answer is sent back."""
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _GUARDS = 32
 """Lists of tools whose guards are kept."""
+
+
+SMALL, SMALL_MESSAGES = 32 << 10, 64
+"""Bytes and messages of a request that takes less time than to hand it to another thread."""
+
+
+class Asked(NamedTuple):
+    """A request that was read.
+
+    Attributes
+    ----------
+    form : Form
+    body : dict
+    tools : list
+    messages : list
+        The conversation.
+    key : bytes
+        The tools' digest.
+    small : bool
+        To judge it takes a few milliseconds at most.
+    """
+
+    form: Form
+    body: dict[str, Any]
+    tools: list[Any]
+    messages: list[Any]
+    key: bytes
+    small: bool
 
 
 class Judge:
@@ -59,24 +89,32 @@ class Judge:
         if not 0 <= retries <= MAX_RETRIES:
             raise ConstrainedError(f"--retries is {retries}", f"use 0 to {MAX_RETRIES}")
         self.retries, self.on_violation, self.narrow = retries, on_violation, narrow
-        self._guards: OrderedDict[bytes, Followed] = OrderedDict()
+        self._guards: OrderedDict[bytes, tuple[Followed, list[Any]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, data: bytes, form: Form) -> Exchange:
-        """Read a request. Raises RequestError: it can't be judged, or nothing that it asks for is admitted now."""
+    def read(self, data: bytes, form: Form) -> Asked:
+        """Read a request. Raises RequestError: it can't be judged."""
         body = _read(data)
         tools = body.get("tools") or []
         if not isinstance(tools, list) or len(tools) > bounds.TOOLS:
             raise RequestError(f"tools are no list of at most {bounds.TOOLS}", param="tools")
         messages = form.messages(body)
+        key = hashlib.sha256(json.dumps(tools, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
+        small = len(data) <= SMALL and len(messages) <= SMALL_MESSAGES and key in self._guards and not self.says_yes
+        return Asked(form, body, tools, messages, key, small)
+
+    def begin(self, asked: Asked) -> Exchange:
+        """Follow a request's conversation. Raises RequestError: nothing that it asks for is admitted now."""
+        form, body, tools, messages, key, small = asked
+        followed, sent = self._followed(key, tools)
         try:
-            conversation = self._followed(tools).at_end_of(messages)
+            conversation = followed.at_end_of(messages)
         except RequestError:
             raise
         except ConstrainedError as error:
             raise RequestError(error.message, error.hint, param=form.conversation) from None
         if tools:
-            body = {**body, "tools": without_slots(tools)}
+            body = {**body, "tools": sent}
         offered = tools if body.get("tool_choice") != "none" else []
         if self.narrow and offered:
             offered = narrowed(conversation, body["tools"])
@@ -84,17 +122,17 @@ class Judge:
         if conversation.judge_text("") and not (offered and conversation.allowed()):
             why = "; ".join(map(str, conversation.judge_text("")))
             raise RequestError(f"the policy admits nothing now: no call, and no text: {why}", status=422)
-        return Exchange(form, body, conversation)
+        return Exchange(form, body, conversation, small)
 
-    def _followed(self, tools: Any) -> Followed:
-        key = hashlib.sha256(json.dumps(tools, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
+    def _followed(self, key: bytes, tools: list[Any]) -> tuple[Followed, list[Any]]:
+        """What replays conversations with these tools, and the tools as they are sent on."""
         with self._lock:
             found = self._guards.get(key)
             if found is not None:
                 self._guards.move_to_end(key)
                 return found
         try:
-            found = Followed(Guard(tools, self.policy, says_yes=self.says_yes))
+            found = Followed(Guard(tools, self.policy, says_yes=self.says_yes)), without_slots(tools)
         except ConstrainedError as error:
             raise RequestError(error.message, error.hint, param="tools") from None
         with self._lock:
@@ -126,12 +164,14 @@ class Exchange:
     body : dict
         As it is sent on, but for corrections.
     conversation : Conversation
+    small : bool
+        To judge its answers takes a few milliseconds at most.
     begun : bool
         Whether the client has got something of the answer.
     """
 
-    def __init__(self, form: Form, body: dict[str, Any], conversation: Conversation):
-        self.form, self.body, self.conversation = form, body, conversation
+    def __init__(self, form: Form, body: dict[str, Any], conversation: Conversation, small: bool):
+        self.form, self.body, self.conversation, self.small = form, body, conversation, small
         self.begun = False
         self._corrections: list[dict[str, Any]] = []
 
@@ -163,8 +203,9 @@ class Exchange:
 def _read(data: bytes) -> dict[str, Any]:
     """A request's body. Raises RequestError: it is none that can be judged."""
     try:
-        body = json.loads(data)
-        json.dumps(body, ensure_ascii=False).encode()
+        body = json.loads(data.decode())
+        if _SURROGATE.search(data):
+            json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise RequestError("the request has half a character, which is not text", "escape both surrogates") from None
     except (ValueError, RecursionError):

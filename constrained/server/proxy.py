@@ -11,7 +11,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -30,7 +30,7 @@ from constrained.server.bodies import Bodies
 from constrained.server.chat_request import RequestError
 from constrained.server.failures import Endpoint, error_answer, handlers, safe
 from constrained.server.forms import Chat, Form, Responses
-from constrained.server.judged import FLAG, Exchange, Judge
+from constrained.server.judged import FLAG, SMALL, Exchange, Judge
 from constrained.server.metrics import Metrics
 from constrained.server.upstream import Upstream, headers_back, nonsense, server_sent, whole
 
@@ -88,7 +88,8 @@ class Proxy:
         note: dict[str, Any] = {"request": identity, "attempts": 0, "violations": []}
         streams = False
         try:
-            exchange = await asyncio.to_thread(self.judge.begin, data, form)
+            asked = await _worked_out(len(data) <= SMALL, self.judge.read, data, form)
+            exchange = await _worked_out(asked.small, self.judge.begin, asked)
             note["past_violations"] = exchange.conversation.violations
             streams = exchange.body.get("stream") is True
             headers = {**dict(request.headers), "x-request-id": request.headers.get("x-request-id", identity)}
@@ -135,7 +136,7 @@ class Proxy:
                 kind = answer.headers.get("content-type", "application/json")
                 return Response(data, answer.status_code, {**back, "content-type": kind})
             completion, message = form.read(data)
-            judged = await asyncio.to_thread(exchange.judged, message)
+            judged = await _worked_out(exchange.small, exchange.judged, message)
             add_usage(used, completion.get("usage"))
             if used:
                 completion["usage"] = used
@@ -178,7 +179,7 @@ class Proxy:
                     if not finished and not taken.finished:
                         raise nonsense("the stream broke off")
                 note["upstream_seconds"] = round(note.get("upstream_seconds", 0) + time.monotonic() - asked, 4)
-                judged = await asyncio.to_thread(exchange.judged, taken.message())
+                judged = await _worked_out(exchange.small, exchange.judged, taken.message())
                 if judged.verdict is not None:
                     note["violations"].append(_noted(judged))
                 if not judged.refused:
@@ -190,9 +191,8 @@ class Proxy:
                     rest = taken.rest(None, constrained=judged.verdict.to_dict())
                 else:
                     rest = taken.instead(self.judge.instead(judged.verdict))
-            for event in rest:
-                exchange.begun = True
-                yield event
+            exchange.begun = True
+            yield "".join(rest)
         except ConstrainedError as error:
             if not exchange.begun:
                 raise
@@ -311,6 +311,11 @@ def _passed_on(status: int, data: bytes) -> _PassedOn:
     error = _PassedOn(f"the upstream answered {status}", status=status)
     error.data = data
     return error
+
+
+async def _worked_out(small: bool, work: Callable[..., T], *arguments: Any) -> T:
+    """The result of some work, which another thread does unless it is small."""
+    return work(*arguments) if small else await asyncio.to_thread(work, *arguments)
 
 
 async def _while_there(work: Awaitable[T], request: Request) -> T:

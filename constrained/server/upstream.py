@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -28,11 +29,30 @@ _NOT_SENT = {
 }  # fmt: skip
 """Headers of a request that are about the connection, or the proxy's own."""
 
+POOLS = 8
+"""Pools of connections: a pool looks at all its connections for each request."""
+
+KEPT_SECONDS = 4.0
+"""How long an idle connection is kept: less than servers do (uvicorn: 5 s), as a request on one that closes is lost."""
+
 _OTHERS = 16
 """Connections for all else, such as the question whether the server is there."""
 
 _GIVEN_BACK = ("retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "openai-processing-ms")
 _GIVEN_BACK_BEGIN = "x-ratelimit-"
+
+
+class _Pool:
+    """Connections, and how many requests use them."""
+
+    def __init__(self, seconds: float, context: ssl.SSLContext):
+        most = (bounds.WAITING + _OTHERS) // POOLS
+        limits = http.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEPT_SECONDS)
+        timeout = http.Timeout(seconds, connect=CONNECT_SECONDS)
+        self.client = http.AsyncClient(
+            limits=limits, timeout=timeout, follow_redirects=False, trust_env=False, verify=context
+        )
+        self.running = 0
 
 
 class Upstream:
@@ -58,22 +78,19 @@ class Upstream:
         if parts.username or parts.password or parts.query or parts.fragment:
             raise RequestError("the upstream's address has a key or parameters in it", "clients send the key")
         self.url, self.seconds = url.rstrip("/"), seconds
-        self._client: http.AsyncClient | None = None
+        self._pools: list[_Pool] = []
 
-    @property
-    def client(self) -> http.AsyncClient:
-        """Made when the event loop runs."""
-        if self._client is None:
-            most = bounds.WAITING + _OTHERS
-            limits = http.Limits(max_connections=most, max_keepalive_connections=most)
-            timeout = http.Timeout(self.seconds, connect=CONNECT_SECONDS)
-            self._client = http.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False, trust_env=False)
-        return self._client
+    def _pool(self) -> _Pool:
+        """The pool with the fewest requests; they are made when the event loop runs."""
+        if not self._pools:
+            context = http.create_ssl_context(trust_env=False)
+            self._pools = [_Pool(self.seconds, context) for _ in range(POOLS)]
+        return min(self._pools, key=lambda pool: pool.running)
 
     async def up(self, seconds: float) -> bool:
         """Whether it answers at all."""
         try:
-            answer = await self.client.get(f"{self.url}/models", timeout=seconds)
+            answer = await self._pool().client.get(f"{self.url}/models", timeout=seconds)
         except http.HTTPError:
             return False
         return answer.status_code < 500
@@ -87,12 +104,22 @@ class Upstream:
         Raises RequestError: the server is away (502), or says nothing for too long (504).
         """
         sent = {name: value for name, value in headers.items() if name.lower() not in _NOT_SENT}
-        request = self.client.build_request(
-            method, f"{self.url}{path}", headers={**sent, "accept-encoding": "identity"}, json=body
-        ) if body is not None else self.client.build_request(method, f"{self.url}{path}", headers=sent)  # fmt: skip
+        pool = self._pool()
+        if body is not None:
+            sent["accept-encoding"] = "identity"
+        request = pool.client.build_request(method, f"{self.url}{path}", headers=sent, json=body)
+        pool.running += 1
+        try:
+            async with self._answer(pool.client, request) as answer:
+                yield answer
+        finally:
+            pool.running -= 1
+
+    @asynccontextmanager
+    async def _answer(self, client: http.AsyncClient, request: http.Request) -> AsyncIterator[http.Response]:
         for attempt in range(TRIES):
             try:
-                answer = await self.client.send(request, stream=True)
+                answer = await client.send(request, stream=True)
                 break
             except (http.ConnectError, http.ConnectTimeout):
                 if attempt == TRIES - 1:
