@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks import (
     example_worlds,
     guard,
+    guard_proxy,
     imported,
     merge,
     scienceworld_play,
@@ -478,6 +479,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-play": _tau_play,
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
     "guard-cost": lambda: guard.cost(record("guard")),
+    "guard-proxy": lambda: guard_proxy.table(record("guard_proxy")),
 }
 """The tables of the pages, by the name in their mark."""
 

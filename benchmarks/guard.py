@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import lzma
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from constrained.environments.data import data_folder, read_rows
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.guard import Guard
+from constrained.guard.followed import Followed
 from constrained.guard.messages import Answered, Call, Event, Heard, Said
 from constrained.guard.records import READ, Findings, check_records, read_records
 from constrained.guard.verdict import WORDS
@@ -46,6 +48,9 @@ TURNS = (5, 20, 50, 100, 200, 500)
 
 CALLS = 200
 """Calls that are timed at each length."""
+
+REPLAYS = 5
+"""Times that a whole conversation is followed."""
 
 CHANGES = ("send_certificate",)
 """Tools that change something, which the policies don't show."""
@@ -203,12 +208,48 @@ def measure(name: str, tools: list[Any], tasks: list[dict[str, Any]], calls: int
             if len(judged) >= calls or heard > turns + 4 * calls:
                 break
         gc.enable()
+        whole, known = replayed(guard, tasks, turns)
         figures = {
             f"{what} {p}": round(1e6 * float(np.percentile(values, q)), 1)
             for what, values in (("judge", judged), ("follow", followed))
             for p, q in (("p50", 50), ("p99", 99))
-        }
+        } | {"whole": whole, "known": known}
         yield {"domain": name, "turns": turns, "calls": len(judged), **figures}
+
+
+def replayed(guard: Guard, tasks: list[dict[str, Any]], turns: int) -> tuple[float, float]:
+    """The CPU microseconds to follow a conversation that is given whole, as to the proxy.
+
+    First where nothing of it is known, then where all but its last call and result was followed before.
+    """
+    messages: list[dict[str, Any]] = []
+    for _, event in chain.from_iterable(events(task) for task in cycle(tasks)):
+        messages.append(as_message(event))
+        if sum(message["role"] == "user" for message in messages) >= turns and isinstance(event, Answered):
+            break
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(REPLAYS):
+        followed = Followed(guard)
+        for took, part in zip(times, (messages[:-2], messages)):
+            began = time.thread_time()
+            followed.at_end_of(part)
+            took.append(time.thread_time() - began)
+    first, second = (round(1e6 * float(np.median(took)), 1) for took in times)
+    return first, second
+
+
+def as_message(event: Event) -> dict[str, Any]:
+    """An event as a message of chat completions."""
+    match event:
+        case Heard(said):
+            return {"role": "user", "content": said}
+        case Answered(identity, result):
+            return {"role": "tool", "tool_call_id": identity, "content": result}
+        case Said(said, calls):
+            named = [(call.identity, {"name": call.name, "arguments": json.dumps(call.arguments)}) for call in calls]
+            made = [{"id": identity, "type": "function", "function": function} for identity, function in named]
+            return {"role": "assistant", "content": said or None, **({"tool_calls": made} if made else {})}
+    raise AssertionError(event)
 
 
 def text(result: dict[str, Any]) -> str:
@@ -253,7 +294,7 @@ def gold(result: dict[str, Any]) -> str:
 
 def cost(result: dict[str, Any]) -> str:
     """The table of a call's cost by the conversation's length."""
-    columns = ("judge p50", "judge p99", "follow p50", "follow p99")
+    columns = ("judge p50", "judge p99", "follow p50", "follow p99", "whole", "known")
     rows = [
         [row["domain"], row["turns"], row["calls"], *(f"{row[column]:,.0f}" for column in columns)]
         for row in result["cost"]
