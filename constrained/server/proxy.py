@@ -11,7 +11,8 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -169,13 +170,14 @@ class Proxy:
                         raise nonsense("it is no stream of events")
                     before = taken = exchange.stream(before)
                     finished = False
-                    async for data in server_sent(answer):
-                        if data.strip() == _DONE:
-                            finished = True
-                            break
-                        for event in taken.add(data):
+                    async for several in server_sent(answer):
+                        finished = any(data.strip() == _DONE for data in several)
+                        events = [event for data in _before_end(several) for event in taken.add(data)]
+                        if events:
                             exchange.begun = True
-                            yield event
+                            yield "".join(events)
+                        if finished:
+                            break
                     if not finished and not taken.finished:
                         raise nonsense("the stream broke off")
                 note["upstream_seconds"] = round(note.get("upstream_seconds", 0) + time.monotonic() - asked, 4)
@@ -332,6 +334,10 @@ async def _while_there(work: Awaitable[T], request: Request) -> T:
         if not task.done():
             task.cancel()
             await asyncio.wait([task])
+
+
+def _before_end(several: list[str]) -> Iterator[str]:
+    return takewhile(lambda data: data.strip() != _DONE, several)
 
 
 async def _with_first(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:

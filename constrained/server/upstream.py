@@ -162,9 +162,9 @@ async def whole(answer: http.Response) -> bytes:
     return bytes(data)
 
 
-async def server_sent(answer: http.Response) -> AsyncIterator[str]:
-    """The data of each event of a stream. Raises RequestError: an event is too long."""
-    rest, lines = b"", []
+async def server_sent(answer: http.Response) -> AsyncIterator[list[str]]:
+    """The data of the events of a stream, those together that came together. Raises RequestError: one is too long."""
+    rest, lines, found = b"", [], []
     async for piece in answer.aiter_bytes():
         rest += piece
         *whole_lines, rest = rest.replace(b"\r\n", b"\n").split(b"\n")
@@ -174,12 +174,15 @@ async def server_sent(answer: http.Response) -> AsyncIterator[str]:
             if line.startswith(b"data:"):
                 lines.append(line[5:].lstrip(b" "))
             elif not line.strip() and lines:
-                yield b"\n".join(lines).decode("utf-8", "replace")
+                found.append(b"\n".join(lines).decode("utf-8", "replace"))
                 lines = []
+        if found:
+            yield found
+            found = []
     if rest.startswith(b"data:"):
         lines.append(rest[5:].strip())
     if lines:
-        yield b"\n".join(lines).decode("utf-8", "replace")
+        yield [b"\n".join(lines).decode("utf-8", "replace")]
 
 
 def headers_back(answer: http.Response) -> dict[str, str]:
