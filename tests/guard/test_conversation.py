@@ -11,7 +11,7 @@ from constrained.errors import KnowledgeError
 from constrained.guard import Guard
 from constrained.guard.answers import correction, judge_answer
 from constrained.guard.followed import Followed
-from constrained.guard.messages import Call, Said, events_of
+from constrained.guard.messages import Call, Said, events_of, message_events
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS
 from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, PENDING, POLICY, TOOLS, asked, said, told, user
 
@@ -279,3 +279,24 @@ def test_conditions_are_judged_where_nothing_is_known_yet():
     assert guard.follow([asked(("find", {})), *told("a")]).judge("get", {"id": "a"})
     both = judge_answer(guard.start, asked(("find", {}), ("get", {"id": "a"})))
     assert both.kept == 1
+
+
+def test_what_equals_but_is_written_otherwise_is_not_taken_for_the_same():
+    messages, kept = [*LISTED], []
+    for price in (1, 1.0, True, 1, -0.0, 0.0):
+        order = json.dumps({"id": "#11", "status": "pending", "price": price})
+        messages += [asked(("get_order", {"id": "#11"})), *told(order)]
+        kept.append(Guard(TOOLS, POLICY).follow(messages).memory["order"]["#11"]["price"])
+    assert repr(kept) == "[1, 1.0, True, 1, -0.0, 0.0]"
+
+
+def test_a_later_result_changes_no_earlier_point_of_the_conversation():
+    before = Guard(TOOLS, POLICY).follow(LOOKED)
+    again = [asked(("get_order", {"id": "#11"})), *told('{"id": "#11", "status": "shipped"}')]
+    after = Guard(TOOLS, POLICY).follow([*LOOKED, *again])
+    point = before
+    for message in again:
+        for event in message_events(message):
+            point = point.after(event)
+    assert before.memory["order"]["#11"]["status"] == "pending"
+    assert point.memory["order"] == after.memory["order"] and point.memory["order"]["#11"]["status"] == "shipped"

@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
+from copy import copy
 from typing import Any
 
 from constrained.knowledge.lines.expression import Evaluation, Function
@@ -57,7 +57,7 @@ class Memory(Mapping[str, Any]):
         same = {
             name: old
             for name, old in before._values.items()
-            if (new := self._values.get(name, _MISSING)) is not old and new == old and repr(new) == repr(old)
+            if (new := self._values.get(name, _MISSING)) is not old and _alike(new, old)
         }
         return self.with_values(**same) if same else self
 
@@ -66,15 +66,31 @@ class Memory(Mapping[str, Any]):
         name, *keys = place
         if not keys:
             return self.with_values(**{name: value})
-        top = deepcopy(self._values.get(name, {}))
-        at = top
+        # Only what lies around the place is copied: all else is shared, and never changes.
+        top = at = copy(self._values.get(name, {}))
         for key in keys[:-1]:
+            at[key] = copy(at[key])
             at = at[key]
         at[keys[-1]] = value
         return self.with_values(**{name: top})
 
     def __repr__(self) -> str:
         return f"Memory({', '.join(self._values)})"
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two JSON values are written alike: 1, 1.0 and True are equal, but not alike."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(
+            key == name and _alike(value, new) for (key, value), (name, new) in zip(one.items(), other.items())
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return repr(one) == repr(other) if isinstance(one, float) else bool(one == other)
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
