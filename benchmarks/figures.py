@@ -308,8 +308,8 @@ def _maskbench() -> str:
 
 
 def _worlds() -> str:
-    rows = {name.replace("obfuscated_randomized_logistics", "logistics, names drawn at random"): row
-            for name, row in record("worlds")["rows"].items()}  # fmt: skip
+    left = ("mystery_blocksworld", "obfuscated_randomized_logistics", "logistics, 10 objects", "logistics, 30 objects")
+    rows = {name: row for name, row in record("worlds")["rows"].items() if name not in left}
     return worlds.table(rows)
 
 
@@ -373,6 +373,12 @@ def _tau_calls() -> str:
 def _tau_refused() -> str:
     kinds = [one for one in record("tau")["conversations"]["kept out"] if one["answered"] == "policy"]
     return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds])
+
+
+def _guard_cost() -> str:
+    """The cost of a call in short, middle and long conversations."""
+    head, rule, *lines = guard.cost(record("guard")).splitlines()
+    return "\n".join([head, rule, *(line for line in lines if line.split("|")[2].strip() in ("5", "50", "500"))])
 
 
 def _tau_cost() -> str:
@@ -478,7 +484,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
-    "guard-cost": lambda: guard.cost(record("guard")),
+    "guard-cost": _guard_cost,
     "guard-proxy": lambda: guard_proxy.table(record("guard_proxy")),
 }
 """The tables of the pages, by the name in their mark."""
