@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +14,9 @@ from constrained.guard.streams import Assembled
 from constrained.server import bounds
 from constrained.server.chat_request import RequestError
 from constrained.server.upstream import nonsense
+
+HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half a character, or the half of a whole one, as JSON escapes it."""
 
 _DONE = "data: [DONE]\n\n"
 """The end of a streamed chat completion."""
@@ -205,8 +209,12 @@ def _line(data: Mapping[str, Any]) -> str:
 
 
 def _json(data: bytes) -> Any:
+    """What an upstream wrote; half a character, which is no text, as a question mark."""
     try:
-        return json.loads(data)
+        found = json.loads(data)
+        if HALF.search(data):
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
+        return found
     except (ValueError, RecursionError):
         raise nonsense("it is no JSON") from None
 
@@ -231,12 +239,10 @@ class ChatStream:
 
     def add(self, data: str) -> Iterator[str]:
         try:
-            chunk = json.loads(data)
+            chunk = _json(data.encode())
             if isinstance(chunk, dict) and "error" in chunk and not chunk.get("choices"):
                 raise nonsense(f"an error in the stream: {str(chunk['error'])[:200]}")
             numbers = self._assembled.add(chunk)
-        except (ValueError, RecursionError):
-            raise nonsense("an event is no JSON") from None
         except RequestError:
             raise
         except ConstrainedError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from constrained.guard.words import SaysYes
 from constrained.knowledge.tool_policy import read_policy
 from constrained.server import bounds
 from constrained.server.chat_request import RequestError
-from constrained.server.forms import Form, Stream
+from constrained.server.forms import HALF, Form, Stream
 from constrained.server.upstream import nonsense
 
 ASK, BLOCK, FLAG = "ask", "block", "flag"
@@ -30,7 +29,6 @@ ASK, BLOCK, FLAG = "ask", "block", "flag"
 MAX_RETRIES = 10
 """Most times that an answer is sent back."""
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _GUARDS = 32
 """Lists of tools whose guards are kept."""
 
@@ -204,7 +202,7 @@ def _read(data: bytes) -> dict[str, Any]:
     """A request's body. Raises RequestError: it is none that can be judged."""
     try:
         body = json.loads(data.decode())
-        if _SURROGATE.search(data):
+        if HALF.search(data):
             json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise RequestError("the request has half a character, which is not text", "escape both surrogates") from None

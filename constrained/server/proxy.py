@@ -30,7 +30,7 @@ from constrained.server import bounds
 from constrained.server.bodies import Bodies
 from constrained.server.chat_request import RequestError
 from constrained.server.failures import Endpoint, error_answer, handlers, safe
-from constrained.server.forms import Chat, Form, Responses
+from constrained.server.forms import HALF, Chat, Form, Responses
 from constrained.server.judged import FLAG, SMALL, Exchange, Judge
 from constrained.server.metrics import Metrics
 from constrained.server.upstream import Upstream, headers_back, nonsense, server_sent, whole
@@ -142,7 +142,7 @@ class Proxy:
             if used:
                 completion["usage"] = used
             if judged.verdict is None:
-                if attempt:
+                if attempt or HALF.search(data):
                     return JSONResponse(completion, headers=back)
                 return Response(data, 200, {**back, "content-type": "application/json"})
             note["violations"].append(_noted(judged))

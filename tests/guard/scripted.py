@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import select
 import threading
@@ -166,16 +167,20 @@ def events(message: dict[str, Any]) -> Iterator[str]:
     yield "data: [DONE]\n\n"
 
 
+_NUMBERS = itertools.count()
+
+
 def response(message: dict[str, Any]) -> dict[str, Any]:
     """A message as a response of the Responses API; each is thought about first."""
-    output: list[dict[str, Any]] = [{"id": "rs_1", "type": "reasoning", "summary": []}]
+    number = next(_NUMBERS)  # items have identities of their own
+    output: list[dict[str, Any]] = [{"id": f"rs_{number}", "type": "reasoning", "summary": []}]
     if message.get("content"):
         part = {"type": "output_text", "text": message["content"], "annotations": []}
         output.append({
-            "id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]
+            "id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": [part]
         })  # fmt: skip
     for n, call in enumerate(message.get("tool_calls") or ()):
-        named = {"id": f"fc_{n}", "type": "function_call", "call_id": call["id"], "status": "completed"}
+        named = {"id": f"fc_{number}_{n}", "type": "function_call", "call_id": call["id"], "status": "completed"}
         output.append({**named, **call["function"]})
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 1}}
     return {**RESPONSE, "status": "completed", "output": output, "usage": usage}

@@ -148,6 +148,15 @@ def test_a_function_may_say_whether_the_user_agrees(script):
             assert proxy.ask(messages)[1] == calls
 
 
+@pytest.mark.parametrize("api", ["ask", "respond"])
+@both
+def test_half_a_character_in_an_answer_is_a_question_mark(script, proxy, stream, api):
+    script.answers = [{**CANCELS, "content": "half \ud83d"}, said("whole \U0001f600, half \ud83d")]
+    assert getattr(proxy, api)(LOOKED, stream)[0].endswith("whole \U0001f600, half ?")
+    script.answers = [said("half \ud83d")]
+    assert getattr(proxy, api)(LOOKED, stream)[0] == "half ?"
+
+
 # an upstream that misbehaves
 
 
