@@ -30,12 +30,17 @@ class Followed:
     guard : Guard
     kept : int
         Conversations whose last points are kept.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the messages of the conversations that are kept.
     """
 
     def __init__(self, guard: Guard, kept: int = KEPT):
         self.guard, self._most = guard, kept
         self._points: OrderedDict[bytes, tuple[Conversation, int]] = OrderedDict()
-        self._size = 0
+        self.size = 0
         self._lock = threading.Lock()
 
     def at_end_of(self, messages: Sequence[Any]) -> Conversation:
@@ -49,10 +54,10 @@ class Followed:
                 point = point.after(event)
         if messages and size <= KEPT_BYTES:
             with self._lock:
-                self._size += size - self._points.pop(digests[-1], (point, 0))[1]
+                self.size += size - self._points.pop(digests[-1], (point, 0))[1]
                 self._points[digests[-1]] = point, size
-                while len(self._points) > self._most or self._size > KEPT_BYTES:
-                    self._size -= self._points.popitem(last=False)[1][1]
+                while len(self._points) > self._most or self.size > KEPT_BYTES:
+                    self.size -= self._points.popitem(last=False)[1][1]
         return point
 
 

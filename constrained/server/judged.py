@@ -13,7 +13,7 @@ from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
 from constrained.guard.answers import Judged, correction, judge_answer
 from constrained.guard.conversation import Conversation, Guard
-from constrained.guard.followed import Followed
+from constrained.guard.followed import KEPT_BYTES, Followed
 from constrained.guard.narrowing import narrowed, without_slots
 from constrained.guard.verdict import WORDS, Verdict
 from constrained.guard.words import SaysYes
@@ -28,6 +28,9 @@ ASK, BLOCK, FLAG = "ask", "block", "flag"
 
 MAX_RETRIES = 10
 """Most times that an answer is sent back."""
+
+_KEPT_BYTES = 2 * KEPT_BYTES
+"""Bytes of the messages of all conversations whose last points are kept."""
 
 _GUARDS = 32
 """Lists of tools whose guards are kept."""
@@ -111,6 +114,7 @@ class Judge:
             raise
         except ConstrainedError as error:
             raise RequestError(error.message, error.hint, param=form.conversation) from None
+        self._make_room()
         if tools:
             body = {**body, "tools": sent}
         offered = tools if body.get("tool_choice") != "none" else []
@@ -135,9 +139,14 @@ class Judge:
             raise RequestError(error.message, error.hint, param="tools") from None
         with self._lock:
             self._guards[key] = found
-            while len(self._guards) > _GUARDS:
-                self._guards.popitem(last=False)
         return found
+
+    def _make_room(self) -> None:
+        """Forget the lists of tools that weren't asked with for longest, where too much is kept."""
+        with self._lock:
+            size = sum(followed.size for followed, _ in self._guards.values())
+            while len(self._guards) > _GUARDS or (size > _KEPT_BYTES and len(self._guards) > 1):
+                size -= self._guards.popitem(last=False)[1][0].size
 
     def instead(self, verdict: Verdict) -> str:
         """The text that a client gets in place of a refused answer. Raises RequestError: `block` is what is done."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -41,6 +42,7 @@ READY_SECONDS = 5.0
 """How long an upstream's state is believed, and the time that it has to answer."""
 
 _DONE = "[DONE]"
+_QUOTED = re.compile(r": | ['\"]")
 
 
 class JsonLines(logging.Formatter):
@@ -102,7 +104,7 @@ class Proxy:
             return await _while_there(self._answered(exchange, headers, note, identity), request)
         except BaseException as error:
             streams = False
-            note["error"] = type(error).__name__ if not isinstance(error, RequestError) else error.message[:200]
+            note["error"] = _shown(error)
             raise
         finally:
             if not streams:
@@ -198,7 +200,7 @@ class Proxy:
         except ConstrainedError as error:
             if not exchange.begun:
                 raise
-            note["error"] = error.message[:200]
+            note["error"] = _shown(error)
             yield form.error(error.said if isinstance(error, _PassedOn) else RequestError.of(error, 502).body())
         finally:
             if exchange.begun:
@@ -352,6 +354,11 @@ async def _with_first(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str
 def _again(headers: Mapping[str, str], attempt: int) -> dict[str, str]:
     """The headers of a request; of a corrected one without the key by which servers answer as they did before."""
     return {name: value for name, value in headers.items() if not attempt or name.lower() != "idempotency-key"}
+
+
+def _shown(error: BaseException) -> str:
+    """An error as it is logged: what messages quote, or say behind a colon, might be what somebody wrote."""
+    return _QUOTED.split(error.message)[0] if isinstance(error, ConstrainedError) else type(error).__name__
 
 
 def _noted(judged: Judged) -> dict[str, Any]:

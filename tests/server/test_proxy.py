@@ -369,6 +369,14 @@ def test_keys_and_contents_are_never_logged_and_requests_are_counted(script, pro
     lines = [JsonLines().format(one) for one in caplog.records]
     [record] = [line for line in map(json.loads, lines) if line["logger"] == "constrained.proxy"]
     assert record["attempts"] == 2 and record["violations"][0]["tool"] == "cancel_order"
+    for body in ({"messages": [{"role": "#11", "content": "#11"}]}, {"messages": ["#11"]}, '{"#11'):
+        assert proxy.post(body).status_code == 400
+    for answer in ({"raw": "[#11"}, {"raw": '{"choices": [{"message": {"tool_calls": [{"id": "#11"}]}}]}'}):
+        script.answers = [answer]
+        assert proxy.post({"messages": LOOKED}).status_code == 502
+    lines = [JsonLines().format(one) for one in caplog.records]
+    errors = [line["error"] for line in map(json.loads, lines) if "error" in line]
+    assert len(errors) == 5 and errors[3] == "the upstream's answer can't be read"
     text = " ".join(lines)
     assert "sk-secret" not in text and "Shall I" not in text and "#11" not in text
     measured = http.get(f"{proxy.address}/metrics")
