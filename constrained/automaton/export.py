@@ -32,7 +32,7 @@ def to_gbnf(grammar: ContextFreeGrammar, templates: Templates) -> str:
     """GBNF from the rule `root`, of single characters and texts: no engine's lexer decides anything."""
     rules = _without_empty_rounds(write_out(grammar, templates))
     names = {name: "root" if name == START else f"r{i}" for i, name in enumerate(rules)}
-    printer = _Printer(_gbnf_text, partial(_class, escape=_gbnf_code), names.__getitem__)
+    printer = _NodePrinter(_gbnf_text, partial(_class, escape=_gbnf_code), names.__getitem__)
     return "".join(f"{names[rule.name]} ::= {printer.alternatives(rule.body)}\n" for rule in rules.values())
 
 
@@ -50,7 +50,7 @@ def to_llguidance(grammar: ContextFreeGrammar, templates: Templates) -> str:
     def text(data: str) -> str:
         return " ".join(f"/{_slashes(_regex_text(c))}/" for c in data) or '""'
 
-    printer = _Printer(text, lambda chars: f"/{_slashes(_class(chars))}/", names.__getitem__)
+    printer = _NodePrinter(text, lambda chars: f"/{_slashes(_class(chars))}/", names.__getitem__)
     return "".join(f"{names[rule.name]}: {printer.alternatives(rule.body)}\n" for rule in rules.values())
 
 
@@ -224,7 +224,7 @@ def _either(ways: list[tuple[n.Node, n.Node]]) -> tuple[n.Node, n.Node]:
 # Printing
 
 
-class _Printer:
+class _NodePrinter:
     """Prints nodes as alternatives of sequences, with groups and ``{low,high}``; `space` stands between all pieces."""
 
     def __init__(
@@ -345,7 +345,7 @@ def _regex(rules: Rules, limits: Limits) -> str:
     solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
         _solve(group, rules, solved, limits)
-    text = _Printer(_regex_text, _class, str, "(?:", "").alternatives(solved[START])
+    text = _NodePrinter(_regex_text, _class, str, "(?:", "").alternatives(solved[START])
     limits.check("pattern", len(text), _TOO_LONG)
     return text
 

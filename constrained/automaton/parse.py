@@ -51,12 +51,12 @@ def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
 
 def readings(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
     """Yield all parses of `text` up to the end of an action, each as its parts. The shipped formats have only one."""
-    for end, parts in _Parser(grammar, text).ends(grammar.start, {}, 0, ()):
+    for end, parts in _TextParser(grammar, text).ends(grammar.start, {}, 0, ()):
         if end >= len(text):
             yield tuple(sorted(parts, key=lambda part: (part.start, -part.end)))
 
 
-class _Parser:
+class _TextParser:
     def __init__(self, grammar: ContextFreeGrammar, text: str):
         self.grammar, self.text = grammar, text
 

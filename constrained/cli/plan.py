@@ -104,7 +104,7 @@ def run(arguments) -> int:
         from constrained.environments.world import own_task
 
         arguments.task = own_task(knowledge)
-    printer = None if arguments.json or arguments.format == "pddl" else _Printer(arguments.show_prompt)
+    printer = None if arguments.json or arguments.format == "pddl" else _PlanPrinter(arguments.show_prompt)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
         plan = _plan(arguments, environment, knowledge, printer)
@@ -130,7 +130,7 @@ def _sort_words(arguments) -> None:
     arguments.task = " ".join(words) if words else None  # a sentence without quotes is one, too
 
 
-def _plan(arguments, environment, knowledge: Knowledge, printer: _Printer | None) -> Plan:
+def _plan(arguments, environment, knowledge: Knowledge, printer: _PlanPrinter | None) -> Plan:
     from constrained.agents.generate import generate_plan
 
     is_problem = arguments.game is None and (arguments.pddl is not None or knowledge.own_world is not None)
@@ -179,7 +179,7 @@ def _print_pddl(plan: Plan, facts: WorldState) -> int:
     return 0
 
 
-class _Printer:
+class _PlanPrinter:
     """Prints a plan on the terminal, step by step."""
 
     phase = ""

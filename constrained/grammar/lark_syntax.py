@@ -156,10 +156,10 @@ def parse(source: Source, limits: Limits) -> list[Statement]:
     Raises GrammarError: at the first token that can't stand where it does. Raises LimitError: it has more symbols, or
     groups within each other, than `limits` allow.
     """
-    return _Parser(Tokens(source, limits), limits).statements()
+    return _StatementParser(Tokens(source, limits), limits).statements()
 
 
-class _Parser:
+class _StatementParser:
     def __init__(self, tokens: Tokens, limits: Limits):
         self.tokens, self.limits = tokens, limits
         self.kinds, self.texts, self.starts = tokens.kinds, tokens.texts, tokens.starts

@@ -27,14 +27,14 @@ def within_steps(grammar: Grammar, steps: int) -> Grammar:
     return grammar if start is grammar.start else grammar.with_rules(limit.rules, start)
 
 
-class _Values(NamedTuple):
+class _ArgumentValues(NamedTuple):
     """What the parameters of a rule or a scope stand for."""
 
     costs: Mapping[str, int]
     pieces: Mapping[str, Node]  # of those that stand for a piece of grammar with no parameters of its own
 
 
-_NO_VALUES = _Values({}, {})
+_NO_VALUES = _ArgumentValues({}, {})
 
 
 class _StepLimit:
@@ -80,7 +80,7 @@ class _StepLimit:
                 return self._call_cost(node.rule, self._argument_costs(node, costs))
         return 0
 
-    def prune(self, node: Node, values: _Values, left: int, inside: bool) -> Node:
+    def prune(self, node: Node, values: _ArgumentValues, left: int, inside: bool) -> Node:
         """`node` without the alternatives that take more than `left` actions; the same object if there are none."""
         # Too expensive as a whole; otherwise some way through the node is cheap enough, and only alternatives go.
         if self.cost(node, values.costs, inside) > left:
@@ -102,7 +102,7 @@ class _StepLimit:
                 if isinstance(value, Scoped):
                     return self.prune(value, _NO_VALUES, left, inside)
                 pieces = {name: value for name, value in node.values.items() if isinstance(value, Scoped)}
-                inner = self.prune(node.node, _Values(self._scope_costs(node), pieces), left, inside)
+                inner = self.prune(node.node, _ArgumentValues(self._scope_costs(node), pieces), left, inside)
                 return node if inner is node.node else Scoped(inner, node.values)
             case Var() if not inside and node.name in values.pieces:
                 piece = values.pieces[node.name]
@@ -112,7 +112,7 @@ class _StepLimit:
                 return self._prune_call(node, values, left)
         return node
 
-    def _prune_seq(self, node: Seq, values: _Values, left: int, inside: bool) -> Node:
+    def _prune_seq(self, node: Seq, values: _ArgumentValues, left: int, inside: bool) -> Node:
         inside_action = _inside_action(node, inside)
         item_costs = [
             self.cost(item, values.costs, part_inside) for item, part_inside in zip(node.items, inside_action)
@@ -125,7 +125,7 @@ class _StepLimit:
         ]
         return node if _same(items, node.items) else seq(items)
 
-    def _prune_call(self, node: Call, values: _Values, left: int) -> Node:
+    def _prune_call(self, node: Call, values: _ArgumentValues, left: int) -> Node:
         rule = self.rules[node.rule]
         costs = self._argument_costs(node, values.costs)
         # Which arguments are pieces of grammar that can be pruned themselves: those passed on, and those with calls but
@@ -145,7 +145,7 @@ class _StepLimit:
         if name not in self.rules:
             self._being_pruned.add(name)
             inside = writes_text(rule.body)
-            within = _Values(dict(zip(rule.params, costs)), pieces)
+            within = _ArgumentValues(dict(zip(rule.params, costs)), pieces)
             body = self.prune(rule.body, within, left - inside, inside)
             self.rules[name] = Rule(name, body, rule.params, rule.line)
             self._being_pruned.discard(name)

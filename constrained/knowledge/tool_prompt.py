@@ -62,7 +62,7 @@ def example_calls(form: CallForm, count: int) -> list[Demonstration]:
     """
     examples: list[Demonstration] = []
     left = list(form.schemas.items())
-    values = _Values()
+    values = _InventedValues()
     for _ in range(len(left) + count):
         if len(examples) == count or not left:
             break
@@ -100,7 +100,7 @@ class _NoExample(Exception):
     """No value can be made up that surely follows the schema."""
 
 
-class _Values:
+class _InventedValues:
     """Makes up values, one after the other."""
 
     def __init__(self) -> None:

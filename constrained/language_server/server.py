@@ -39,7 +39,7 @@ MEMORY = 1 << 30
 """Bytes that reading a file may take (Linux)."""
 
 
-class Reader:
+class FileReader:
     """Reads files, each in a fresh child process; the next one is started ahead, since its imports take longest."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Server(LanguageServer):
         self.cards: dict[str, dict[str, dict]] = {}
         self.tokens: dict[str, list[int]] = {}
         self.readings: dict[str, asyncio.Task] = {}
-        self.reader = Reader()
+        self.reader = FileReader()
 
     def read_soon(self, uri: str) -> None:
         """Read a file when it hasn't changed for `DELAY` seconds; cancel an older reading of it."""

@@ -162,7 +162,7 @@ class Query:
         values = [""] * len(slots)
         for name, value in given.items():
             values[slots[name]] = value
-        return _Run(state, plan, values, len(self.variables), found).step(0)
+        return _Execution(state, plan, values, len(self.variables), found).step(0)
 
     # planning
 
@@ -232,7 +232,7 @@ class Query:
         return _Ask(query, tuple(slots[name] for name in names), not universal)
 
 
-class _Run:
+class _Execution:
     """One execution of a query's steps."""
 
     __slots__ = ("examined", "found", "state", "steps", "values", "wanted")

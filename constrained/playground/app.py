@@ -31,7 +31,7 @@ from constrained.pages import local_server
 from constrained.pages.html_page import STATIC, page, static
 from constrained.pages.trace_page import trace_page
 from constrained.playground import bounds
-from constrained.playground.document import FILE, Document, path_of, shipped_text
+from constrained.playground.document import FILE, OpenFile, path_of, shipped_text
 from constrained.subprocesses import BEAT, ChildError, SubprocessError, Worker, error_data
 from constrained.version import __version__
 
@@ -124,7 +124,7 @@ def play(
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    document = Document.open(file) if file else None
+    document = OpenFile.open(file) if file else None
     ports = range(bounds.PORT, bounds.PORT + bounds.PORTS) if port is None else [port]
     listening = local_server.listen(ports)
     found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
@@ -203,7 +203,7 @@ class Playground:
     """The state of one running playground. `trace`: the trace of the last run."""
 
     port: int
-    document: Document | None  # the open file
+    document: OpenFile | None  # the open file
     tokenizers: Sequence[str]  # those that may be chosen; the first is preselected
     model: str | None = None  # the model that runs tasks; None: the embedded one
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))  # sent with every request of our own page

@@ -20,13 +20,13 @@ FILE = "file"
 
 
 @dataclass(frozen=True)
-class Document:
+class OpenFile:
     """The file that is open in the playground."""
 
     path: Path  # links are followed, so that saving writes the file itself
 
     @classmethod
-    def open(cls, name: str) -> Document:
+    def open(cls, name: str) -> OpenFile:
         """Open a `.lark` file, which need not exist yet; raises DataError as :meth:`read` does."""
         path = Path(name).expanduser().resolve()
         if not path.exists() and not path.parent.is_dir():
@@ -79,7 +79,7 @@ def source_of(request: dict) -> Source:
     return Source(request["text"], path.name if path else TYPED, path)
 
 
-def path_of(name: str | None, document: Document | None) -> Path | None:
+def path_of(name: str | None, document: OpenFile | None) -> Path | None:
     """The path of a request's document, or None if it has no file; DataError if it is unknown."""
     if name is None:
         return None

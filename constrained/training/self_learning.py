@@ -78,7 +78,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Rounds:
     """The arguments of `self_learning`, which are the same in all rounds."""
 
     folder: Path
@@ -167,7 +167,7 @@ def self_learning(
     if knowledge is None:
         knowledge = ActionKnowledge.from_lark(tests[0].knowledge if callable(train) else train.knowledge)
     learner = learner or LanguageLearner(load(to_adapt(model), device=device), tuning)
-    run = _Run(Path(folder), train, tuple(tests), knowledge, learner, synthesis, test, schedule, tuning, batch)
+    run = _Rounds(Path(folder), train, tuple(tests), knowledge, learner, synthesis, test, schedule, tuning, batch)
     # Several processes (accelerate launch) tune together; the main process does everything else.
     on_main_process(partial(_begin, run))
     reports: list[dict] = []
@@ -211,7 +211,7 @@ def _check(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
         )
 
 
-def _begin(run: _Run) -> None:
+def _begin(run: _Rounds) -> None:
     """Record the run, or check that it is the one that was begun; rounds and epsilon may change."""
     # Settings are recorded in full; of tasks, knowledge and models names and digests are enough to tell a change.
     suites = [
@@ -243,7 +243,7 @@ def _begin(run: _Run) -> None:
         )
 
 
-def _finished(run: _Run, number: int) -> dict | None:
+def _finished(run: _Rounds, number: int) -> dict | None:
     """The report of a finished round, or None."""
     path = run.round_folder(number) / "report.json"
     if not path.exists():
@@ -254,7 +254,7 @@ def _finished(run: _Run, number: int) -> dict | None:
     return report
 
 
-def _round(run: _Run, number: int) -> dict:
+def _round(run: _Rounds, number: int) -> dict:
     report: dict = {"round": number}
     folder = run.round_folder(number)
     if number:
@@ -267,7 +267,7 @@ def _round(run: _Run, number: int) -> dict:
     return report
 
 
-def _test(run: _Run, number: int) -> dict[str, dict]:
+def _test(run: _Rounds, number: int) -> dict[str, dict]:
     """Test a round's model, and return its metrics in each test suite."""
     models, metrics = {POLICY: run.model(number)}, {}
     for index, suite in enumerate(run.tests, 1):
@@ -296,7 +296,7 @@ def paired(before: Mapping[str, bool], after: Mapping[str, bool]) -> dict[str, f
     return {"gained": gained, "lost": lost, "p": min(1.0, 2 * tail)}
 
 
-def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
+def _synthesise(run: _Rounds, number: int) -> tuple[list[TrainingText], dict]:
     """Play, filter and merge; return the texts to tune a round's model on, and the counts for its report."""
     folder = run.round_folder(number)
     path = folder / "synthesis.jsonl"
@@ -355,7 +355,7 @@ def _dropped(trajectory: Trajectory, reason: str) -> dict:
     return row | ({"action": violation.text, "why": violation.reason} if violation else {})
 
 
-def _nothing_kept(run: _Run, number: int, path: Path, filtered: Filtered, failures: Sequence[str]) -> TrainingError:
+def _nothing_kept(run: _Rounds, number: int, path: Path, filtered: Filtered, failures: Sequence[str]) -> TrainingError:
     reasons = ", ".join(f"{count} {reason}" for reason, count in filtered.reasons.items())
     if failures:
         reasons += f"; {len(failures)} were broken off, the first by {failures[0]}"

@@ -274,7 +274,7 @@ def test_a_reading_that_nobody_waits_for_is_ended(monkeypatch):
 
     async def give_up():
         monkeypatch.setattr(Worker, "start", noted)
-        reader = language_server.Reader()
+        reader = language_server.FileReader()
         reading = asyncio.ensure_future(reader.read(HUGE, "huge", None))
         while not started:
             await asyncio.sleep(0.01)
@@ -291,7 +291,7 @@ def test_a_reading_that_nobody_waits_for_is_ended(monkeypatch):
 
 def read_once(text) -> dict:
     async def reading():
-        reader = language_server.Reader()
+        reader = language_server.FileReader()
         try:
             return await reader.read(text, "one", None)
         finally:

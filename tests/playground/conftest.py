@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from constrained.automaton.tokenizers import EMBEDDED
 from constrained.pages import local_server
 from constrained.playground.app import Playground, create_app
-from constrained.playground.document import Document
+from constrained.playground.document import OpenFile
 
 PORT = 8750
 
@@ -56,7 +56,7 @@ def with_file(tmp_path):
         file = tmp_path / name
         if text is not None:
             file.write_bytes(text.encode())
-        made.append(Asking(Playground(PORT, Document.open(str(file)), [EMBEDDED])))
+        made.append(Asking(Playground(PORT, OpenFile.open(str(file)), [EMBEDDED])))
         return made[-1], file
 
     yield open_

@@ -4,7 +4,7 @@ import pytest
 
 from constrained.errors import ConstrainedError
 from constrained.playground import bounds
-from constrained.playground.document import Document
+from constrained.playground.document import OpenFile
 
 
 def test_saving_writes_the_file(with_file):
@@ -46,7 +46,7 @@ def test_permissions_and_links_stay(with_file, tmp_path):
     file.chmod(0o640)
     link = tmp_path / "link.lark"
     link.symlink_to(file)
-    document = Document.open(str(link))
+    document = OpenFile.open(str(link))
     assert document.save("start: \n", document.read()["version"])["saved"]
     assert link.is_symlink() and file.read_text() == "start: \n" and file.stat().st_mode & 0o777 == 0o640
 
@@ -62,12 +62,12 @@ def test_permissions_and_links_stay(with_file, tmp_path):
 def test_what_is_no_text_is_not_opened(tmp_path, make, words):
     make(tmp_path / "odd.lark")
     with pytest.raises(ConstrainedError, match=words):
-        Document.open(str(tmp_path / "odd.lark"))
+        OpenFile.open(str(tmp_path / "odd.lark"))
 
 
 def test_a_file_in_no_folder_is_not_opened(tmp_path):
     with pytest.raises(ConstrainedError, match="no folder"):
-        Document.open(str(tmp_path / "none" / "mine.lark"))
+        OpenFile.open(str(tmp_path / "none" / "mine.lark"))
 
 
 def test_without_a_file_nothing_is_saved(asking):
