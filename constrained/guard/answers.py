@@ -40,6 +40,9 @@ def judge_answer(conversation: Conversation, message: Mapping[str, Any]) -> Judg
 
     Raises KnowledgeError: the message can't be read.
     """
+    calls = message.get("tool_calls")
+    if isinstance(calls, (list, tuple)):  # by what clients read of them; records' other fields mean nothing here
+        message = {**message, "tool_calls": [*map(_as_read, calls)]}
     [said] = (event for event in message_events({**message, "role": "assistant"}) if isinstance(event, Said))
     if said.calls:
         kept, verdict = conversation.admitted(said.calls)
@@ -50,6 +53,14 @@ def judge_answer(conversation: Conversation, message: Mapping[str, Any]) -> Judg
     name = conversation.guard.policy.message
     allowed, may_speak = conversation.allowed(), not conversation.judge_text("")
     return Judged((), 0, Verdict(name, {"content": said.text}, tuple(unmet), allowed, may_speak))
+
+
+def _as_read(call: Any) -> Any:
+    """A call with its identity, name and arguments alone."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return call
+    return {"id": call.get("id"), "function": {key: function.get(key) for key in ("name", "arguments")}}
 
 
 def correction(message: Mapping[str, Any], judged: Judged) -> list[dict[str, Any]]:

@@ -148,6 +148,20 @@ def test_a_function_may_say_whether_the_user_agrees(script):
             assert proxy.ask(messages)[1] == calls
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"requestor": "user"},  # as records of tau2-bench mark the user's own calls
+        {"args": {}, "input": {}},
+        {"function": {**CANCELS["tool_calls"][0]["function"], "args": {}, "kwargs": {}}},
+    ],
+)
+def test_no_field_hides_a_call(script, proxy, more):
+    [call] = CANCELS["tool_calls"]
+    script.answers = [{**CANCELS, "tool_calls": [{**call, **more}]}, said("Shall I?")]
+    assert proxy.ask(LOOKED)[:2] == ("Shall I?", [])
+
+
 @pytest.mark.parametrize("api", ["ask", "respond"])
 @both
 def test_half_a_character_in_an_answer_is_a_question_mark(script, proxy, stream, api):
