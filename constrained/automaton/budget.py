@@ -19,6 +19,7 @@ from constrained.automaton.distance import Distance
 from constrained.automaton.distinct import Remembering, Way, ways_after
 from constrained.automaton.masks import FEW, Masks
 from constrained.automaton.positions import Accept, InExcept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
+from constrained.automaton.stack_ends import StackEnds
 from constrained.automaton.vocabulary import UTF8_BYTES
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
@@ -61,6 +62,7 @@ class Budget:
         self._distance = Distance()
         self._exact: dict[Position, tuple[int | None, bool]] = {}
         self._noted: dict[Position, int] = {}
+        self._ends = StackEnds(masks.vocabulary)
         vocabulary = masks.vocabulary
         self.needed = not vocabulary.spells_all and not _bytes_of(masks.automaton.grammar) <= vocabulary.single_bytes
 
@@ -182,6 +184,9 @@ class Budget:
         found, exact = self._exact[position]
         if exact:
             return found
+        need = self._ends.tokens(position)
+        if need is not None:
+            return min(need, self._noted.get(position, need))
         if position not in self._noted and not self._bound(position):
             # The vocabulary can't spell the shortest text, but perhaps another one.
             limits = self._automaton.limits

@@ -298,3 +298,56 @@ def test_a_budget_does_not_ask_for_every_state_of_a_pattern():
     assert compiled.budget.fewest(matcher.state) == 302 - len('"arn:aws:')
     matcher.set_budget(400)
     assert len(matcher.allowed_token_ids()) and len(grammar.rules) < 100
+
+
+DEEP = {
+    "brackets": ('start: s\ns: "(" s ")" | "a"\n', b"("),
+    "rules in turn": ('start: a\na: "(" b ")" | "x"\nb: "[" a "]" | "<" a ">" | "yy"\n', b"(["),
+    "values with white space": (
+        'start: v\nv: "[" [v ("," v)*] "]" | "{" [p ("," p)*] "}" | /[0-9]+/\np: /"[a-z]*"/ ":" v\n%ignore /[ \\n]+/\n',
+        b"[ ",
+    ),
+    "names": ('start: v\nv: "{" p ("," p)* "}" | "1"\np: /"[a-z]{2,9}"/ ":" v\n', b'{"ab":'),
+    "counts": ('start: s\ns: "(" s x~2..9 ")" | "a"\nx: "u" | "v"\n', b"("),
+    "characters of several bytes": ('start: s\ns: "(" s /[é-ì]/ ")" | /[中-丮]{2}/\n', b"("),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_under_a_deep_stack_the_least_budget_is_found_without_going_to_the_end(name, monkeypatch):
+    """Each frame keeps what is after it: no mask searches a text to the end anew."""
+    text, opening = DEEP[name]
+    ends = [
+        b"))",
+        b"))))",
+        b"]]",
+        b"]]]",
+        b"}}",
+        b"}}}",
+        b")]",
+        b"])])",
+        b"u)",
+        b"uu)",
+        b"1}",
+        b"0]",
+        b"0]]",
+        b"a)",
+        b"x]",
+    ]
+    tokens = [*(bytes((byte,)) for byte in range(256)), *ends, b"<eos>"]
+    compiled = compile_grammar(Grammar.from_lark(text), Vocabulary(tokens, eos_token_ids=[len(tokens) - 1]))
+
+    def search(*_):
+        raise AssertionError("the end was searched for")
+
+    monkeypatch.setattr(budget, "shortest", search)
+    rng = random.Random(name)
+    for spare in (0, 1, 7):
+        matcher = compiled.matcher(opening * 300)
+        least = compiled.budget.fewest(matcher.state)
+        matcher.set_budget(least + spare)
+        written = 0
+        while not matcher.is_complete:
+            matcher.advance(int(rng.choice(matcher.allowed_token_ids())))
+            written += 1
+        assert written <= least + spare
