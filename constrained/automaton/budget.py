@@ -74,7 +74,8 @@ class Budget:
     def bounds(self, frame: Stack) -> tuple[float, float]:
         """The bounds of a frame that the kernel computes :meth:`horizon` from (`Distance.of_rest`)."""
         short, far = self._distance.of_rest(frame)
-        return short, far + self._deeper
+        spare = 2 * SPARE if self._automaton.remembers else 0
+        return short + spare, far + self._deeper + spare
 
     @cached_property
     def _deeper(self) -> float:

@@ -1,5 +1,6 @@
 """States that remember what a text has written: for arrays whose items differ, and objects whose names do.
 
+With the kernel, this is so only inside such an array (`matcher.MemoryMatcher`); outside, the kernel has the text.
 The automaton reads such an array like any other. Beside its state, the items (or names) that are written are kept, each
 as the value that it is: "a" is "\\u0061", and 1 is 1.0. A text that repeats one can't go on, and neither can one that
 could only repeat one. Arrays and objects among the items can mostly have more in them (`json_schema.unique`): so

@@ -11,10 +11,12 @@ import numpy as np
 from constrained.arguments import PATH, TEXT_OR_BYTES, WHOLE, check, checked
 from constrained.automaton import native, persist
 from constrained.automaton.automaton import State, automaton_of
-from constrained.automaton.bridge import Bridge
+from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
+from constrained.automaton.distinct import Remembering, ways_after
 from constrained.automaton.explain import expected
-from constrained.automaton.masks import Masks
+from constrained.automaton.masks import Masks, allowed_ids
+from constrained.automaton.memory import OPENING
 from constrained.automaton.state import MAX_FORCED
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitError, VocabularyError
@@ -22,6 +24,7 @@ from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import DEFAULT, Limits
 from constrained.limits import KIND as LIMITS
 
+NEVER_ASK, MAY_ASK, MUST_ASK = 0, 1, 2  # as in kernel/core.h
 MOST_BUDGET = 2**31 - 1
 """Tokens of a budget that the kernel counts; a greater one is as good as none."""
 
@@ -120,7 +123,7 @@ class CompiledGrammar:
             No text of the grammar begins with `begun`.
         """
         compiled = self._with_room()
-        kind = Matcher if compiled.engine is None or compiled.automaton.remembers else NativeMatcher
+        kind = Matcher if compiled.engine is None else MemoryMatcher if compiled.automaton.remembers else NativeMatcher
         return kind(compiled, begun.encode() if isinstance(begun, str) else begun)
 
     def _with_room(self) -> CompiledGrammar:
@@ -421,6 +424,129 @@ if native.kernel is not None:
         def _fits(self, positions: tuple, left: int) -> bool:
             """Whether the text can be finished from `positions` within `left` tokens; the kernel calls this."""
             state = self.compiled.automaton.state(positions)
+            return self.compiled.budget.fits(state, None if left < 0 else left)
+
+    class MemoryMatcher(NativeMatcher):
+        """The same for a grammar that remembers what was written (`distinct.py`).
+
+        Outside of everything whose items, or names, must differ, the kernel has the text; inside, Python has it. `_ask`
+        tells the kernel whether the next mask is Python's: outside, it may be, unless nothing is ruled out there.
+        """
+
+        def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
+            super().__init__(compiled, begun)
+            start = compiled.automaton.read(begun)
+            if start is None:
+                raise _no_such_text(begun)
+            assert isinstance(start, Remembering), "the grammar remembers"
+            self._first: Remembering | None = None if OPENING.isdisjoint(begun) else start
+            self.reset()
+
+        def reset(self) -> None:
+            Core.reset(self)
+            self._inside: Remembering | None = self._first  # the text, while Python has it
+            self._past: list[tuple[Remembering | None, int | None, int]] = []
+            """For each token what `_inside` and `_left` were, and how many steps the kernel took for it."""
+            self._ask = MAY_ASK if self._first is None else MUST_ASK
+
+        def copy(self) -> MemoryMatcher:
+            other = Core.copy(self)
+            other._first, other._inside, other._past = self._first, self._inside, list(self._past)
+            return other
+
+        @property
+        def state(self) -> Remembering:  # type: ignore[override]
+            return self._inside or Remembering(self.compiled.automaton, [(self._native_state(), None)])
+
+        def _native_state(self) -> State:
+            return self.compiled.automaton.state(self._positions())
+
+        @property
+        def is_complete(self) -> bool:
+            return Core.is_complete.__get__(self) if self._inside is None else self._inside.accepting
+
+        def advance(self, token_id: int) -> bool:
+            inside, left = self._inside, self._left
+            vocabulary = self.compiled.vocabulary
+            token_id = int(token_id)
+            if inside is None and left is not None and self._near():
+                inside = self.state
+            data = vocabulary.tokens[token_id] if 0 <= token_id < len(vocabulary.tokens) else b""
+            if inside is None and (OPENING.isdisjoint(data) or not self._opens(token_id)):
+                taken = Core.advance(self, token_id)
+                if taken:
+                    self._past.append((None, left, 1))
+                return taken
+            if self.is_terminated:
+                return False
+            here = inside or self.state
+            if token_id in vocabulary.eos_token_ids:
+                if not here.accepting:
+                    return False
+                self._go_to([describe(q) for q in here.positions])
+                self._past.append((self._inside, left, 2))
+                self._inside = None
+                return Core.advance(self, token_id)
+            if not data or token_id in vocabulary.special_set:
+                return False
+            after = here.read(data)
+            left = None if left is None else left - 1
+            if not isinstance(after, Remembering) or (
+                self._filtered(here) and not self.compiled.budget.fits(after, left)
+            ):
+                return False
+            stays = any(memory is not None for _, memory in after.ways)
+            stays = stays or (left is not None and left <= self.compiled.budget.horizon(after))
+            if not stays:
+                self._go_to([describe(q) for q in after.positions])
+            self._past.append((self._inside, self._left, int(not stays)))
+            self._inside, self._left = after if stays else None, left
+            self._ask = MUST_ASK if stays else MAY_ASK
+            return True
+
+        def rollback(self, tokens: int = 1) -> None:
+            if tokens < 0 or tokens > len(self._past):
+                raise ValueError(f"can't take back {tokens} tokens of {len(self._past)}")
+            if tokens:
+                undone = self._past[-tokens:]
+                Core.rollback(self, sum(steps for *_, steps in undone))
+                del self._past[-tokens:]
+                self._inside, self._left, _ = undone[0]
+                self._ask = MAY_ASK if self._inside is None else MUST_ASK
+
+        def _fill_row(self, target: np.ndarray) -> None:
+            if self._inside is None and self._left is not None and not self.is_terminated and self._near():
+                self._inside, self._ask = self.state, MUST_ASK  # from here on, its way to the end is kept
+            if self.is_terminated or self._inside is not None:
+                Matcher._fill_row(self, target)
+                return
+            words = self.compiled.vocabulary.words
+            mask = np.empty((1, words), np.int32)
+            self._ask = NEVER_ASK
+            self.fill_bitmask(mask)
+            bad = self._ruled_out(mask[0])
+            if bad:
+                mask &= ~self.compiled.vocabulary.pack(np.array(bad))
+                self._ask = MUST_ASK
+            else:
+                self._know_nothing_out()
+            target[:words] = mask[0]
+            target[words:] = 0
+
+        def _ruled_out(self, row: np.ndarray) -> list[int]:
+            """The tokens of a mask that open something and repeat in it what they have written there."""
+            opening = allowed_ids(row & self.compiled.vocabulary.endings.opens).tolist()
+            opening = [token for token in opening if self._opens(token)]
+            if not opening:
+                return []
+            state, tokens = self._native_state(), self.compiled.vocabulary.tokens
+            return [token for token in opening if not ways_after(state, None, tokens[token])]
+
+        def _forced(self, limit: int) -> bytes:
+            return Matcher._forced(self, limit)
+
+        def _fits(self, positions: tuple, left: int) -> bool:
+            state = Remembering(self.compiled.automaton, [(self.compiled.automaton.state(positions), None)])
             return self.compiled.budget.fits(state, None if left < 0 else left)
 
 

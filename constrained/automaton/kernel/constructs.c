@@ -43,7 +43,7 @@ int32_t construct_of(Engine *e, PyObject *node, PyObject *env) {
     int32_t number = index_number(&e->construct_index, (void **)&e->constructs, sizeof(Construct), key, sizeof key, INT32_MAX);
     if (number != before) return number;
     Py_INCREF(node), Py_INCREF(env);
-    e->constructs[number].kind = UNREAD;
+    e->constructs[number].kind = UNREAD, e->constructs[number].distinct = -1;
     return number;
 }
 
@@ -285,6 +285,22 @@ const Construct *construct_at(Engine *e, int32_t number) {
         Py_XDECREF(described);
     }
     return known < 0 ? NULL : &e->constructs[number];
+}
+
+/* Whether a construct is a call of a rule in which items, or names, must differ (grammar.py: `distinct`); -1 on error. */
+int is_distinct(Engine *e, int32_t number) {
+    static Field of_env, of_grammar, of_call;
+    if (e->constructs[number].distinct >= 0) return e->constructs[number].distinct;
+    PyObject *node = e->constructs[number].node, *grammar = NULL, *distinct = NULL, *rule = NULL;
+    int found = (PyObject *)Py_TYPE(node) == PyTuple_GET_ITEM(e->types, CALL_NODE);
+    if (found) {
+        grammar = field_of(e->constructs[number].env, name_grammar, &of_env);
+        distinct = grammar ? field_of(grammar, name_distinct, &of_grammar) : NULL;
+        rule = distinct ? field_of(node, name_rule, &of_call) : NULL;
+        found = rule ? PySequence_Contains(distinct, rule) : -1;
+        Py_XDECREF(grammar), Py_XDECREF(distinct), Py_XDECREF(rule);
+    }
+    return e->constructs[number].distinct = (int8_t)found;
 }
 
 /* The plain choices that a construct begins with, as far as it is read; NULL: none. */

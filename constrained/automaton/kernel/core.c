@@ -146,6 +146,7 @@ static PyObject *core_advance(Core *c, PyObject *token) {
     c->now = c->one;
     c->one = swap;
     c->left = left;
+    c->ask = c->remembers ? MAY_ASK : 0;
     Py_RETURN_TRUE;
 }
 
@@ -163,6 +164,7 @@ static PyObject *core_rollback(Core *c, PyObject *const *args, Py_ssize_t nargs)
         c->past.n = snapshot.from;
         c->left = snapshot.left;
         c->ended = snapshot.ended;
+        c->ask = c->remembers ? MAY_ASK : 0;
         c->snapshot_count -= (int32_t)tokens;
     }
     Py_RETURN_NONE;
@@ -171,6 +173,7 @@ static PyObject *core_rollback(Core *c, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *core_reset(Core *c, PyObject *Py_UNUSED(none)) {
     if (vec_copy(&c->now, &c->start) < 0) return NULL;
     c->past.n = c->snapshot_count = c->ended = 0;
+    c->ask = c->remembers ? MAY_ASK : 0;
     c->left = -1;
     Py_RETURN_NONE;
 }
@@ -192,13 +195,43 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
     other->left = c->left;
     other->ended = c->ended;
     other->checked = c->checked;
+    other->remembers = c->remembers, other->ask = c->ask;
     memcpy(other->eos, c->eos, sizeof c->eos);
     other->eos_count = c->eos_count;
     return (PyObject *)other;
 }
 
+#define MOST_PLACES (1 << 18) /* that are noted */
+
+/* Whether it was noted that what is written rules nothing out at these positions; or (`note`) note it. A list is found by the number
+ * of its first position, the first two …; a number is kept as twice itself, and 1 for a list that was noted. */
+static int nothing_out(const Core *c, int note) {
+    Map *map = &c->engine->finished;
+    intptr_t known = 0;
+    if (note && map->used > MOST_PLACES) return 0;
+    for (int i = 0; i < c->now.n; i++) {
+        Config key = c->now.at[i];
+        key.kind += (int32_t)(known / 2) * (INSIDE + 1);
+        known = (intptr_t)map_get(map, &key);
+        if (!known && !note) return 0;
+        if (!known) known = 2 * (intptr_t)(map->used + 1);
+        if (note && map_put(map, &key, (void *)(known | (i == c->now.n - 1))) < 0) return -1;
+    }
+    return known & 1;
+}
+
+/* Whether the mask is Python's turn, because of what was written. */
+static int asks(const Core *c) {
+    return c->ask && !c->ended && (c->ask == MUST_ASK || !nothing_out(c, 0));
+}
+
+/* Note that from these positions what was written rules nothing out. */
+static PyObject *core_know_nothing_out(Core *c, PyObject *Py_UNUSED(none)) {
+    return core_begun(c) && nothing_out(c, 1) >= 0 ? Py_NewRef(Py_None) : NULL;
+}
+
 static int fill(const Core *c, Engine *e, Target *target) {
-    int check = c->ended ? 0 : filtered(c, e);
+    int check = c->ended ? 0 : asks(c) ? 1 : filtered(c, e);
     if (check) return check < 0 ? -1 : 0;
     if (c->ended) {
         if (target->touched_count < 0) memset(target->row, 0, target->words * sizeof(uint32_t));
@@ -258,6 +291,70 @@ static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t na
     return result;
 }
 
+/* Whether a stack opens with something in which items, or names, must differ. */
+static int opens_distinct(Engine *e, int32_t frame) {
+    int32_t one[] = {frame}, count = 1, *ways = one;
+    if (!frame || frame == e->bottom) return 0;
+    if (e->frames[frame].construct < 0 && !(ways = fork_ways(e, frame, &count))) return -1;
+    int found = 0;
+    for (int32_t i = 0; i < count && !found; i++)
+        if (ways[i] && e->frames[ways[i]].construct >= 0) found = is_distinct(e, e->frames[ways[i]].construct);
+    if (ways != one) free(ways);
+    return found;
+}
+
+/* Whether a token opens such a thing on the way. */
+static PyObject *core_opens(Core *c, PyObject *token) {
+    if (!core_begun(c)) return NULL;
+    Engine *e = c->engine;
+    const Tokens *t = e->tokens;
+    long id = PyLong_AsLong(token);
+    if (id == -1 && PyErr_Occurred()) return NULL;
+    if (id < 0 || id >= t->size || t->ranks[id] < 0) Py_RETURN_FALSE;
+    const uint8_t *data = t->flat + t->offsets[t->ranks[id]];
+    e->work = 0;
+    if (vec_copy(&c->one, &c->now) < 0) return NULL;
+    for (int32_t i = 0; i < t->lengths[t->ranks[id]] && c->one.n; i++) {
+        for (int k = 0; k < c->one.n; k++) {
+            Config *at = &c->one.at[k];
+            if (at->kind != LITERAL || e->literals[at->object].at[at->low] != data[i] || at->low + 1 != e->literals[at->object].length) continue;
+            int opens = opens_distinct(e, at->rest);
+            if (opens) return opens < 0 ? NULL : Py_NewRef(Py_True);
+        }
+        if (step_vec(e, &c->one, data[i], &c->two) < 0) return NULL;
+        Vec swap = c->one;
+        c->one = c->two;
+        c->two = swap;
+    }
+    Py_RETURN_FALSE;
+}
+
+/* Go on at other positions, described, as after a token. */
+static PyObject *core_go_to(Core *c, PyObject *described) {
+    if (!core_begun(c)) return NULL;
+    if (!PyList_Check(described)) return PyErr_Format(PyExc_TypeError, "positions are a list");
+    c->one.n = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(described); i++) {
+        Config config;
+        PyObject *item = Py_NewRef(PyList_GET_ITEM(described, i)); /* Python may run, and hold the list, too */
+        int failed = config_of(c->engine, item, &config) < 0 || vec_push(&c->one, &config) < 0;
+        Py_DECREF(item);
+        if (failed) return NULL;
+    }
+    if (remember(c) < 0) return NULL;
+    Vec swap = c->now;
+    c->now = c->one;
+    c->one = swap;
+    c->ask = c->remembers ? MAY_ASK : 0;
+    Py_RETURN_NONE;
+}
+
+/* Whether the budget may rule out tokens here. */
+static PyObject *core_near(Core *c, PyObject *Py_UNUSED(none)) {
+    int near = core_begun(c) ? filtered(c, c->engine) : -1;
+    return near < 0 ? NULL : PyBool_FromLong(near);
+}
+
 /* The bytes that must come next, up to `most`. */
 static PyObject *core_forced(Core *c, PyObject *limit) {
     long most = PyLong_AsLong(limit);
@@ -310,6 +407,20 @@ static PyObject *core_get_left(Core *c, void *Py_UNUSED(closure)) {
     return PyLong_FromLongLong(c->left);
 }
 
+static PyObject *core_get_ask(Core *c, void *Py_UNUSED(closure)) {
+    return PyLong_FromLong(c->ask);
+}
+
+/* When the next mask is Python's turn. Once that was told, it may be, after each token. */
+static int core_set_ask(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
+    int ask = value ? int_between(value, 0, MUST_ASK, "when Python is asked") : -1;
+    if (ask < 0) return -1;
+    kernel_enter();
+    c->remembers = 1, c->ask = (int8_t)ask;
+    kernel_leave();
+    return 0;
+}
+
 static int core_set_left(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
     long long left = !value || value == Py_None ? -1 : PyLong_AsLongLong(value);
     if (PyErr_Occurred()) return -1;
@@ -330,6 +441,10 @@ ALONE(core_reset, (Core *c, PyObject *none), (c, none))
 ALONE(core_copy, (Core *c, PyObject *none), (c, none))
 GUARDED(core_fill_bitmask, (Core *c, PyObject *const *args, Py_ssize_t nargs, PyObject *names), (c, args, nargs, names))
 ALONE(core_forced, (Core *c, PyObject *limit), (c, limit))
+ALONE(core_opens, (Core *c, PyObject *token), (c, token))
+ALONE(core_go_to, (Core *c, PyObject *described), (c, described))
+ALONE(core_know_nothing_out, (Core *c, PyObject *none), (c, none))
+ALONE(core_near, (Core *c, PyObject *none), (c, none))
 ALONE(core_positions, (Core *c, PyObject *none), (c, none))
 
 static PyMethodDef core_methods[] = {
@@ -341,6 +456,10 @@ static PyMethodDef core_methods[] = {
     {"fill_bitmask", (PyCFunction)(void (*)(void))core_fill_bitmask_guarded, METH_FASTCALL | METH_KEYWORDS,
      "Write the allowed tokens into ``mask[row]``, int32 [rows, words]; row 0 by default."},
     {"_forced", (PyCFunction)core_forced_alone_guarded, METH_O, NULL},
+    {"_opens", (PyCFunction)core_opens_alone_guarded, METH_O, NULL},
+    {"_go_to", (PyCFunction)core_go_to_alone_guarded, METH_O, NULL},
+    {"_near", (PyCFunction)core_near_alone_guarded, METH_NOARGS, NULL},
+    {"_know_nothing_out", (PyCFunction)core_know_nothing_out_alone_guarded, METH_NOARGS, NULL},
     {"_positions", (PyCFunction)core_positions_alone_guarded, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -348,6 +467,7 @@ static PyGetSetDef core_getset[] = {
     {"compiled", (getter)core_compiled, NULL, NULL, NULL},
     {"is_complete", (getter)core_complete, NULL, "The text so far is in the language.", NULL},
     {"is_terminated", (getter)core_terminated, NULL, "An EOS token has been read.", NULL},
+    {"_ask", (getter)core_get_ask, (setter)core_set_ask, NULL, NULL},
     {"_left", (getter)core_get_left, (setter)core_set_left, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

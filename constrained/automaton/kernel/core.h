@@ -4,6 +4,8 @@
 
 #include "kernel.h"
 
+enum { MAY_ASK = 1, MUST_ASK };
+
 typedef struct {
     int32_t from;   /* where its positions start in `past` */
     int32_t n;
@@ -24,6 +26,8 @@ typedef struct {
     int checked;       /* every step must be checked: the vocabulary lacks bytes */
     uint32_t eos[MAX_EOS];
     int eos_count;
+    int8_t remembers;  /* what is written may rule tokens out: `ask` is set with every step */
+    int8_t ask;        /* the next mask is Python's turn: MAY_ASK unless nothing is ruled out there, or MUST_ASK */
     int busy;          /* a call is under way, in which Python may run */
 } Core;
 

@@ -310,6 +310,7 @@ typedef struct {
                                 * MEMBERS: others */
     int8_t empty;              /* LITERAL … JSON_TEXT: it may read nothing, too */
     int8_t tied;               /* its environment has values */
+    int8_t distinct;           /* what differs in it is remembered: 1; 0: it isn't; -1: not looked up yet */
 } Construct;
 
 /* The positions that come after a frame without reading a byte. */
@@ -404,7 +405,7 @@ typedef struct {
     int32_t choices_count, choices_room;
     PyObject *numbers;   /* dict: a literal, or what tells choices or a loop from others -> its number */
     JsonText **json;     /* tables of JSON strings; after the last: NULL */
-    Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
+    Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1; positions -> their number: core.c */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c, frames.c */
     Map rows;            /* config -> its mask, or that it is to be kept when it comes again: masks.c */
     Map stack_sensitive; /* positions with the bottom frame far below (near_frame), whose walks reach it: they are walked whole */
@@ -462,6 +463,7 @@ int32_t index_number(Index *index, void **items, size_t size, const void *key, s
 PyObject *field_of(PyObject *object, PyObject *name, Field *field);
 int32_t construct_of(Engine *engine, PyObject *node, PyObject *env);
 const Construct *construct_at(Engine *engine, int32_t number);
+int is_distinct(Engine *engine, int32_t construct);
 int read_ahead(Engine *engine);
 int first_frames(Engine *engine, PyObject *bottom);
 int expect_frames(Engine *engine, int32_t more);
@@ -623,7 +625,7 @@ Py_ssize_t precompute(Engine *engine, Py_ssize_t most);
 /* Python types ---------------------------------------------------------------------------------- */
 
 extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways, *name_item, *name_low, *name_high;
-extern PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_grammar, *name_body, *name_values;
+extern PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_distinct, *name_grammar, *name_body, *name_values;
 extern PyObject *name_zero, *no_arguments; /* the number 0, and an empty tuple */
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
 extern PyTypeObject *TokensType, *EngineType, *CoreType;

@@ -6,7 +6,7 @@
 
 /* what is asked of Python, by names made once */
 PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways, *name_item, *name_low, *name_high;
-PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_grammar, *name_body, *name_values;
+PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_distinct, *name_grammar, *name_body, *name_values;
 PyObject *name_zero, *no_arguments;
 
 static PyTypeObject *add(PyObject *module, const char *name, PyType_Spec *spec) {
@@ -27,7 +27,7 @@ static int execute(PyObject *module) {
         {&name_enter, "enter"}, {&name_capped, "capped"}, {&name_number, "number"}, {&name_construct, "construct"},
         {&name_frame, "frame"}, {&name_node, "node"}, {&name_env, "env"}, {&name_next, "next"}, {&name_ways, "ways"}, {&name_item, "item"}, {&name_low, "low"}, {&name_high, "high"},
         {&name_data, "data"}, {&name_chars, "chars"}, {&name_items, "items"}, {&name_args, "args"}, {&name_rule, "rule"},
-        {&name_rules, "rules"}, {&name_grammar, "grammar"}, {&name_body, "body"}, {&name_values, "values"},
+        {&name_rules, "rules"}, {&name_distinct, "distinct"}, {&name_grammar, "grammar"}, {&name_body, "body"}, {&name_values, "values"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!(*names[i].at = PyUnicode_InternFromString(names[i].name))) return -1;

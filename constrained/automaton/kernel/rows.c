@@ -83,7 +83,7 @@ static int write_row(Rows *r, int32_t i, Core *c, Engine *e) {
 
 /* Whether the row holds the mask of `c` already. */
 static int is_written(const Rows *r, int32_t i, const Core *c) {
-    return r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked && core_same(&r->written[i], &c->now);
+    return r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked && c->ask != MUST_ASK && core_same(&r->written[i], &c->now);
 }
 
 /* Rows shared out among threads, a few at a time. */

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from constrained import BatchMatcher, CompiledGrammar, Grammar, GrammarError, Limits, Vocabulary, compile_grammar
+from constrained.automaton import native
 from constrained.automaton.distinct import Remembering
+from constrained.automaton.matcher import Matcher
 from constrained.errors import VocabularyError
 from tests.automaton.tokenizers import NAMES, vocabulary
 from tests.chance import times
@@ -229,6 +231,86 @@ def test_the_kernel_and_python_give_the_same_masks(name, monkeypatch):
         assert one.advance(token) and other.advance(token)
         if one.is_terminated:
             break
+
+
+BESIDE = {
+    "an array that is never opened": {
+        "type": "object", "additionalProperties": False,
+        "properties": {"t": {"type": "string"}, "o": {"type": "array", "items": {"type": "integer"}}, "u": STRINGS},
+    },
+    "arrays within and beside": {
+        "type": "array", "items": {"anyOf": [STRINGS, {"type": "object", "properties": {"u": NESTED}}]}
+    },
+    "an array that may be one or another": {
+        "type": "object", "properties": {"a": OPEN, "b": STRINGS}, "required": ["a"]
+    },
+    "names in a list": {"type": "array", "items": SCHEMAS["names"]},
+}  # fmt: skip
+
+
+def mask_of(matcher) -> np.ndarray:
+    out = np.full((1, matcher.compiled.vocabulary.words + 1), -1, np.int32)
+    matcher.fill_bitmask(out)
+    return out[0]
+
+
+@pytest.mark.parametrize("budget", [None, 60, 400])
+@pytest.mark.parametrize("name", [*BESIDE, "nested", "open"])
+def test_the_kernel_has_the_text_outside_of_what_is_remembered(name, budget):
+    """Tokens are taken back, texts copied and begun in the middle: at every place the same as with Python alone."""
+    known, rng = small_vocabulary(), random.Random(name)
+    compiled = compile_grammar(Grammar.from_json_schema({**SCHEMAS, **BESIDE}[name]), known)
+    for _ in range(times(4, 1)):
+        one, other = compiled.matcher(), Matcher(compiled)
+        if budget:
+            one.set_budget(budget)
+            other.set_budget(budget)
+        written = []
+        for step in range(60):
+            expected = mask_of(other)
+            for again in (one, one.copy()):
+                assert np.array_equal(mask_of(again), expected) and np.array_equal(mask_of(again), expected)
+            ids = one.allowed_token_ids().tolist()
+            assert ids == other.allowed_token_ids().tolist()
+            assert one.is_complete == other.is_complete and one.forced_text() == other.forced_text()
+            if one.is_terminated or not ids:
+                break
+            wrong = rng.randrange(-1, known.size + 1)
+            assert one.copy().advance(wrong) == other.copy().advance(wrong)
+            brackets = [i for i in ids if not {*known.tokens[i]}.isdisjoint(b"[]{}")]
+            written.append(rng.choice(brackets if brackets and rng.random() < 0.4 else ids))
+            assert one.advance(written[-1]) and other.advance(written[-1])
+            if rng.random() < 0.25:
+                back = rng.randint(0, min(4, len(written)))
+                one.rollback(back)
+                other.rollback(back)
+                del written[len(written) - back :]
+            if step % 10 == 9 and not budget:
+                begun = compiled.matcher(b"".join(known.tokens[i] for i in written))
+                assert np.array_equal(mask_of(begun), mask_of(other))
+
+
+@pytest.mark.skipif(native.kernel is None, reason="the C kernel isn't built")
+def test_python_is_asked_of_no_mask_where_nothing_is_remembered(monkeypatch):
+    known = small_vocabulary()
+    compiled = compile_grammar(Grammar.from_json_schema(BESIDE["an array that is never opened"]), known)
+    number = {token: i for i, token in enumerate(known.tokens)}
+    text = [number[bytes((byte,))] for byte in b'{"t":"a [{b","o":[1,1,1]}']
+
+    def write() -> None:
+        matcher = compiled.matcher()
+        for token in text:
+            mask_of(matcher)
+            assert matcher.advance(token)
+        assert matcher.is_complete
+
+    write()  # what each place rules out is found once
+
+    def fill(*_):
+        raise AssertionError("Python was asked")
+
+    monkeypatch.setattr(Matcher, "_fill_any", fill)
+    write()
 
 
 def test_rollback_copies_and_batches():
