@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import socket
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ MAX_DEATHS = 2
 
 OBJECT_STORE = 128 << 20
 """Bytes of shared memory for a Ray started here: only lines pass through it."""
+
+FREED = 30.0
+"""Most seconds to wait for processors: Ray tells for a while that a process holds one which was just ended."""
 
 MAX_REASON = 400
 """Characters of Ray's message about a death that are kept."""
@@ -111,12 +115,7 @@ class RayWorkers:
         if self._started:
             self._start_ray()
         try:
-            free = self._ray.available_resources()
-            if free.get("CPU", 0) < self.count:  # it would wait until others end
-                raise ConstrainedError(
-                    f"{self.count} workers take a processor each, Ray has {free.get('CPU', 0):.0f} free",
-                    "ask for fewer workers",
-                )
+            free = self._free()
             self._gpus = min(1.0, free.get("GPU", 0) / self.count) if self._on_gpu else 0
             self._idle = self._start(self.count)
         except BaseException:
@@ -186,6 +185,21 @@ class RayWorkers:
         finally:
             for unended in running.values():
                 self._ray.kill(unended.worker)
+
+    def _free(self) -> dict[str, float]:
+        """The resources that are free, once there is a processor for each worker.
+
+        Raises ConstrainedError: Ray has fewer, or others hold them for longer than `FREED`.
+        """
+        until = time.monotonic() + FREED
+        while (free := self._ray.available_resources()).get("CPU", 0) < self.count:
+            if self._ray.cluster_resources().get("CPU", 0) < self.count or time.monotonic() > until:
+                raise ConstrainedError(
+                    f"{self.count} workers take a processor each, Ray has {free.get('CPU', 0):.0f} free",
+                    "ask for fewer workers",
+                )
+            time.sleep(0.2)
+        return free
 
     def _start_ray(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry

@@ -1,10 +1,11 @@
-"""Train Lumos's planner and grounder for mathematics, small and from nothing, beside other ways (Lumos, Table 2b).
+"""Train Lumos's planner and grounder, small and from nothing, beside other ways (Lumos, Tables 2b, 2c, 4 and 1).
 
     constrained bench lumos
 
-One base model learns the problems with their solutions; each way of training continues from it, with models of one
-size, on the same problems, read equally often. They play the held-out problems, with and without masks. Everything is
-kept in a folder of `--output` named by the recipe; an interrupted run is resumed.
+One base model learns problems and questions with their solutions; each way of training continues from it, with models
+of one size, on the same tasks, read equally often. They play tasks that are held out, with and without masks: SVAMP and
+HotpotQA, which nothing is trained on, and parts of GSM8K and StrategyQA. Everything is kept in a folder of `--output`
+named by the recipe; an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -14,32 +15,28 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.lumos.recipe import PAPER_MODEL, QUICK, VARIANTS, Recipe
-from benchmarks.papers import LUMOS_TABLE_2B
+from benchmarks.lumos.recipe import DOMAINS, PUBLISHED, QUICK, SUITES, VARIANTS, Recipe
 from benchmarks.reporting import add_json, markdown, report
 from constrained import __version__
 from constrained.agents.metrics import summarise
-from constrained.environments.suite import Suite, open_suite
+from constrained.environments.suite import Suite
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.models import LoadedModel
 
-PROBLEMS = 150
-"""Held-out problems that are played of each data set by default."""
+PROBLEMS = 60
+"""Tasks that are played of each data set by default."""
 
 BATCH = 32
-"""Problems played side by side."""
-
-SUITES = {"svamp": "SVAMP", "gsm8k": "GSM8K"}
-"""Our name of a data set, and the papers'."""
+"""Tasks played side by side."""
 
 OPTIONS = {
     "hidden": "width of every model", "layers": "layers of every model", "heads": "attention heads of every model",
     "inner": "width of the layers' inner part", "entries": "entries of the vocabulary", "context": "tokens of context",
-    "copies": "copies of each of SVAMP's training problems, with other numbers",
     "characters": "longest of GSM8K's problems that is used", "calculations": "most calculations of one that is used",
-    "rows": "only the first training problems of each data set", "base_epochs": "epochs of the base model",
+    "rows": "only the first training problems of GSM8K", "questions": "only the first questions of StrategyQA",
+    "base_epochs": "epochs of the base model",
     "epochs": "epochs of each model trained from it", "base_rate": "peak learning rate of the base model",
     "rate": "peak learning rate of the others", "batch": "texts in a step", "seed": "of training and play",
 }  # fmt: skip
@@ -48,41 +45,45 @@ OPTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--quick", action="store_true", help="very small, to try it in a minute or two")
-    add("--problems", type=int, metavar="N", help=f"held-out problems to play of each data set (default: {PROBLEMS}; "
-        "with --quick 3)")  # fmt: skip
+    add("--quick", action="store_true", help="very small, to try it in a few minutes")
+    add("--problems", type=int, metavar="N", help=f"tasks to play of each data set (default: {PROBLEMS}; with "
+        "--quick 2)")  # fmt: skip
+    add("--way", action="append", choices=[variant.name for variant in VARIANTS], help="only this way of training; "
+        "repeatable (default: all)")  # fmt: skip
     for part in fields(Recipe):
-        kind = int if part.name == "rows" else type(part.default)
-        words = f"{OPTIONS[part.name]} (default: {'all' if part.default is None else f'{part.default:g}'})"
-        add(f"--{part.name.replace('_', '-')}", type=kind, metavar="N", help=words)
+        words = f"{OPTIONS[part.name]} (default: {part.default:g})"
+        add(f"--{part.name.replace('_', '-')}", type=type(part.default), metavar="N", help=words)
     add("--output", type=Path, default=Path("runs/lumos"), help="folder of the runs (default: runs/lumos)")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
+    from benchmarks.lumos.dataset import played
     from benchmarks.lumos.models import models_by_role, prepare, run_folder, train_all
 
     given = {p.name: getattr(options, p.name) for p in fields(Recipe) if getattr(options, p.name) is not None}
     recipe = replace(QUICK if options.quick else Recipe(), **given)
     folder = run_folder(recipe, options.output)
     model, dataset = prepare(recipe, folder)
+    variants = [variant for variant in VARIANTS if not options.way or variant.name in options.way]
     made = {}
-    for name, tuned in train_all(recipe, folder, model, dataset):
+    for name, tuned in train_all(recipe, folder, model, dataset, variants):
         print(f"{name}: {tuned.tokens:,} tokens in {tuned.seconds:.0f} s, loss {tuned.loss:.3f}", flush=True)
         made[name] = {k: v for k, v in asdict(tuned).items() if k != "folder"}
-    limit = options.problems or (3 if options.quick else PROBLEMS)
-    suites = [open_suite(name, split="held_out", limit=limit) for name in SUITES]
+    limit = options.problems or (2 if options.quick else PROBLEMS)
+    suites = {name: played(name, limit) for name in dict.fromkeys(s for v in variants for s in v.suites)}
     rows = [
-        {"variant": variant.name, "suite": suite.name, "masks": masks}
-        | play(variant.asked, suite, masks, roles, recipe.seed, folder)
-        for variant in VARIANTS
+        {"variant": variant.name, "suite": suite, "masks": masks}
+        | play(variant.asked, suites[suite], masks, roles, recipe.seed, folder)
+        for variant in variants
         for roles in [models_by_role(variant, folder)]
-        for suite in suites
+        for suite in variant.suites
         for masks in (True, False)
     ]
     data = {"version": __version__, "recipe": asdict(recipe), "parameters": model.parameters, "texts": dataset.facts,
             "models": made, "rows": rows}  # fmt: skip
-    return report(table(rows), data, options)
+    shown = [domain for domain in DOMAINS if any(domain in variant.domains for variant in variants)]
+    return report("\n\n".join(table(rows, domain) for domain in shown), data, options)
 
 
 def play(way: str, suite: Suite, masks: bool, models: dict[str, LoadedModel], seed: int, folder: Path) -> dict:
@@ -97,30 +98,25 @@ def play(way: str, suite: Suite, masks: bool, models: dict[str, LoadedModel], se
     return summarise(play_all(suite, knowledge, models, settings, path, batch=BATCH, words=words), suite.measures)
 
 
-def table(rows: list[dict]) -> str:
-    """Accuracy of each way of training as Markdown; rows have "variant", "suite", "masks" and the metrics."""
-    found = {(row["variant"], row["suite"].partition("/")[0], row["masks"]): row for row in rows}
+def table(rows: list[dict], domain: str) -> str:
+    """Accuracy of each way of training of a domain as Markdown; rows have "variant", "suite", "masks" and metrics."""
+    found = {(row["variant"], row["suite"], row["masks"]): row for row in rows}
     head = ["training"]
-    for suite in SUITES:
+    for suite in DOMAINS[domain]:
         tasks = next(row["tasks"] for key, row in found.items() if key[1] == suite)
         head += [f"{SUITES[suite]} ({tasks}), masks on", "masks off", "invalid, masks off", f"*{SUITES[suite]}, paper*"]
     lines = []
     for variant in VARIANTS:
+        if domain not in variant.domains or (variant.name, DOMAINS[domain][0], True) not in found:
+            continue
         line = [variant.name]
-        for suite, column in SUITES.items():
+        for suite in DOMAINS[domain]:
             on, off = (found[variant.name, suite, masks] for masks in (True, False))
-            published = LUMOS_TABLE_2B[variant.paper, PAPER_MODEL][column]
+            published = PUBLISHED.get((variant.paper, SUITES[suite]))
             line += [_percent(on["success %"]), _percent(off["success %"]), _percent(off["invalid %"])]
-            line.append(f"*{published:.1f} %*")
+            line.append("–" if published is None else f"*{_percent(published)}*")
         lines.append(line)
-    invalid = max(row["invalid %"] + row["misordered %"] for row in rows if row["masks"])
-    return "\n".join(
-        [
-            markdown(head, lines, left=None),
-            f"\nWith masks on, invalid or misordered actions are at most {invalid:.2f} % in any row.",
-            "*In italics*: Lumos, Table 2b, Llama-2-7B tuned on the paper's annotations, whole test sets.",
-        ]
-    )
+    return markdown(head, lines, left=None)
 
 
 def _percent(value: float) -> str:

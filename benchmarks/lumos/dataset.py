@@ -11,8 +11,19 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks.lumos import suites
-from benchmarks.lumos.problems import Worked, in_words, is_short, number, training_problems, varied, worked
-from benchmarks.lumos.recipe import WAYS, Recipe
+from benchmarks.lumos.problems import (
+    Worked,
+    held_out_questions,
+    in_facts,
+    in_words,
+    is_short,
+    maths_problems,
+    number,
+    training_questions,
+    worked,
+    worked_question,
+)
+from benchmarks.lumos.recipe import LONGEST_TURN, WAYS, Recipe
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
@@ -28,7 +39,13 @@ from constrained.models import LoadedModel
 from constrained.training.encoding import TrainingText, prompt_and_answer
 
 KNOWLEDGE = "lumos/maths_given"
-"""The action space of Lumos's grounder here: a formula may only contain numbers of the problem."""
+"""The action space of Lumos's grounder for maths here: a formula may only contain numbers of the problem."""
+
+MOST_TOKENS = 1_500
+"""Most tokens that models may write for a task: longer than any annotation, and an end for a model that finds none."""
+
+LEARNED_FROM = {"maths": "gsm8k", "questions": "strategyqa"}
+"""Domain -> the suite that its training tasks are of."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +57,7 @@ class Dataset:
     base : list of str
         Problems with their solutions and answers.
     asked : dict of str to list of list of str
-        Way of asking -> role, prompt, answer.
+        Domain and way of asking ("maths/iterative") -> role, prompt, answer.
     facts : dict
         How many problems there are, and why others are left out.
     """
@@ -54,9 +71,15 @@ def suite_and_settings(way: str, suite: Suite, masks: bool, seed: int = 0) -> tu
     """The suite and settings to play it with models that are asked in this way."""
     strategy, step_format = WAYS[way]
     lumos = strategy in suites.STRATEGIES
-    suite = replace(suites.grounded(suite), knowledge=KNOWLEDGE) if lumos else suite
     most = suites.most_subgoals(suite) if lumos else None
-    return suite, Settings(strategy, step_format, masks, suite.max_steps, seed=seed, max_subgoals=most)
+    if lumos:
+        maths = suite.name.partition("/")[0] in suites.MATHS
+        suite = suites.grounded(suite)
+        suite = replace(suite, knowledge=KNOWLEDGE) if maths else suite
+    if most is not None and way == "low":
+        most *= LONGEST_TURN
+    settings = Settings(strategy, step_format, masks, suite.max_steps, MOST_TOKENS, seed=seed, max_subgoals=most)
+    return suite, settings
 
 
 @dataclass(frozen=True)
@@ -106,27 +129,39 @@ def _failure(rollout: Rollout) -> str:
     return "" if plan.success else "the answer is wrong"
 
 
+def played(name: str, limit: int) -> Suite:
+    """The first `limit` tasks of a suite that nothing is trained on."""
+    if name in suites.MATHS:
+        return open_suite(name, split="held_out", limit=limit)
+    suite = open_suite(name)
+    if name == LEARNED_FROM["questions"]:
+        held_out = set(held_out_questions())
+        suite = replace(suite, tasks=[task for task in suite.tasks if task.name in held_out])
+    return replace(suite, tasks=suite.tasks[:limit])
+
+
 def work_out(recipe: Recipe) -> tuple[list[Worked], list[str], Counter]:
-    """The problems to train on, the base model's texts, and the reasons why problems have no solution by rule."""
+    """The tasks to train on, the base model's texts, and the reasons why tasks have no solution by rule."""
     short: list[Worked] = []
     base: list[str] = []
     left_out: Counter = Counter()
-    problems = list(varied(training_problems(recipe), recipe))
-    for dataset, problem in tqdm(problems, desc="solutions by rule", unit="problem"):
-        found = worked(dataset, problem) if is_short(dataset, problem, recipe) else None
+
+    def add(found: Worked | str) -> None:
         if isinstance(found, Worked):
             short.append(found)
-        elif found is not None:
+        else:
             left_out[found] += 1
-        if dataset == "gsm8k":
-            base.append(_base_text(problem, in_words(problem)))
-        elif isinstance(found, Worked):
-            base.append(_base_text(problem, found.solution))
+
+    for problem in tqdm(maths_problems(recipe), desc="solutions by rule", unit="problem"):
+        if is_short(problem, recipe):
+            add(worked(problem))
+        base.append(f"{problem.question}\n{in_words(problem)}\n{number(problem.answer)}")
+    for count, question in enumerate(training_questions()):
+        if count < recipe.questions:
+            add(worked_question(question))
+        if count < recipe.rows:
+            base.append(f"{question.question}\n{in_facts(question)}\n{'yes' if question.answer else 'no'}")
     return short, base, left_out
-
-
-def _base_text(problem: WordProblem, solution: str) -> str:
-    return f"{problem.question}\n{solution}\n{number(problem.answer)}"
 
 
 def tokenizer_texts(short: list[Worked], base: list[str]) -> list[str]:
@@ -139,26 +174,42 @@ def tokenizer_texts(short: list[Worked], base: list[str]) -> list[str]:
 
 
 def make_dataset(short: list[Worked], base: list[str], left_out: Counter, model: LoadedModel) -> Dataset:
-    """Play all problems in every way of asking with their known answers."""
-    asked: dict[str, list[list[str]]] = {way: [] for way in WAYS}
-    opened = {name: open_suite(name, split="train", limit=1) for name in ("svamp", "gsm8k")}
-    for way in WAYS:
-        how = {name: suite_and_settings(way, suite, masks=False) for name, suite in opened.items()}
-        spaces = {name: ActionKnowledge.from_lark(suite.knowledge) for name, (suite, _) in how.items()}
-        for found in tqdm(short, desc=f"asked for {way}", unit="problem"):
-            settings = how[found.dataset][1]
-            env = MathsEnv(found.problem.question, found.problem.answer)
-            made = demonstrate(env, spaces[found.dataset], {"policy": model}, settings, found.answers[way])
-            if made.failure:
-                left_out[f"{way}: {made.failure.partition(':')[0]}"] += 1
-                continue
-            asked[way] += [[role, text.spans[0].text, text.spans[1].text] for role, text in made.texts]
+    """Play all tasks in every way of asking with their known answers."""
+    opened = {
+        "maths": open_suite("gsm8k", split="train", limit=1),
+        "questions": open_suite("strategyqa"),
+    }
+    questions = {task.name: task for task in opened["questions"].tasks}
+    asked: dict[str, list[list[str]]] = {}
+    for domain, suite in opened.items():
+        tasks = [found for found in short if found.domain == domain]
+        for way in dict.fromkeys(way for found in tasks for way in found.answers):
+            key = f"{domain}/{way}"
+            asked[key] = []
+            for found in tqdm(tasks, desc=f"asked for {key}", unit="task"):
+                one = replace(suite, tasks=[questions[found.problem.name]]) if domain == "questions" else suite
+                one, settings = suite_and_settings(way, one, masks=False)
+                knowledge = ActionKnowledge.from_lark(one.knowledge)
+                env = _environment(found, one)
+                made = demonstrate(env, knowledge, {"policy": model}, settings, found.answers[way])
+                if made.failure:
+                    left_out[f"{key}: {made.failure.partition(':')[0]}"] += 1
+                    continue
+                asked[key] += [[role, text.spans[0].text, text.spans[1].text] for role, text in made.texts]
     facts = {
         "problems": len(base),
-        "taught": dict(Counter(found.dataset for found in short)),
+        "taught": dict(Counter(found.domain for found in short)),
         "left out": dict(left_out.most_common()),
     }
     return Dataset(base, asked, facts)
+
+
+def _environment(found: Worked, suite: Suite) -> Environment:
+    """The environment of a task to train on: a question's is its suite's, with the passages to search."""
+    if isinstance(found.problem, WordProblem):
+        return MathsEnv(found.problem.question, found.problem.answer)
+    [task] = suite.tasks
+    return task.make()
 
 
 def load_dataset(path: Path) -> Dataset | None:
@@ -166,8 +217,7 @@ def load_dataset(path: Path) -> Dataset | None:
     return Dataset(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def training_texts(dataset: Dataset, way: str, roles: tuple[str, ...]) -> list[TrainingText]:
-    """The texts for a model in these roles (none: all)."""
-    return [
-        prompt_and_answer(prompt, answer) for role, prompt, answer in dataset.asked[way] if not roles or role in roles
-    ]
+def training_texts(dataset: Dataset, way: str, domains: Iterable[str], roles: Iterable[str]) -> list[TrainingText]:
+    """The texts of these domains for a model in these roles."""
+    texts = [text for domain in domains for text in dataset.asked[f"{domain}/{way}"]]
+    return [prompt_and_answer(prompt, answer) for role, prompt, answer in texts if role in roles]

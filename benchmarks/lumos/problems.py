@@ -2,126 +2,136 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from itertools import pairwise
 
 from benchmarks.lumos.recipe import Recipe
-from constrained.environments.executor.executor import Executor
-from constrained.environments.maths.problems import WordProblem, is_held_out, load_gsm8k, load_svamp, svamp_parts
+from constrained.agents.strategies.lumos.conversation import STOP
+from constrained.environments.executor.actions import read_turn
+from constrained.environments.maths.problems import WordProblem, is_held_out, load_gsm8k, load_svamp
 from constrained.environments.similarity import VariationFinder
-from constrained.training.annotations import gsm8k, svamp
-from constrained.training.annotations.annotation import conversations
+from constrained.training.annotations import gsm8k, strategyqa
+from constrained.training.annotations.annotation import Annotation, conversations
 from constrained.training.annotations.convert import execute
-from constrained.training.annotations.prose import value_of
+from constrained.training.annotations.forms import low_level, rewoo_plan
 
-TRIES = 200
-"""Draws after which a problem is given up: few numbers are divisible by a large one."""
+HELD_OUT = 10
+"""One in so many of StrategyQA's terms is held out, with all its questions."""
 
-_NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w,]|\.\d)")
-_OPERAND = re.compile(r"\d+\.\d+")
-
-CONVERT = {"gsm8k": gsm8k.convert, "svamp": svamp.convert}
+MOST_ANSWER = 200
+"""Most characters of an answer of the action QA."""
 
 
 @dataclass(frozen=True)
 class Worked:
-    """A problem with its solution in words or figures, and the answers to learn for each way of asking (`WAYS`)."""
+    """A task with its solution in words, and the answers to learn for each way of asking (`WAYS`)."""
 
-    dataset: str
-    problem: WordProblem
+    domain: str
+    problem: WordProblem | strategyqa.Problem
     solution: str
     answers: dict[str, tuple[str, ...]]
 
 
-def training_problems(recipe: Recipe) -> dict[str, list[WordProblem]]:
-    """The problems of each data set that may be trained on."""
-    train, held_out = svamp_parts(load_svamp())
+def maths_problems(recipe: Recipe) -> list[WordProblem]:
+    """GSM8K's problems that may be trained on: not held out, nor like one that is, nor like one of SVAMP's."""
     given = load_gsm8k()
-    held_out += [problem for problem in given if is_held_out(problem)]
-    parts = {"svamp": train, "gsm8k": [problem for problem in given if not is_held_out(problem)]}
-    variations = VariationFinder([problem.question for problem in held_out])
-    return {
-        name: [problem for problem in part[: recipe.rows] if not variations.similar(problem.question)]
-        for name, part in parts.items()
-    }
+    held_out = [problem.question for problem in (*load_svamp(), *filter(is_held_out, given))]
+    variations = VariationFinder(held_out)
+    rows = [problem for problem in given if not is_held_out(problem)][: recipe.rows]
+    return [problem for problem in rows if not variations.similar(problem.question)]
 
 
-def varied(problems: dict[str, list[WordProblem]], recipe: Recipe) -> Iterator[tuple[str, WordProblem]]:
-    """Every problem with its data set; SVAMP's followed by augmented copies."""
-    for problem in problems["svamp"]:
-        yield "svamp", problem
-        for copy in range(recipe.copies):
-            copied = augment(problem, random.Random(f"{recipe.seed}/{problem.name}/{copy}"))
-            if copied is not None:
-                yield "svamp", copied
-    for problem in problems["gsm8k"]:
-        yield "gsm8k", problem
+def held_out_term(problem: strategyqa.Problem) -> bool:
+    """Whether a question of StrategyQA is held out, to be played: by its term, whose questions share its facts."""
+    digest = hashlib.sha256(problem.term.casefold().encode()).digest()
+    return int.from_bytes(digest[:4], "big") % HELD_OUT == 0
 
 
-def augment(problem: WordProblem, rng: random.Random) -> WordProblem | None:
-    """The problem with other numbers, chosen so that it stays sensible; None if none were found.
-
-    Each number keeps its number of digits and its rank by size; 0 and 1 stay, because the words around them agree with
-    them. The answer stays a whole number if it was one, and doesn't become negative.
-    """
-    old = sorted({int(number) for number in _NUMBER.findall(problem.question)} - {0, 1})
-    for _ in range(TRIES if old else 0):
-        new = [rng.randint(max(10 ** (len(str(n)) - 1), 2), 10 ** len(str(n)) - 1) for n in old]
-        if any(a >= b for a, b in pairwise(new)):
-            continue
-        changed = dict(zip(old, new))
-        equation = _OPERAND.sub(partial(_operand, changed), problem.solution)
-        answer = value_of(svamp.formula_of(equation))
-        if answer is not None and answer >= 0 and (answer.denominator == 1) >= (problem.answer.denominator == 1):
-            question, asked = (_replaced(text, changed) for text in (problem.question, problem.asked))
-            return replace(problem, question=question, asked=asked, solution=equation, answer=answer)
-    return None
+def held_out_questions() -> list[str]:
+    """The names of StrategyQA's questions that are held out."""
+    return [problem.name for problem in strategyqa.load_problems() if held_out_term(problem)]
 
 
-def _replaced(text: str, changed: dict[int, int]) -> str:
-    return _NUMBER.sub(lambda found: str(changed.get(int(found[0]), found[0])), text)
+def training_questions() -> Iterator[strategyqa.Problem]:
+    """StrategyQA's questions that may be trained on."""
+    return (problem for problem in strategyqa.load_problems() if not held_out_term(problem))
 
 
-def _operand(changed: dict[int, int], found: re.Match[str]) -> str:
-    whole, _, decimals = found[0].partition(".")
-    return f"{changed.get(int(whole), int(whole))}.0" if not decimals.strip("0") else found[0]
-
-
-def is_short(dataset: str, problem: WordProblem, recipe: Recipe) -> bool:
-    """Whether a problem is short enough to train on; all of SVAMP's are."""
+def is_short(problem: WordProblem, recipe: Recipe) -> bool:
+    """Whether a problem of GSM8K is short enough to train on."""
     calculations = problem.solution.count("<<")
-    return dataset == "svamp" or (
-        len(problem.question) <= recipe.characters and 1 <= calculations <= recipe.calculations
-    )
+    return len(problem.question) <= recipe.characters and 1 <= calculations <= recipe.calculations
 
 
-def worked(dataset: str, problem: WordProblem) -> Worked | str:
-    """A problem with its solution by rule; else why there is none."""
-    annotation = CONVERT[dataset](problem)
+def worked(problem: WordProblem) -> Worked | str:
+    """A problem of GSM8K with its solution by rule; else why there is none."""
+    annotation = gsm8k.convert(problem)
     if isinstance(annotation, str):
         return annotation
-    results, failure = execute(annotation)
+    _, failure = execute(annotation)
     if failure:
         return failure
-    learned = {
-        (made["module"], made["formulation"]): [m["content"] for m in made["messages"] if m["role"] == "assistant"]
-        for made in conversations(annotation, results)
-    }
-    planner, grounder = learned["planner", "iterative"], learned["grounder", "iterative"]
-    turns = [text for pair in zip(planner, grounder) for text in pair]
-    solution = in_words(problem) if dataset == "gsm8k" else in_figures([step.turn for step in annotation.steps])
-    finish = f"Finish[{number(problem.answer)}]"
-    return Worked(dataset, problem, solution, {
+    solution, finish = in_words(problem), f"Finish[{number(problem.answer)}]"
+    return Worked("maths", problem, solution, {
         "answer": (f" {finish}",),
         "reasoning": (f" {solution}\nAction: {finish}",),
-        "onetime": (*learned["planner", "onetime"], *learned["grounder", "onetime"]),
-        "iterative": (*turns, planner[-1]),
+        "onetime": _onetime(annotation),
+        "iterative": _iterative(annotation),
     })  # fmt: skip
+
+
+def worked_question(problem: strategyqa.Problem) -> Worked | str:
+    """A question of StrategyQA with its solution by rule; else why there is none."""
+    annotation = strategyqa.convert(problem)
+    if isinstance(annotation, str):
+        return annotation
+    results, plan = strategyqa.subgoal_results(problem), rewoo_plan(annotation)
+    if results is None or any(len(result) > MOST_ANSWER for result in results):
+        return "no fact answers one of its questions"
+    if plan is None:
+        return "a question is too long for ReWOO's plan"
+    # The grounder's QA is answered by a model, in training by the fact; a comparison is computed.
+    said = [result for step, result in zip(annotation.steps, results) if _asks(annotation, step.turn)]
+    facts, finish = in_facts(problem), f"Finish[{annotation.answer}]"
+    return Worked("questions", problem, facts, {
+        "answer": (f" {finish}",),
+        "reasoning": (f" {facts}\nAction: {finish}",),
+        "onetime": (*_onetime(annotation), *said),
+        "iterative": _iterative(annotation, said),
+        "low": _iterative(low_level(annotation), said),
+        "rewoo": (plan, *results, finish),
+    })  # fmt: skip
+
+
+def _onetime(annotation: Annotation) -> tuple[str, ...]:
+    learned = _learned(annotation)
+    return (*learned["planner", "onetime"], *learned["grounder", "onetime"])
+
+
+def _iterative(annotation: Annotation, said: list[str] | None = None) -> tuple[str, ...]:
+    """Each subgoal with its actions, and after those the answer to the question that they ask, if any."""
+    learned, answers = _learned(annotation), iter(said or [])
+    turns: list[str] = []
+    for subgoal, actions in zip(learned["planner", "iterative"], learned["grounder", "iterative"]):
+        turns += [subgoal, actions, *([next(answers)] if _asks(annotation, actions) else [])]
+    return (*turns, STOP)
+
+
+def _asks(annotation: Annotation, turn: str) -> bool:
+    """Whether a turn's actions ask a question."""
+    return any(action.kind == "qa" for action in read_turn(annotation.space, turn))
+
+
+def _learned(annotation: Annotation) -> dict[tuple[str, str], list[str]]:
+    """Module and formulation -> what the assistant says."""
+    made = conversations(annotation, [""] * len(annotation.steps))  # results are the user's, who isn't learned
+    return {
+        (one["module"], one["formulation"]): [m["content"] for m in one["messages"] if m["role"] == "assistant"]
+        for one in made
+    }
 
 
 def in_words(problem: WordProblem) -> str:
@@ -129,15 +139,9 @@ def in_words(problem: WordProblem) -> str:
     return " ".join(re.sub(r"<<[^<>]*>>", "", problem.solution).split())
 
 
-def in_figures(turns: list[str]) -> str:
-    """The turns' calculations with their results: ``76 - 25 = 51.``"""
-    executor, lines = Executor("maths"), []
-    for turn in turns:
-        formula = turn.partition("(")[2].removesuffix(")")
-        shown = re.sub(r"R(\d+)", lambda found: executor.texts[int(found[1])], formula)
-        result = executor.execute(turn)
-        lines.append(f"{shown} = {result}." if shown != result else f"{shown}.")
-    return " ".join(lines)
+def in_facts(problem: strategyqa.Problem) -> str:
+    """StrategyQA's facts in one line: a chain of thought."""
+    return " ".join(" ".join(problem.facts).split())
 
 
 def number(answer: Fraction) -> str:

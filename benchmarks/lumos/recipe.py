@@ -1,24 +1,48 @@
-"""The ways of training in Lumos's Table 2b, and the sizes of a run."""
+"""The ways of training that Lumos compares (Tables 1, 2b, 2c and 4), and the sizes of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.papers import LUMOS_TABLE_1B, LUMOS_TABLE_1C, LUMOS_TABLE_2B, LUMOS_TABLE_2C, LUMOS_TABLE_4
 from constrained.training.settings import Tuning
+
+DOMAINS = {"maths": ("svamp", "gsm8k"), "questions": ("strategyqa", "hotpotqa")}
+"""Domain -> what its agents play. SVAMP and HotpotQA are only tested on."""
+
+SUITES = {"svamp": "SVAMP", "gsm8k": "GSM8K", "strategyqa": "StrategyQA", "hotpotqa": "HotpotQA"}
+"""Our name of a data set, and the papers'."""
+
+PAPER_MODEL = "Llama-2-7b"
+
+PUBLISHED = {
+    (method, column): figure
+    for table in (LUMOS_TABLE_1B, LUMOS_TABLE_2B, LUMOS_TABLE_1C, LUMOS_TABLE_2C, LUMOS_TABLE_4)
+    for (method, model), figures in table.items()
+    if model == PAPER_MODEL
+    for column, figure in figures.items()
+}
+"""Method and data set, as the paper names them -> accuracy in percent."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way of training (Lumos, section 4.3).
+    """A way of training (Lumos, sections 4.3 and 4.4, appendix E).
 
-    `asked` is the way its models are asked, a key of `WAYS`; `modules` are roles with a model of their own (none: one
-    model for all); `paper` is its row of `papers.LUMOS_TABLE_2B`.
+    `asked` is the way its models are asked, a key of `WAYS`; `domains` are what it is trained on and plays; `modules`
+    are roles with a model of their own (none: one model for all); `paper` is the method's name in `PUBLISHED`.
     """
 
     name: str
     asked: str
+    domains: tuple[str, ...]
     modules: tuple[str, ...] = ()
     paper: str = ""
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """What it plays."""
+        return tuple(suite for domain in self.domains for suite in DOMAINS[domain])
 
 
 WAYS = {
@@ -26,19 +50,37 @@ WAYS = {
     "reasoning": ("cot", "cot"),
     "onetime": ("lumos_onetime", "react"),
     "iterative": ("lumos", "react"),
+    "low": ("lumos", "react"),
+    "rewoo": ("rewoo", "react"),
 }
-"""Ways of asking: strategy and step format. A chain of thought in the form of a bare action is only its answer."""
+"""Ways of asking: strategy and step format. A chain of thought in the form of a bare action is only its answer; "low"
+plans a subgoal for each action."""
+
+LONGEST_TURN = 3
+"""Most actions of a subgoal in StrategyQA's annotations: so many times more subgoals a low-level plan may have."""
 
 _MODULES = ("planner", "grounder")
-PAPER_MODEL = "Llama-2-7b"
 
 VARIANTS = (
-    Variant("vanilla training", "answer", (), "vanilla training"),
-    Variant("chain-of-thought training", "reasoning", (), "chain-of-thought training"),
-    Variant("one model for all steps", "onetime", (), "one model for all steps"),
-    Variant("Lumos-O", "onetime", _MODULES, "Lumos-O, maths"),
-    Variant("Lumos-I", "iterative", _MODULES, "Lumos-I, maths"),
+    *(
+        variant
+        for domain, short in (("maths", "maths"), ("questions", "QA"))
+        for variant in (
+            Variant(f"vanilla training, {short}", "answer", (domain,), (), "vanilla training"),
+            Variant(f"chain-of-thought training, {short}", "reasoning", (domain,), (), "chain-of-thought training"),
+            Variant(f"one model for all steps, {short}", "onetime", (domain,), (), "one model for all steps"),
+            Variant(f"Lumos-O, {short}", "onetime", (domain,), _MODULES, f"Lumos-O, {short}"),
+            Variant(f"Lumos-I, {short}", "iterative", (domain,), _MODULES, f"Lumos-I, {short}"),
+        )
+    ),
+    Variant("Lumos-I, both domains", "iterative", ("maths", "questions"), _MODULES, "Lumos-I"),
+    Variant("Lumos-I, QA, low-level subgoals", "low", ("questions",), _MODULES, "Lumos-I, QA, low-level subgoals"),
+    Variant("ReWOO's plans, QA", "rewoo", ("questions",), ("planner", "policy")),
 )
+"""The rows. The published figures of ReWOO's own data are read off a chart ("about 57"), and left out."""
+
+ANSWERER = "answerer"
+"""The model of all of Lumos's variants for the action QA, trained on the annotations' answers: GPT-3.5 in the paper."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +91,10 @@ class Recipe:
     ----------
     hidden, layers, heads, inner, entries, context : int
         Of every model.
-    copies : int
-        Augmented copies of each of SVAMP's training problems, with other numbers.
     characters, calculations : int
         Limits on GSM8K's problems: a small model learns nothing from a long one.
-    rows : int or None
-        Only the first training problems of each data set; None: all.
+    rows, questions : int
+        Only so many training problems of GSM8K, the first ones, and questions of StrategyQA.
     base_epochs, epochs : float
         Of the base model, and of each model trained from it.
     base_rate, rate : float
@@ -69,11 +109,11 @@ class Recipe:
     heads: int = 4
     inner: int = 384
     entries: int = 2048
-    context: int = 256
-    copies: int = 2
-    characters: int = 130
-    calculations: int = 2
-    rows: int | None = None
+    context: int = 512
+    characters: int = 160
+    calculations: int = 3
+    rows: int = 2000
+    questions: int = 150
     base_epochs: float = 1.0
     epochs: float = 1.0
     base_rate: float = 2e-3
@@ -96,7 +136,7 @@ class Recipe:
 
 
 QUICK = Recipe(
-    hidden=32, layers=1, heads=2, inner=64, entries=1024, copies=4, rows=8, base_epochs=2.0, epochs=6.0, base_rate=1e-2,
-    rate=1e-2,
+    hidden=32, layers=1, heads=2, inner=64, entries=1024, rows=60, questions=6, base_epochs=1.0, epochs=2.0,
+    base_rate=1e-2, rate=1e-2,
 )  # fmt: skip
-"""To try it in a minute; its figures mean nothing."""
+"""To try it in a few minutes; its figures mean nothing."""
