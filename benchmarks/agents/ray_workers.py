@@ -218,8 +218,12 @@ class RayWorkers:
         workers = [actor.remote() for _ in range(count)]
         try:
             self._ray.get([worker.open.remote(self.open_models, self._expected) for worker in workers])
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, ConstrainedError) else error from None
+        except BaseException as error:
+            for worker in workers:  # a traceback that somebody keeps would keep them, and their processors
+                self._ray.kill(worker)
+            if isinstance(error, self._ray.exceptions.RayTaskError):
+                raise error.cause if isinstance(error.cause, ConstrainedError) else error from None
+            raise
         return workers
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from constrained.agents.strategies.lumos.conversation import Shot
 from constrained.environments.base import Binding, TaskEnvironment
 from constrained.environments.executor.actions import (
     ParseTree,
@@ -24,7 +25,7 @@ from constrained.environments.executor.actions import (
 from constrained.environments.mind2web.env import Mind2WebEnv
 from constrained.environments.text_search import query_terms
 from constrained.environments.webshop.catalogue import Product
-from constrained.environments.webshop.env import BACK_TO_SEARCH, WebshopEnv
+from constrained.environments.webshop.env import BACK_TO_SEARCH, BUY, PREVIOUS, WebshopEnv
 from constrained.errors import ActionError
 
 ITEMS = 2
@@ -210,6 +211,16 @@ class GroundedShop(_Grounded):
         """Success and the reward with its parts."""
         return self._env.outcome()
 
+    def shots(self, count: int) -> list[Shot]:
+        """Up to `count` goals of the training part, reached as in appendix G; without those that this doesn't reach."""
+        found: list[Shot] = []
+        for other in self._env.others():
+            if len(found) >= count:
+                break
+            if (shot := walked(other)) is not None:
+                found.append(shot)
+        return found
+
     def _search(self, action: ToolAction) -> str:
         (words,) = subtrees(action.tree)
         if BACK_TO_SEARCH.lower() in self._env.clickable():
@@ -265,3 +276,43 @@ class GroundedShop(_Grounded):
         }
         self._picked[action.results[0]] = max(texts, key=lambda number: in_common(words, texts[number])).lower()
         return self._picked[action.results[0]]
+
+
+def walked(shop: WebshopEnv) -> Shot | None:
+    """A goal reached as in appendix G: search, look at the items, pick, buy; None if this doesn't buy what is asked."""
+    env = GroundedShop(lambda: shop)
+    goal, task = shop.goal, env.task
+    steps: list[tuple[str, str, str]] = []
+
+    def do(subgoal: str, *actions: str) -> str | None:
+        """Do a subgoal's actions; what comes of the last, or None if one can't be done."""
+        first, result = len(env._actions) + 1, ""
+        turn = [f"R{first + n} = {action}" for n, action in enumerate(actions)]
+        for action in turn:
+            result = env.step(action)[0]
+            if not env.had_effect:
+                return None
+        steps.append((subgoal, "; ".join(turn), result))
+        return result
+
+    listed = do("Search two relevant items and the product names according to the instruction.", f"Search({task})")
+    items = list(env._found.get(1, ())) if listed else []
+    back: list[str] = []
+    for item in items:
+        opened = len(env._actions) + len(back) + 1
+        number = item.number.lower()
+        look = (*back, f"Click({number})", f"FeatureRetrieve(R{opened}, Query: {task})")
+        if do(f"Select the most relevant features of item {number}.", *look) is None:
+            return None
+        back = [f"Click({PREVIOUS.lower()})"]
+    features = ", ".join(f"R{number}" for number in env._features)
+    pick = f"Pick(Item_names: R1, Item_features: [{features}], Query: {task})"
+    picked = do("Pick up the most related one from the items according to the product names and their features.", pick)
+    if picked is None or picked != goal.product.number.lower():
+        return None
+    offered = [value for values in goal.product.options.values() for value in values]
+    chosen = [f"Click({value})" for value in offered if any(value == option.lower() for option in goal.options)]
+    choose = (*back, f"Click(R{len(env._actions)})", *chosen, f"Click({BUY.lower()})")
+    if do("Buy this item by selecting its relevant features.", *choose) is None:
+        return None
+    return Shot(task, tuple(steps)) if env.outcome()["success"] else None

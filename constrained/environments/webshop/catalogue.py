@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from constrained.environments.data import (
@@ -73,6 +73,11 @@ class Goal:
     options: tuple[str, ...]
     price_upper: float  # dollars; `NO_LIMIT` if the instruction names none
 
+    @property
+    def published(self) -> str:
+        """The instruction as the published order spells it, without the price limit."""
+        return plain(self.instruction.partition(", and price lower than")[0])
+
 
 @dataclass(frozen=True)
 class Shop:
@@ -86,6 +91,16 @@ class Shop:
     def of(cls, products: Mapping[str, Product], goals: Iterable[Goal]) -> Shop:
         """A shop over these products and goals."""
         return cls(products, tuple(goals), TextIndex((product.number, product.text()) for product in products.values()))
+
+    @cached_property
+    def training(self) -> tuple[Goal, ...]:
+        """The goals that are in no other published part than the training part."""
+        try:
+            positions = published_positions(read_instructions())
+        except DataError:  # without the published order there are no parts
+            positions = {}
+        begins = SPLITS["train"].start
+        return tuple(goal for goal in self.goals if positions.get(goal.published, begins) >= begins)
 
 
 @lru_cache(maxsize=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
@@ -13,7 +14,6 @@ from constrained.environments.webshop.catalogue import (
     Product,
     Shop,
     open_shop,
-    plain,
     published_positions,
     read_instructions,
 )
@@ -59,13 +59,14 @@ class WebshopEnv:
         The instruction.
     had_effect : bool
         Whether the last action was possible; if not, the page stayed as it was.
+    goal : Goal
     reward : Reward or None
         The reward of the purchase, once something is bought.
     """
 
     def __init__(self, shop: Shop, goal: Goal):
         self.task = goal.instruction
-        self._shop, self._goal = shop, goal
+        self._shop, self.goal = shop, goal
         self.reset()
 
     def reset(self) -> str:
@@ -124,6 +125,12 @@ class WebshopEnv:
         parts = asdict(self.reward or Reward())
         return {"success": float(parts["score"] == 1.0), **parts}
 
+    def others(self) -> Iterator[WebshopEnv]:
+        """The shop with each of the training part's goals for another product."""
+        for goal in self._shop.training:
+            if goal.product.number != self.goal.product.number:
+                yield WebshopEnv(self._shop, goal)
+
     # -- actions -------------------------------------------------------------
 
     def _search(self, words: str) -> bool:
@@ -141,7 +148,7 @@ class WebshopEnv:
             self._state = PageState()
         elif what == BUY.lower():
             assert state.product is not None  # only a product's page has the button
-            self.reward = reward(state.product, state.chosen, self._goal)
+            self.reward = reward(state.product, state.chosen, self.goal)
         elif what == NEXT.lower():
             state.page += 1
         elif what == PREVIOUS.lower():
@@ -235,7 +242,7 @@ def webshop(*, split: str | None = None, limit: int | None = None, seed: int = 0
     positions, members = published_positions(published), set(range(len(published))[SPLITS[split]])
     found = []
     for index, goal in enumerate(shop.goals):
-        position = positions.get(plain(goal.instruction.partition(", and price lower than")[0]))
+        position = positions.get(goal.published)
         if position in members:
             found.append((position, index))
     tasks = []

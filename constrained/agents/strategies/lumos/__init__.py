@@ -6,18 +6,25 @@ read conversations in the form that Lumos's models were trained on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Strategy
 from constrained.agents.strategies.lumos import grounder, planner
+from constrained.agents.strategies.lumos.conversation import Shot, WithShots
 from constrained.agents.strategies.lumos.grounder import Grounder
 from constrained.agents.strategies.lumos.planner import Planner, reads_memory
 from constrained.agents.strategies.open_loop import plan_ahead
+
+SHOTS = 2
+"""Worked examples of an action space that models weren't trained on (section 4.4)."""
 
 
 def lumos(episode: Episode) -> Strategy:
     """Lumos-I (section 2.3): plan a subgoal, do its actions, then plan the next one with their result."""
     task = episode.begin()
-    planning, grounding = Planner(episode, task), Grounder(episode, task)
+    shots = worked_out(episode)
+    planning, grounding = Planner(episode, task, shots), Grounder(episode, task, shots)
     result = ""
     while not episode.over:
         subgoal = yield from planning.next(result)
@@ -39,3 +46,9 @@ def lumos_onetime(episode: Episode) -> Strategy:
     subgoals = yield from Planner(episode, task).all()
     if subgoals is not None:
         yield from Grounder(episode, task).carry_out(subgoals, most=episode.settings.max_steps)
+
+
+def worked_out(episode: Episode) -> Sequence[Shot]:
+    """The worked examples that the environment offers: two as in the paper, or as many as the settings say."""
+    environment, most = episode.world.environment, episode.settings.demonstrations
+    return environment.shots(SHOTS if most is None else most) if isinstance(environment, WithShots) else ()

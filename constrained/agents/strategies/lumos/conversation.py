@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from constrained.agents.prompts import KEPT_STEPS, instruction_that_fits, leaves_room
 
@@ -30,6 +30,41 @@ class Turn:
 
     user: str
     assistant: str
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A task worked out, as a worked example in prompts (section 4.4, appendix G)."""
+
+    task: str
+    steps: tuple[tuple[str, str, str], ...]  # of each subgoal: its words, its actions, what came of them
+
+
+@runtime_checkable
+class WithShots(Protocol):
+    """An environment that can show how tasks like its own are planned and grounded."""
+
+    def shots(self, count: int) -> Sequence[Shot]:
+        """Up to `count` other tasks, worked out."""
+        ...
+
+
+def planner_shot(shot: Shot) -> str:
+    """Write a worked example as a whole conversation with a planner."""
+    users, answers = [plan_for(shot.task)], []
+    for n, (words, _, result) in enumerate(shot.steps, 1):
+        answers.append(numbered(n, words) if n == 1 else KEEP + numbered(n, words))
+        users.append(go_on_after(n, result))
+    return conversation([Turn(*turn) for turn in zip(users, [*answers, STOP])])
+
+
+def grounder_shot(shot: Shot, actions: Mapping[str, str]) -> str:
+    """Write a worked example as a whole conversation with a grounder; `actions`: as `ground`."""
+    turns = []
+    for n, (words, done, _) in enumerate(shot.steps, 1):
+        subgoal = numbered(n, words)
+        turns.append(Turn(ground(shot.task, actions, subgoal) if n == 1 else ground_next(subgoal), done))
+    return conversation(turns)
 
 
 def conversation(turns: Sequence[Turn], user: str | None = None) -> str:
@@ -80,20 +115,31 @@ def ground_next(subgoal: str) -> str:
     return f"Subgoal{'s' if '; Subgoal 2: ' in subgoal else ''} to be grounded: {subgoal}"
 
 
-def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, brief: str = "", begun: str = "") -> str:
+def conversation_prompt(
+    loaded: LoadedModel,
+    turns: Sequence[Turn],
+    user: str,
+    brief: str = "",
+    begun: str = "",
+    shots: Sequence[str] = (),
+) -> str:
     """Write a conversation up to where the answer to the `user`'s last text begins, followed by its beginning `begun`.
 
-    If it doesn't fit the context, turns after the first are left out, the oldest first; then the user's first text is
-    replaced by `brief`; finally the beginning of the remaining text is cut off.
+    Before it stand the worked examples, `shots`, whole conversations. If it doesn't fit the context, examples are left
+    out, then turns after the first, the oldest first; then the user's first text is replaced by `brief`; finally the
+    beginning of the remaining text is cut off.
     """
     users, answers = [*(turn.user for turn in turns), user], [turn.assistant for turn in turns]
-    # Ever less is shown: fewer turns between the first and the last, then a shorter first text, then less of the text.
+    # Ever less is shown: fewer examples, fewer turns between the first and the last, then a shorter first text, then
+    # less of the text.
+    less = [*((len(turns), examples) for examples in range(len(shots), -1, -1)), *((kept, 0) for kept in KEPT_STEPS)]
     for first in filter(None, [users[0], brief]):
         users[0] = first
-        for kept in (len(turns), *KEPT_STEPS):
+        for kept, examples in less:
             late = max(len(turns) - kept, 1)
             shown = [Turn(*turn) for turn in zip(users, answers)]
-            prompt = conversation(shown[:1] + shown[late:], users[-1]) + begun
+            told = "".join(shots[:examples])
+            prompt = told + conversation(shown[:1] + shown[late:], users[-1]) + begun
             if leaves_room(loaded, prompt):
                 return prompt
     while not leaves_room(loaded, prompt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol, runtime_checkable
@@ -13,10 +14,12 @@ from constrained.agents.plan import Step
 from constrained.agents.step_formats import MAX_THOUGHT
 from constrained.agents.step_writer import next_grammar, next_head, next_prompt
 from constrained.agents.strategies.lumos.conversation import (
+    Shot,
     Turn,
     conversation_prompt,
     ground,
     ground_next,
+    grounder_shot,
     question_prompt,
 )
 from constrained.agents.strategies.lumos.planner import Subgoal, reads_memory
@@ -56,10 +59,11 @@ _BETWEEN = re.compile(r";\s+(?![^\[\]()]*[\])])")  # between actions, not within
 
 @dataclass
 class Grounder:
-    """A grounder with its conversation. `task`: as the environment first described it."""
+    """A grounder with its conversation. `task`: as the environment first described it; `shots`: worked examples."""
 
     episode: Episode
     task: str
+    shots: Sequence[Shot] = ()
     turns: list[Turn] = field(default_factory=list)
     brief: str = ""
 
@@ -76,8 +80,7 @@ class Grounder:
         # those before it in its slots; without masks at once, and its actions are then taken from the list.
         if not self.turns:
             self.brief = ground(self.task, {}, subgoal.label)
-        told = episode.start.actions if episode.settings.knowledge_in_prompt else {}
-        user = ground_next(subgoal.label) if self.turns else ground(self.task, told, subgoal.label)
+        user = ground_next(subgoal.label) if self.turns else ground(self.task, self._told, subgoal.label)
         while most and (actions or more) and (admitted := episode.next_action()) is not None:
             if not actions:
                 answer, actions = yield from self._write(user, turn, admitted, subgoal)
@@ -106,7 +109,8 @@ class Grounder:
             further = turn and not self._numbers_results
             grammar = further_action(action) if further else action_grammar(action, first=not turn)
             compiled = episode.writer.compile(grammar, ROLE)
-            prompt = conversation_prompt(model, self.turns, user, self.brief, turn)
+            shots = [grounder_shot(shot, self._told) for shot in self.shots]
+            prompt = conversation_prompt(model, self.turns, user, self.brief, turn, shots)
         answer = yield from episode.ask(prompt, compiled, role=ROLE, begun=begun)
         return answer, [] if answer is None else self._actions_in(answer.text, begun, compiled.grammar)
 
@@ -124,6 +128,11 @@ class Grounder:
         if not self.episode.settings.constrained or reads_memory(self.episode, ROLE):
             return False
         return turn.endswith(";") or not self._numbers_results
+
+    @property
+    def _told(self) -> Mapping[str, str]:
+        """The actions with their definitions, if prompts tell them."""
+        return self.episode.start.actions if self.episode.settings.knowledge_in_prompt else {}
 
     @property
     def _numbers_results(self) -> bool:

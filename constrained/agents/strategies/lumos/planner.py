@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from constrained.agents.episode import Episode
@@ -12,11 +13,13 @@ from constrained.agents.step_writer import next_head, next_prompt
 from constrained.agents.strategies.lumos.conversation import (
     KEEP,
     STOP,
+    Shot,
     Turn,
     conversation_prompt,
     go_on_after,
     numbered,
     plan_for,
+    planner_shot,
 )
 from constrained.automaton import Grammar
 from constrained.automaton.parse import parse
@@ -41,10 +44,11 @@ class Subgoal:
 
 @dataclass
 class Planner:
-    """A planner with its conversation. `task`: as the environment first described it."""
+    """A planner with its conversation. `task`: as the environment first described it; `shots`: worked examples."""
 
     episode: Episode
     task: str
+    shots: Sequence[Shot] = ()
     turns: list[Turn] = field(default_factory=list)
     subgoals: int = 0
 
@@ -89,7 +93,8 @@ class Planner:
         return Subgoal(numbered(self.subgoals + 1, text), text, answer)
 
     def _ask(self, user: str, grammar: Grammar) -> Requests[Generation | None]:
-        prompt = conversation_prompt(self.episode.writer.model(ROLE), self.turns, user)
+        shots = [planner_shot(shot) for shot in self.shots]
+        prompt = conversation_prompt(self.episode.writer.model(ROLE), self.turns, user, shots=shots)
         answer = yield from self.episode.ask(prompt, grammar, role=ROLE)
         if answer is not None:
             self.turns.append(Turn(user, answer.text))

@@ -12,6 +12,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
 from constrained.environments.base import Environment
+from constrained.environments.executor.actions import read_turn
 from constrained.environments.mind2web.env import Mind2WebEnv
 from constrained.environments.mind2web.tasks import read_tasks
 from constrained.environments.suite import Suite, Task
@@ -160,3 +161,51 @@ def test_suites_are_played_in_lumos_own_space(suite, made, most, request):
     ours = grounded(one)
     assert ours.knowledge == f"lumos/{made.space}" and most_subgoals(one) == most
     assert isinstance(ours.tasks[0].make(), made)
+
+
+@pytest.fixture
+def shoes(catalogue):
+    """Opens the shop for the running shoes: another product than the shampoos."""
+    return partial(WebshopEnv, catalogue, next(g for g in catalogue.goals if g.product.number == "B000000002"))
+
+
+def test_the_worked_examples_reach_other_goals_by_the_papers_walk(shoes):
+    env = GroundedShop(shoes)
+    shots = env.shots(2)
+    assert 1 <= len(shots) <= 2 and env.shots(0) == [] and "running shoes" not in " ".join(s.task for s in shots)
+    for shot in shots:
+        subgoals, turns, results = zip(*shot.steps)
+        assert subgoals[0].startswith("Search two") and subgoals[-1].startswith("Buy")
+        assert turns[0].startswith("R1 = Search(") and turns[-1].endswith("Click(buy now)")
+        assert results[-1].startswith("Thank you")
+        assert "; ".join(turns).count(" = ") == len(read_turn("webshop", "; ".join(turns)))
+        again = GroundedShop(
+            partial(WebshopEnv, env._env._shop, next(g for g in env._env._shop.goals if g.instruction == shot.task))
+        )
+        for action in "; ".join(turns).split("; "):
+            again.step(action)
+        assert again.outcome()["success"] == 1.0
+
+
+def test_planner_and_grounder_read_two_examples_before_their_task(shoes):
+    one = rollout(GroundedShop(shoes), constrained=False, max_steps=8)
+    shots = one.episode.world.environment.shots(2)
+    one.start()
+    planned = one.request.prompt
+    answer_with(one, "Subgoal 1: Search two relevant items.")
+    grounded_prompt = one.request.prompt
+    for shot in shots:
+        assert f"Task: {shot.task}\n<|assistant|>\nSubgoal 1: {shot.steps[0][0]}" in planned
+        assert f"The executed result for Subgoal 1 is {shot.steps[0][2]}" in planned
+        assert f"<|assistant|>\n{shot.steps[0][1]}\n" in grounded_prompt
+    assert planned.index(shots[-1].task) < planned.index("running shoes with rubber sole")
+    assert grounded_prompt.rindex(
+        "Subgoal to be grounded: Subgoal 1: Search two relevant items."
+    ) > grounded_prompt.rindex("Click(buy now)")
+
+
+@pytest.mark.parametrize(("count", "shown"), [(0, 0), (1, 1), (None, 1)])
+def test_how_many_examples_are_shown_is_a_setting(shoes, count, shown):
+    one = rollout(GroundedShop(shoes), constrained=False, demonstrations=count)
+    one.start()
+    assert min(one.request.prompt.count("Yes, I will stop planning."), 1) == shown
