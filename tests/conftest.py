@@ -28,7 +28,8 @@ gc.set_threshold(50_000)
 
 
 LONG = (
-    "test_docs.py", "pages/test_playground_browser.py", "agents/test_generate.py", "training/test_self_learning.py",
+    "test_docs.py", "benchmarks/agents/test_ray_workers.py", "pages/test_playground_browser.py",
+    "agents/test_generate.py", "training/test_self_learning.py",
     "environments/scienceworld/test_env.py", "decoding/test_sharded.py", "benchmarks/test_merge.py",
     "decoding/test_batch_generation.py", "agents/strategies/test_baselines.py", "benchmarks/lumos/test_lumos.py",
     "pages/test_trace_browser.py", "playground/test_jobs.py", "cli/test_check_findings.py", "knowledge/test_draft.py",

@@ -143,8 +143,10 @@ def other_models():
 
 
 def test_workers_with_other_models_are_refused(ray):
-    with pytest.raises(ConstrainedError, match=r"would play something else: policy is .*not .*embedded"):
+    with pytest.raises(ConstrainedError, match=r"would play something else: policy is .*not .*embedded") as kept:
         RayWorkers(1, other_models, MODELS).__enter__()
+    with RayWorkers(1, load_roles, MODELS):  # those refused left their processor, though the error is kept
+        assert kept.value
 
 
 def test_more_workers_than_processors_are_refused(ray):
