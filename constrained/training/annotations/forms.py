@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from constrained.agents.strategies.rewoo import ASK, Call
-from constrained.environments.executor.actions import Action, read_turn
+from constrained.environments.executor.actions import ToolAction, read_turn
 from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 
 MOST_BEFORE, MOST_AFTER = 120, 60
@@ -82,7 +82,7 @@ def _fits(given: str) -> bool:
     return len(before) <= MOST_BEFORE and all(len(text) <= MOST_AFTER for text in between)
 
 
-def _question(action: Action, first: str, asked: str, evidence: Mapping[int, str]) -> str:
+def _question(action: ToolAction, first: str, asked: str, evidence: Mapping[int, str]) -> str:
     """The question to a language model in place of a QA, or of a comparison."""
     if action.kind == "calculator" and (compared := _COMPARED.fullmatch(first)):
         left, sign, right = (_named(part, evidence) for part in compared.groups())
@@ -93,7 +93,7 @@ def _question(action: Action, first: str, asked: str, evidence: Mapping[int, str
     return f"{question} Given {', '.join(unnamed)}" if unnamed else question
 
 
-def _arguments(action: Action) -> tuple[str, str]:
+def _arguments(action: ToolAction) -> tuple[str, str]:
     """An action's first argument, and the text after "Query: " or "Question: "."""
     written = action.text.removesuffix(";").partition("(")[2].removesuffix(")")
     if action.kind in ("paragraph_retrieve", "qa"):
@@ -107,7 +107,7 @@ def _named(text: str, evidence: Mapping[int, str]) -> str:
     return _RESULT.sub(lambda found: evidence.get(int(found[1]), found[0]), text.replace("#", ""))
 
 
-def _in_words(action: Action, writes: Mapping[int, int]) -> str:
+def _in_words(action: ToolAction, writes: Mapping[int, int]) -> str:
     """A subgoal for one action."""
     first, asked = (
         _RESULT.sub(lambda found: f"the result of Subgoal {writes.get(int(found[1]), found[1])}", text)

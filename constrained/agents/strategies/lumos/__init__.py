@@ -50,5 +50,5 @@ def lumos_onetime(episode: Episode) -> Strategy:
 
 def worked_out(episode: Episode) -> Sequence[Shot]:
     """The worked examples that the environment offers: two as in the paper, or as many as the settings say."""
-    environment, most = episode.world.environment, episode.settings.demonstrations
+    environment, most = episode.surroundings.environment, episode.settings.demonstrations
     return environment.shots(SHOTS if most is None else most) if isinstance(environment, WithShots) else ()

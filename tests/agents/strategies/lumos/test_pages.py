@@ -189,7 +189,7 @@ def test_the_worked_examples_reach_other_goals_by_the_papers_walk(shoes):
 
 def test_planner_and_grounder_read_two_examples_before_their_task(shoes):
     one = rollout(GroundedShop(shoes), constrained=False, max_steps=8)
-    shots = one.episode.world.environment.shots(2)
+    shots = one.episode.surroundings.environment.shots(2)
     one.start()
     planned = one.request.prompt
     answer_with(one, "Subgoal 1: Search two relevant items.")
