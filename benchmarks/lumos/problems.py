@@ -30,7 +30,7 @@ class Worked:
     """A task with its solution in words, and the answers to learn for each way of asking (`WAYS`)."""
 
     domain: str
-    problem: WordProblem | strategyqa.Problem
+    problem: WordProblem | strategyqa.DecomposedQuestion
     solution: str
     answers: dict[str, tuple[str, ...]]
 
@@ -44,7 +44,7 @@ def maths_problems(recipe: Recipe) -> list[WordProblem]:
     return [problem for problem in rows if not variations.similar(problem.question)]
 
 
-def held_out_term(problem: strategyqa.Problem) -> bool:
+def held_out_term(problem: strategyqa.DecomposedQuestion) -> bool:
     """Whether a question of StrategyQA is held out, to be played: by its term, whose questions share its facts."""
     digest = hashlib.sha256(problem.term.casefold().encode()).digest()
     return int.from_bytes(digest[:4], "big") % HELD_OUT == 0
@@ -55,7 +55,7 @@ def held_out_questions() -> list[str]:
     return [problem.name for problem in strategyqa.load_problems() if held_out_term(problem)]
 
 
-def training_questions() -> Iterator[strategyqa.Problem]:
+def training_questions() -> Iterator[strategyqa.DecomposedQuestion]:
     """StrategyQA's questions that may be trained on."""
     return (problem for problem in strategyqa.load_problems() if not held_out_term(problem))
 
@@ -83,7 +83,7 @@ def worked(problem: WordProblem) -> Worked | str:
     })  # fmt: skip
 
 
-def worked_question(problem: strategyqa.Problem) -> Worked | str:
+def worked_question(problem: strategyqa.DecomposedQuestion) -> Worked | str:
     """A question of StrategyQA with its solution by rule; else why there is none."""
     annotation = strategyqa.convert(problem)
     if isinstance(annotation, str):
@@ -139,7 +139,7 @@ def in_words(problem: WordProblem) -> str:
     return " ".join(re.sub(r"<<[^<>]*>>", "", problem.solution).split())
 
 
-def in_facts(problem: strategyqa.Problem) -> str:
+def in_facts(problem: strategyqa.DecomposedQuestion) -> str:
     """StrategyQA's facts in one line: a chain of thought."""
     return " ".join(" ".join(problem.facts).split())
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from constrained.agents.strategies.rewoo import ASK, Call
+from constrained.agents.strategies.rewoo import ASK, PlannedCall
 from constrained.environments.executor.actions import ToolAction, read_turn
-from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
+from constrained.training.annotations.annotation import AnnotatedStep, Annotation, subgoal_text
 
 MOST_BEFORE, MOST_AFTER = 120, 60
 """Most characters of a call before the first evidence that it names, and after each (`grammars/steps/rewoo.lark`)."""
@@ -24,7 +24,7 @@ _COMPARED = re.compile(r"(.*?) ?(>|<) ?(.*)")
 
 def low_level(annotation: Annotation) -> Annotation:
     """The annotation with a subgoal of its own for each action; a subgoal that had one action keeps its words."""
-    steps: list[Step] = []
+    steps: list[AnnotatedStep] = []
     last: dict[int, int] = {}  # a subgoal of the annotation -> that of its last action
     writes: dict[int, int] = {}  # a result -> the subgoal whose action writes it
     for number, step in enumerate(annotation.steps, 1):
@@ -33,7 +33,7 @@ def low_level(annotation: Annotation) -> Annotation:
             words = step.subgoal if len(actions) == 1 else _in_words(action, writes)
             if len(actions) == 1:
                 words = _SUBGOAL.sub(lambda found: f"Subgoal {last.get(int(found[1]), int(found[1]))}", words)
-            steps.append(Step(subgoal_text(words), action.text.removesuffix(";")))
+            steps.append(AnnotatedStep(subgoal_text(words), action.text.removesuffix(";")))
             writes.update(dict.fromkeys(action.results, len(steps)))
         last[number] = len(steps)
     return replace(annotation, steps=tuple(steps))
@@ -49,13 +49,13 @@ def rewoo_plan(annotation: Annotation) -> str | None:
     """
     if annotation.space != "qa":
         raise ValueError(f"ReWOO's plans are made of questions, and this annotation is of {annotation.space}")
-    calls: list[Call] = []
+    calls: list[PlannedCall] = []
     evidence: dict[int, str] = {}  # a result -> how the plan names it
     answers: dict[int, str] = {}  # a subgoal -> how the plan names its answer
     pages: dict[int, str] = {}  # the result of a KnowledgeQuery -> what it looks up
 
     def add(why: str, tool: str, given: str, *results: int) -> None:
-        calls.append(Call(len(calls) + 1, why, tool, re.sub(r"[\[\]]", "", given)))
+        calls.append(PlannedCall(len(calls) + 1, why, tool, re.sub(r"[\[\]]", "", given)))
         evidence.update(dict.fromkeys(results, f"#E{len(calls)}"))
 
     for number, step in enumerate(annotation.steps, 1):

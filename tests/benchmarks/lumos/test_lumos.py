@@ -35,7 +35,7 @@ SODA = WordProblem(
 )  # fmt: skip
 
 
-KINGS = strategyqa.Problem(
+KINGS = strategyqa.DecomposedQuestion(
     "q", "Louis XIV", "Did Louis XIV outlive Louis XV?", True,
     ("Louis XIV became 76 years old.", "Louis XV became 64 years old."),
     ("How old became Louis XIV?", "How old became Louis XV?", "Is #1 more years than #2?"),

@@ -8,7 +8,8 @@ from constrained.agents.strategies.rewoo import ASK, plan_form, read_plan
 from constrained.environments.executor.actions import read_turn
 from constrained.environments.executor.executor import Executor
 from constrained.training.annotations import gsm8k
-from constrained.training.annotations.annotation import Annotation, Step
+from constrained.training.annotations.annotation import AnnotatedStep as Step
+from constrained.training.annotations.annotation import Annotation
 from constrained.training.annotations.convert import converted, refused
 from constrained.training.annotations.forms import low_level, rewoo_plan
 from tests.data import shared
