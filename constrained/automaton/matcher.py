@@ -435,11 +435,12 @@ if native.kernel is not None:
 
         def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
             super().__init__(compiled, begun)
-            start = compiled.automaton.read(begun)
-            if start is None:
-                raise _no_such_text(begun)
-            assert isinstance(start, Remembering), "the grammar remembers"
-            self._first: Remembering | None = None if OPENING.isdisjoint(begun) else start
+            self._first: Remembering | None = None
+            if not OPENING.isdisjoint(begun):
+                start = compiled.automaton.read(begun)
+                if not isinstance(start, Remembering):
+                    raise _no_such_text(begun)
+                self._first = start
             self.reset()
 
         def reset(self) -> None:
