@@ -83,7 +83,20 @@ def run_command(options: argparse.Namespace) -> int:
     result = {
         "version": __version__,
         "machine": describe_machine(),
-        "conversations": {**findings.to_dict(), "gold refused because": gold_refused(findings)},
+        "conversations": {
+            **findings.to_dict(),
+            "gold refused because": gold_refused(findings),
+            "gold refused": [
+                {
+                    "conversation": one.conversation,
+                    "tool": one.verdict.name,
+                    "arguments": one.verdict.arguments,
+                    "why": [unmet.why for unmet in one.verdict.unmet],
+                }
+                for one in findings.violations
+                if one.gold
+            ],
+        },
         "gold": [replay(name, tools[name], tasks[name]) for name in DOMAINS],
         "cost": [row for name in DOMAINS for row in measure(name, tools[name], tasks[name], options.calls)],
     }
