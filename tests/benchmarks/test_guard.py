@@ -9,6 +9,7 @@ import pytest
 from benchmarks import guard
 from constrained.cli import main
 from constrained.errors import DataError
+from constrained.guard import Guard
 from tests.data import shared
 
 
@@ -63,3 +64,30 @@ def test_a_file_without_transcripts_is_refused(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"domain": "retail", "tools": []}\n')
     with pytest.raises(DataError, match="no tools of airline"):
         guard.read_transcripts(tmp_path / "x.jsonl", None)
+
+
+def test_the_record_lists_each_gold_call_that_is_refused_with_its_reasons():
+    talks = json.loads((guard.RESULTS / "guard.json").read_text(encoding="utf-8"))["conversations"]
+    assert len(talks["gold refused"]) == talks["gold calls refused"] > 0
+    assert all(one["why"] and one["tool"] and one["arguments"] for one in talks["gold refused"])
+
+
+@pytest.mark.parametrize(
+    ("heard", "date", "admitted"),
+    [
+        ("Please cancel it, because my plans changed.", "2024-05-22", True),
+        ("Please cancel it.", "2024-05-22", False),
+        ("What does it cost, because my plans changed?", "2024-05-22", False),
+        ("Please cancel it, because my plans changed.", "2024-05-09", False),
+    ],
+)
+def test_a_request_with_a_reason_is_enough_to_cancel_a_trip_that_is_ahead(transcripts, heard, date, admitted):
+    trip = {"reservation_id": "LU15PA", "user_id": "amelia_davis_8890", "cabin": "business", "insurance": "no",
+            "created_at": "2024-05-01T00:08:44", "flights": [{"flight_number": "HAT001", "date": date}]}  # fmt: skip
+    look = {"name": "get_reservation_details", "arguments": json.dumps({"reservation_id": "LU15PA"})}
+    talk = Guard(transcripts[0]["airline"], "tau_airline").follow([
+        {"role": "user", "content": f"I am amelia_davis_8890, it is LU15PA. {heard}"},
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": look}]},
+        {"role": "tool", "tool_call_id": "1", "content": json.dumps(trip)},
+    ])  # fmt: skip
+    assert bool(talk.judge("cancel_reservation", {"reservation_id": "LU15PA"})) is admitted
