@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,10 @@ from constrained.decoding import Generation, PrefixCache, generate
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.draft import Draft, DraftAction, draft
+from constrained.knowledge.policy_draft import PolicyDraft, Sentence, draft_policy
+from constrained.knowledge.tool_policy.policy import slot_of
+from constrained.knowledge.tools import read_tools
+from constrained.limits import DEFAULT
 from constrained.models import LoadedModel, load
 
 LINE_TOKENS = 100
@@ -130,6 +134,74 @@ def distill(
     heading = f"Drafted by constrained distill (model {loaded.name}, seed {seed}) for a person to refine. The task:\n"
     text = drafted.to_lark(heading + drafted.task)
     return Distilled(text, drafted, loaded.name, lines, time.perf_counter() - began)
+
+
+_RULES = """\
+Turn one sentence of a written policy into one line of rules, or write none if it says nothing about when a tool may \
+be called. "TOOL: needs CONDITION" is a condition on every call of a tool over its arguments and what is known; \
+"fact NAME" and "init NAME = VALUE" say what can be known; "tells NAME = $.path by TOOL" stores what a result tells.
+
+Sentence: Only orders of the customer may be cancelled.
+Line: cancel_order: needs order_id in ORDER
+Sentence: At most five bags are allowed.
+Line: add_bags: needs bags <= 5
+Sentence: Be polite.
+Line: none
+"""
+
+
+def distill_policy(
+    text: str,
+    tools: Any,
+    *,
+    source: str = "policy",
+    model: Any = None,
+    answers: Mapping[str, str] | None = None,
+    line_tokens: int = LINE_TOKENS,
+    device: str | None = None,
+    on_line: Callable[[Sentence, str, dict[str, str]], None] | None = None,
+) -> PolicyDraft:
+    """Let a model draft a policy's `//:` lines, a line for each sentence of its written text.
+
+    Parameters
+    ----------
+    text, tools, source, answers, on_line
+        As in `constrained.knowledge.policy_draft.draft_policy`.
+    model, line_tokens, device
+        As in `distill`. The model is loaded when the first line is to be written: with all `answers`, it isn't.
+
+    Raises
+    ------
+    ConstrainedError
+        The policy has no sentences, a number is out of range, or the model can't be loaded.
+    """
+    if line_tokens < 1:
+        raise ConstrainedError(f"line_tokens is {line_tokens}", "use 1 or more")
+    listed = ", ".join(
+        f"{slot_of(tool.name).lower()}({', '.join(tool.parameters.get('properties', {}))})"
+        for tool in read_tools(tools, DEFAULT)
+    )
+    loaded: LoadedModel | None = None
+    cache = PrefixCache()
+
+    def write(sentence: str, grammar: Grammar) -> str:
+        nonlocal loaded
+        loaded = loaded or load(model, device=device)
+        compiled = compile_grammar(grammar, loaded.vocabulary)
+        most = max(line_tokens, compiled.budget.fewest(compiled.matcher().state) or 1)
+        # Ever less is shown until the line fits the context: the tools are left out first, then the examples.
+        for shown in (f"{_RULES}\nThe tools: {listed}\n", _RULES, ""):
+            asked = f"{shown}\nSentence: {sentence}"
+            chat = getattr(loaded.tokenizer, "chat_template", None)
+            prompt = in_chat_form(loaded, asked) + "Line: " if chat else f"{asked}\nLine: "
+            used = len(loaded.tokenizer.encode(prompt, verbose=False))
+            if loaded.max_context is None or used + most <= loaded.max_context:
+                break
+        else:
+            raise ConstrainedError(f"the sentence {sentence[:60]!r} is longer than the model reads", "shorten it")
+        return generate(loaded, prompt, compiled, max_new_tokens=most, temperature=0.0, cache=cache).text
+
+    return draft_policy(text, tools, write, source=source, answers=answers, on_line=on_line)
 
 
 def given_actions(knowledge: Knowledge) -> list[DraftAction]:

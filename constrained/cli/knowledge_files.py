@@ -13,6 +13,7 @@ from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.policy_draft import Sentence
 from constrained.models.source import check_source
 from constrained.waiting import waiting
 
@@ -263,7 +264,12 @@ def add_distill(commands) -> None:
         "instruction-tuned model with --model.",
         epilog="example: constrained distill 'plan a journey by train' --model org/model-instruct -o train.lark",
     )
-    parser.add_argument("task", help="the kind of task, in a few sentences")
+    parser.add_argument("task", nargs="?", help="the kind of task, in a few sentences")
+    words = "instead of a task: a written policy, whose sentences become //: lines, one each; needs --tools"
+    parser.add_argument("--policy", metavar="FILE.md", help=words)
+    parser.add_argument("--tools", metavar="FILE.json", help="with --policy: the tools that the policy is about")
+    words = "with --policy: where each sentence's line is kept, so that a draft that was interrupted goes on"
+    parser.add_argument("--answers", metavar="FILE.json", help=words)
     add_model(parser)
     parser.add_argument("--actions", type=int, help="number of actions, 1 to 10 (default: the model decides)")
     words = "take the actions from this knowledge, such as hotpotqa, and let the model draft only their order"
@@ -274,9 +280,59 @@ def add_distill(commands) -> None:
     parser.set_defaults(run=run_distill)
 
 
+def run_distill_policy(arguments) -> int:
+    if arguments.task or arguments.actions or arguments.actions_of or arguments.temperature or not arguments.tools:
+        raise ConstrainedError(
+            "--policy takes --tools, and no task or actions", "constrained distill --policy shop.md --tools shop.json"
+        )
+    check_separate(arguments.output, arguments.policy, arguments.tools, arguments.answers)
+    text = read_text(arguments.policy, "the path of a text file")
+    answers = _read_answers(arguments.answers)
+    with waiting("loading the model", not arguments.json) as say:
+        from constrained.agents.distill import distill_policy  # imports torch
+
+        def on_line(sentence: Sentence, line: str, found: dict[str, str]) -> None:
+            say("writing the next line")
+            if arguments.answers:
+                write_whole(arguments.answers, to_json(found))
+            if not arguments.json:
+                print(f"  {sentence.line}: {line}", file=sys.stderr, flush=True)
+
+        draft = distill_policy(
+            text,
+            Path(arguments.tools),
+            source=Path(arguments.policy).name,
+            model=arguments.model,
+            answers=answers,
+            device=arguments.device,
+            on_line=on_line,
+        )
+    notes = [f"not drafted, line {one.line}: {one.text[:80]}: {why}" for one, why in draft.left_out]
+    knowledge = ActionKnowledge.from_tools(Path(arguments.tools), policy=draft.text)
+    _write_knowledge(arguments, draft.text, knowledge, notes)
+    return 0
+
+
+def _read_answers(path: str | None) -> dict[str, str]:
+    """The lines of a draft that was interrupted; none if the file isn't there yet."""
+    if path is None or not Path(path).exists():
+        return {}
+    try:
+        found = json.loads(read_text(path, "a file that --answers wrote"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(line, str) for line in found.values()):
+        raise DataError(f"{path} is not a JSON object of sentences and lines", "give a file that --answers wrote")
+    return found
+
+
 def run_distill(arguments) -> int:
     check_new(arguments.output, arguments.force)
     check_source(arguments.model or "embedded")
+    if arguments.policy:
+        return run_distill_policy(arguments)
+    if not arguments.task:
+        raise ConstrainedError("there is no task", "say it in a few sentences, or give --policy FILE.md")
     lender = ActionKnowledge.from_lark(arguments.actions_of) if arguments.actions_of else None
     with waiting("loading the model", not arguments.json) as say:
         from constrained.agents.distill import distill  # imports torch
