@@ -12,7 +12,7 @@ from constrained.cli.options import add_model, read_text, whole_number
 from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
-from constrained.knowledge import ActionKnowledge
+from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.knowledge.policy_draft import Sentence
 from constrained.models.source import check_source
 from constrained.waiting import waiting
@@ -95,7 +95,7 @@ def _add_knowledge_output(parser) -> None:
     add("--json", action="store_true", help="print JSON: the text, its actions, slots and notes")
 
 
-def _write_knowledge(arguments, text: str, knowledge: ActionKnowledge, notes: list[str]) -> None:
+def _write_knowledge(arguments, text: str, knowledge: Knowledge, notes: list[str]) -> None:
     """Write or print a generated .lark text, and the notes on standard error."""
     if arguments.output:
         check_new(arguments.output, arguments.force)
