@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, get_args
 
 from constrained.errors import KnowledgeError
@@ -44,7 +44,7 @@ class GuardedClient:
         self._settings = policy, on_violation, says_yes, schemas, retries
         self.chat = _Chat(_Completions(client.chat.completions, *self._settings))
 
-    @property
+    @cached_property
     def responses(self) -> _Responses:
         """As the client's own, behind the same guard."""
         return _Responses(self._client.responses, *self._settings)

@@ -329,4 +329,4 @@ def test_other_ways_to_a_model_are_not_open():
     for ask in (lambda: client.responses.parse, lambda: client.chat.completions.parse, lambda: client.beta):
         with pytest.raises(KnowledgeError, match="isn't guarded"):
             ask()
-    assert client.api_key == "none"
+    assert client.api_key == "none" and client.responses is client.responses  # which keeps what it made of the tools
