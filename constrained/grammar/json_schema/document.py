@@ -31,12 +31,19 @@ class Context:
     def __init__(self, document: Document, base: str, draft: int):
         self.document, self.base, self.draft = document, base, draft
         self._schemas: dict[int, Schema] = {}  # by the identity of what is written
+        self._references: dict[str, Schema] = {}  # those that are no more than a `$ref`, by its text
         self._said: dict[Schema, str] = {}
 
     def schema(self, raw: Any, above: Schema | None, keys: tuple) -> Schema:
-        """The schema that stands at `keys` below another one; each Python value is one schema."""
+        """The schema that stands at `keys` below another one; each Python value, and each reference, is one schema."""
         found = keywords.common(raw)
         if found is not None:
+            return found
+        text = keywords.only_refers(raw)
+        if text is not None and above is not None:
+            found = self._references.get(text)
+            if found is None:
+                found = self._references[text] = Schema(None, above, keys, raw, self.document.read, self)
             return found
         if raw.__class__ is dict and keywords.has_own_uri(raw):
             inner = self.document.context(

@@ -548,16 +548,16 @@ def read(node: Schema, options: Options) -> Shape:
     for at, keyword, row in plan.rows:
         row.read(one, raw[keyword], at)
     said = one.found
-    if one.inner:
-        for record, found in one.inner.items():
-            if record == "members":
-                found["limits"] = limits
-                if options.closed and "properties" in raw:
-                    found["closed"] = True
-            said[record] = _RECORDS[record](**found)
+    for record, found in one.inner.items():
+        if record == "members":
+            found["limits"] = limits
+            if options.closed and "properties" in raw:
+                found["closed"] = True
+        said[record] = _RECORDS[record](**found)
     if one.joins:
         said["joins"] = tuple(one.joins)
-    return Shape(**said, keywords=plan.known, parts=(node,), order=plan.order)
+    said["keywords"], said["parts"], said["order"] = plan.known, (node,), plan.order
+    return Shape(**said)
 
 
 def _check_dialect(node: Schema, dialect: Any, options: Options) -> None:
@@ -575,7 +575,7 @@ def _old_form(keyword: str, value) -> str | None:
 
 
 _ALONE = {kind: frozenset((kind, "integer") if kind == "number" else (kind,)) for kind in TYPES}
-_TYPING = NOTING | {"type"}
+_TYPING, _REFERRING = NOTING | {"type"}, NOTING | {"$ref"}
 
 
 def types_named(value: str | list[str]) -> frozenset[str]:
@@ -596,6 +596,14 @@ def common(raw: Any) -> Schema | None:
         kind = raw.get("type", EVERY)
         return ANYTHING if kind is EVERY else _OF_A_TYPE.get(kind) if kind.__class__ is str else None
     return ANYTHING if raw is True else NOTHING if raw is False else None
+
+
+def only_refers(raw: Any) -> str | None:
+    """What a schema refers to, if it is no more than a `$ref`."""
+    if raw.__class__ is not dict or "$ref" not in raw or len(raw) > 1 and not raw.keys() <= _REFERRING:
+        return None
+    text = raw["$ref"]
+    return text if text.__class__ is str and text.isascii() else None
 
 
 # where schemas are, and what names them
