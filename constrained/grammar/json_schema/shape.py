@@ -604,12 +604,17 @@ def _with_unevaluated(parts: list[tuple[Schema, frozenset[Schema]]], said: dict[
     return out
 
 
+_MET = frozenset(("low", "high"))
+"""What only one of two schemas may say, unless it is said which counts."""
+
+
 def _together(one: Record, other: Record) -> dict[str, Any]:
-    """What both say: tuples one after the other, flags if one says so; of other fields, what one of them says."""
+    """What both say: tuples one after the other, and flags if one says so; what else both say, `meet` has to say."""
     said = one.said
     for name, value in other.said.items():
         if name in said and isinstance(value, tuple):
             value = said[name] + value
+        assert name not in said or isinstance(value, tuple | bool | Limits) or name in _MET, f"how do two {name} meet?"
         said[name] = value
     return said
 
