@@ -5,11 +5,12 @@
 2. `alternatives` resolves what joins schemas (`$ref`, allOf, anyOf, oneOf, not, if, dependencies): what hold together
    become shapes without joins. `complement` makes what breaks a schema, `presence` makes conditions on which names an
    object has one formula instead of alternatives.
-3. `decide` tells whether a value fits, and whether no value fits two schemas; `satisfiable`, whether some value fits, so
-   that a schema may be written when a text reaches it. Unknown means: it is written when the schema is loaded.
+3. `decide` tells whether a value fits, and whether no value fits two schemas; `satisfiable`, whether some value fits,
+   so that a schema may be written when a text reaches it. Unknown means: it is written when the schema is loaded.
 4. `writer` writes each shape, type by type: `objects` and `arrays` (with `contains`), with what differs in them by
-   `unique`, `numbers`, and `strings` with `patterns`, `pattern_trees`, `finite_automata` and `character_automata`, where
-   what several patterns have in common, or leave out, is worked out; `whitespace` is what stands between the pieces.
+   `unique`, `numbers`, and `strings` with `patterns`, `pattern_trees`, `finite_automata` and `character_automata`,
+   where what several patterns have in common, or leave out, is worked out; `whitespace` is what stands between the
+   pieces.
 5. `misfit` says why a value doesn't fit, or none does, and how the masks write one.
 6. `python_types` makes schemas of Python's types.
 """

@@ -37,7 +37,6 @@ _READ = {
     "members": frozenset(("low", "high", "groups", "required", "names", "limits", "closed")),
 }
 """What can be broken, of what is said of each type; anything else is refused."""
-_KEYWORD = {"unique": "uniqueItems"}
 
 
 class Negates(Protocol):
@@ -93,7 +92,7 @@ class Complement:
             own = schema.shape.__dict__.get(record)
             if own is None:
                 continue
-            others = [_KEYWORD.get(field, record) for field in own.said if field not in known]
+            others = [_keyword(schema, field) for field in own.said if field not in known]
             if record == "items" and any(row.unevaluated is not None for row in own.rows):
                 others.append("unevaluatedItems")
             if record == "members" and any(group.unevaluated is not None for group in own.groups):
@@ -205,6 +204,11 @@ class Complement:
 
 
 _NO_GROUP = Group()
+
+
+def _keyword(schema: Schema, field: str) -> str:
+    """The keyword that says a field, by its name."""
+    return next((keyword for keyword in sorted(schema.shape.keywords) if field in keyword.lower()), field)
 
 
 def _is_tag(schema: Schema) -> bool:
