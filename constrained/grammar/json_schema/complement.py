@@ -5,7 +5,7 @@ A value is not valid under a schema if it breaks something that the schema says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from constrained.grammar.json_schema.document import Document
@@ -64,12 +64,15 @@ class Complement:
     def _broken(self, schema: Schema) -> Iterator[Schemas]:
         # A value breaks what is said of a type if it is of that type, and fits one of the alternatives.
         shape = schema.shape
+        if shape.allowed is not None and shape.only_lists and not shape.denied:  # one alternative, of whatever type
+            yield self._other_values(schema, shape.allowed.values())
+            return
         if shape.types is not EVERY:
             yield from self._other_types(schema)
         if shape.denied:
             yield (schema.making(listed=(Listed([*shape.denied]),)),)
         for listed in shape.listed:
-            yield self._other_values(schema, listed)
+            yield self._other_values(schema, listed.values)
         self._refuse_others(schema)
         if shape.numbers is not None:
             for numbers in _other_numbers(shape.numbers):
@@ -109,9 +112,9 @@ class Complement:
         if left:
             yield (schema.making(types=left),)
 
-    def _other_values(self, schema: Schema, listed: Listed) -> Schemas:
-        inner = [value for value in listed.values if isinstance(value, (list, dict))]
-        scalar = tuple(value for value in listed.values if not isinstance(value, (list, dict)))
+    def _other_values(self, schema: Schema, listed: Collection[Any]) -> Schemas:
+        inner = [value for value in listed if isinstance(value, (list, dict))]
+        scalar = tuple(value for value in listed if not isinstance(value, (list, dict)))
         return (schema.making(denied=scalar), *(self._negated(_only(schema, value, self._limits)) for value in inner))
 
     def _other_items(self, items: Items) -> Iterator[Items]:
