@@ -25,14 +25,17 @@ from benchmarks import (
     imported,
     merge,
     scienceworld_play,
+    serve,
     tau,
     worlds,
 )
 from benchmarks.agents.published import published
 from benchmarks.agents.report import ANY
+from benchmarks.bfcl import command as bfcl
 from benchmarks.engine import first as first_masks
 from benchmarks.engine import generation
 from benchmarks.engine import report as engine
+from benchmarks.lumos import command as lumos
 from benchmarks.maskbench import command as maskbench
 from benchmarks.planbench import ipc
 from benchmarks.planbench import masks as planbench_masks
@@ -485,6 +488,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "binding": _binding,
     "maskbench": _maskbench,
     "maskbench-all": _maskbench_all,
+    "serve": lambda: serve.compared(record("serve")),
+    "bfcl": lambda: bfcl.correct(record("bfcl")["rows"]),
+    "bfcl-python": lambda: bfcl.correct(record("bfcl_python")["rows"]),
+    "lumos-maths": lambda: lumos.table(record("lumos")["rows"], "maths"),
+    "lumos-questions": lambda: lumos.table(record("lumos")["rows"], "questions"),
     "worlds": _worlds,
     "imported": lambda: _tables(imported.table(record("imported")))[0],
     "executor": _executor,
@@ -539,7 +547,7 @@ def _readme() -> list[str]:
 
 
 def _one_call() -> str:
-    rows = [row for row in record("bfcl")["rows"] if row["category"] != "irrelevance"]
+    rows = record("bfcl_python")["rows"]
     answers = {name: [row for row in rows if row["row"] == name] for name in ("masks off", "masks on")}
     called, right = (
         {name: sum(map(bool, (r[key] for r in of))) for name, of in answers.items()} for key in ("calls", "right")
@@ -629,12 +637,9 @@ def _planbench_page() -> list[str]:
 
 
 def _hosts_page() -> list[str]:
-    rows = record("serve")["rows"]
-    worst = max(row["text"]["worst"] for row in rows)
     many = record("serve")["crowd"]
     lost = sum(many["lost"].values()) or "none"
     return [
-        f"other clients' streams pause for {1000 * worst:.0f} ms at most",
         f"{many['clients']} clients that ask for {many['seconds']:.0f} s get {many['answers']:,} answers, and {lost} "
         f"is lost; half of them take {many['p50']:.0f} s, the longest {many['worst']:.0f} s",
     ]

@@ -227,6 +227,13 @@ def figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Correct and parsed answers of each category, then what an answer costs."""
+    shown = [name for name in ROWS if any(name == row["row"] for row in rows)]
+    cost = [[name, *_cost([row for row in rows if row["row"] == name])] for name in shown]
+    return f"{correct(rows)}\n\n{markdown(['', 'tokens an answer', 's an answer'], cost)}"
+
+
+def correct(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Correct answers, and those with a call, of each category, as Markdown."""
     found = figures(rows)
     shown = [name for name in ROWS if any(name == row for _, row in found)]
     listed = [category for category in CATEGORIES if any(category == one for one, _ in found)]
@@ -240,13 +247,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         whole = figures({**row, "category": ""} for row in want)
         count = max(int(one["questions"]) for one in whole.values())
         cells.append(["all that want calls", count, *(_cell(whole.get(("", name))) for name in shown)])
-    cost = [[name, *_cost([row for row in rows if row["row"] == name])] for name in shown]
-    return "\n\n".join(
-        [
-            markdown(["correct (with a call)", "questions", *shown], cells),
-            markdown(["", "tokens an answer", "s an answer"], cost),
-        ]
-    )
+    return markdown(["correct (with a call)", "questions", *shown], cells)
 
 
 def _cell(one: Mapping[str, float] | None) -> str:

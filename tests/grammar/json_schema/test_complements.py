@@ -182,3 +182,32 @@ def test_a_pattern_of_too_many_states_that_texts_must_have_is_still_read_with_it
         fits = re.search(MANY_STATES, text) and 43 <= len(text) <= 44 and "bbb" not in text
         assert grammar.matches(f'"{text}"') == bool(fits), text
     assert not grammar.is_prefix('"' + "a" * 45)
+
+
+COUNTRIES = {"BRA": ["AC", "CA", "SP"], "ITA": ["CA", "SP", "TO"], "CAN": ["AB", "SP", 4.0], "USA": ["CA", None, ["x"]]}
+MADE = {
+    "const": lambda country: {"const": country},
+    "enum of a type": lambda country: {"type": "string", "enum": [country, 7]},
+    "enum with a nested value": lambda country: {"enum": [country, {"code": country}]},
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_choice_of_one_by_an_optional_member_that_lists_its_values(made):
+    schema = {
+        "type": "object",
+        "oneOf": [
+            {"properties": {"country": MADE[made](country), "state": {"enum": states}}}
+            for country, states in COUNTRIES.items()
+        ],
+    }
+    grammar = Grammar.from_json_schema(schema)
+    countries = [None, *COUNTRIES, "x", 7, {"code": "ITA"}]
+    states = [None, "AC", "CA", "SP", "TO", "zz", 4, 4.5, ["x"], ["y"]]
+    values = [
+        {key: value for key, value in (("country", country), ("state", state)) if value is not None}
+        for country, state in product(countries, states)
+    ]
+    verdicts = [is_valid(schema, value) for value in values]
+    assert [accepted(grammar, value) for value in values] == verdicts
+    assert len(set(verdicts)) == 2
