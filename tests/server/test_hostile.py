@@ -192,7 +192,8 @@ def test_a_client_that_never_reads_its_answer_has_a_deadline(client, monkeypatch
 def test_a_new_connection_takes_the_place_of_one_that_does_nothing(client, monkeypatch):
     monkeypatch.setattr(connections, "most_connections", lambda: 20)
     held = [half(client, HEAD) for _ in range(60)]
-    assert client.models.list().data
+    # The connection that the client keeps from an earlier test may be the one that gives way; it tries again.
+    assert client.with_options(max_retries=2).models.list().data
     assert ask(client, max_tokens=2).choices[0].finish_reason
     assert closed(held[0]) == b""
     for one in held:
