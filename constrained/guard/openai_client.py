@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, get_args
@@ -81,7 +82,7 @@ class _Chat:
         self.completions = completions
 
 
-class _Guarded:
+class _Guarded(ABC):
     """One endpoint of a client: its `create` judges answers, and asks again where nothing of them is admitted."""
 
     _name = ""
@@ -152,18 +153,19 @@ class _Guarded:
             self._followed[key] = Followed(Guard(tools, self._policy, says_yes=self._says_yes))
         return self._followed[key].at_end_of(messages)
 
+    @abstractmethod
     def _messages(self, request: dict[str, Any]) -> list[Any]:
-        raise NotImplementedError
+        """The conversation, as chat messages."""
 
+    @abstractmethod
     def _asked_again(self, request: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
         """A request that goes on with some messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _judged(
         self, conversation: Conversation, answer: Any, stream: bool
     ) -> tuple[Judged | None, Mapping[str, Any], Any]:
         """(None, ..., the admitted part of an answer), or (the judgement, the refused message, ...)."""
-        raise NotImplementedError
 
 
 class _Pieces(list):

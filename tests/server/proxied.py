@@ -17,7 +17,10 @@ from constrained.grammar import read_source  # noqa: E402
 from constrained.server.connections import ProxiedConnection, config  # noqa: E402
 from constrained.server.proxy import make_proxy  # noqa: E402
 from tests.guard.scripted import as_input  # noqa: E402
-from tests.guard.shop import FLAT, POLICY, TOOLS  # noqa: E402
+from tests.guard.shop import CANCEL, FLAT, POLICY, TOOLS, asked  # noqa: E402
+
+both = pytest.mark.parametrize("stream", [False, True])
+CANCELS = asked(("cancel_order", CANCEL))
 
 
 class Running:

@@ -24,25 +24,9 @@ from constrained.guard.verdict import REFUSED  # noqa: E402
 from constrained.server import bounds  # noqa: E402
 from constrained.server.connections import ProxiedConnection, Stage  # noqa: E402
 from constrained.server.proxy import JsonLines, make_proxy  # noqa: E402
-from tests.guard.scripted import event, events, scripted  # noqa: E402
+from tests.guard.scripted import event, events  # noqa: E402
 from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, POLICY, TOOLS, asked, said, told, user  # noqa: E402
-from tests.server.proxied import Running  # noqa: E402
-
-
-@pytest.fixture
-def script():
-    with scripted() as script:
-        yield script
-
-
-@pytest.fixture
-def proxy(script):
-    with Running(script.url) as running:
-        yield running
-
-
-both = pytest.mark.parametrize("stream", [False, True])
-CANCELS = asked(("cancel_order", CANCEL))
+from tests.server.proxied import CANCELS, Running, both  # noqa: E402
 
 
 @both

@@ -6,25 +6,10 @@ import json
 
 import pytest
 
-from tests.guard.scripted import RESPONSE, as_input, response, response_event, response_events, scripted
+from tests.guard.scripted import RESPONSE, as_input, response, response_event, response_events
 from tests.guard.shop import AGREED, CANCEL, FLAT, LISTED, LOOKED, POLICY, asked, said, told, user
-from tests.server.proxied import Running, http, openai
+from tests.server.proxied import CANCELS, Running, both, http, openai
 
-
-@pytest.fixture
-def script():
-    with scripted() as script:
-        yield script
-
-
-@pytest.fixture
-def proxy(script):
-    with Running(script.url) as running:
-        yield running
-
-
-both = pytest.mark.parametrize("stream", [False, True])
-CANCELS = asked(("cancel_order", CANCEL))
 EXACT = POLICY.replace("// respond:", '//: needs search("^.{1,39}$", content)\n// respond:')
 """A policy that looks at texts."""
 

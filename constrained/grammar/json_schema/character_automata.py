@@ -247,6 +247,18 @@ def automaton_of(node: nodes.Node, limits: Limits) -> Automaton:
     return Automaton(lows, classes, np.array(rows), np.array([bool(states & end) for states in work])).trimmed()
 
 
+@lru_cache(maxsize=64)
+def _complement_of(node: nodes.Node, limits: Limits) -> Automaton:
+    """The automaton of the texts that a tree doesn't have, made once."""
+    return automaton_of(node, limits).complement()
+
+
+@lru_cache(maxsize=64)
+def _both(one: Automaton, other: Automaton, limits: Limits) -> Automaton:
+    """What two automata both read, made once: the branches of a oneOf leave out many of the same patterns."""
+    return one.both(other, limits)
+
+
 def _at_least(count: int) -> Automaton:
     """The automaton of texts of `count` characters or more."""
     starts, classes = np.array([0, 0xD800, 0xE000]), np.array([0, -1, 0])
@@ -373,8 +385,8 @@ class Texts:
     @cached_property
     def automaton(self) -> Automaton | Ambiguous:
         """What reads them, but for the bounds on their length."""
-        refused = [automaton_of(node, self.limits).complement() for node in self._without]
-        rest = reduce(lambda one, other: one.both(other, self.limits), refused) if refused else _at_least(0)
+        refused = [_complement_of(node, self.limits) for node in self._without]
+        rest = reduce(lambda one, other: _both(one, other, self.limits), refused) if refused else _at_least(0)
         try:
             every = [automaton_of(node, self.limits) for node in self._fitting]
             return reduce(lambda one, other: one.both(other, self.limits), [rest] * bool(refused) + every or [rest])
