@@ -59,7 +59,7 @@ class Automaton:
         self.grammar, self.limits = grammar, grammar.limits
         self.frames = Frames(self.limits)
         self.remembers = grammar.remembers
-        self.opened: dict = {}  # `distinct._opened`
+        self.opened: dict = {}  # the cache of `distinct._opened`
         self.templates = Templates(self.frames)
         gaps = has_gaps(grammar)
         self.liveness = Liveness(grammar, self.frames, self.templates, self.limits) if gaps else None
@@ -73,7 +73,7 @@ class Automaton:
 
     @cached_property
     def closure(self) -> Closure:
-        """The ε-closures in Python; the kernel computes most of its own, so few automata ever need them."""
+        """The ε-closures, computed in Python. Created on first use: the kernel computes nearly all of its own."""
         made = Closure(self.grammar, self.frames, self.templates, self.liveness, self.limits)
         return vars(self).setdefault("closure", made)  # the same one for all threads
 
@@ -118,7 +118,7 @@ class Automaton:
         return self.start.read(data)
 
     def state(self, positions: Iterable[Position]) -> State:
-        """The state of these positions."""
+        """The state that consists of `positions`, joined where there are many."""
         key = tuple(positions)
         if len(key) > 1:
             key = tuple(sorted(set(self.stacks.join_positions(tuple(set(key)))), key=_number))

@@ -1,4 +1,4 @@
-"""Many texts at once: rows with their own grammars and states, masked in one call."""
+"""A matcher for many texts at once: each row has its own grammar and state; one call masks all rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADED = 512
 
 
 class BatchMatcher:
-    """Rows over one vocabulary; each follows its own text in its own grammar.
+    """Matchers of several texts over one vocabulary; each row follows one text in its own grammar.
 
     Rows may be added and removed at any time. A row's number is that of its mask row:
     ``0 … len(batch) - 1``.
@@ -44,8 +44,8 @@ class BatchMatcher:
             raise ValueError(f"{threads} threads: 1 to 64 can fill a mask")
         self.threads = threads
         self._rows: list[Matcher] = []
-        self._buffer: Any = None  # the kernel's mask buffer, which knows what it holds
-        self._mask: np.ndarray | None = None  # the batch's own mask
+        self._buffer: Any = None  # the kernel's mask buffer, which also notes whose rows it contains
+        self._mask: np.ndarray | None = None  # what `fill_bitmask` returns if the caller passes no mask
         for matcher in matchers:
             self.add(matcher)
 
@@ -85,7 +85,7 @@ class BatchMatcher:
         return len(self._rows) - 1
 
     def remove(self, row: int) -> Matcher:
-        """Take a row out; those after it move up by one."""
+        """Remove a row; the numbers of the rows after it decrease by one."""
         return self._rows.pop(row)
 
     def swap(self, row: int, other: int) -> None:
@@ -107,11 +107,11 @@ class BatchMatcher:
         self._rows = out
 
     def copy(self) -> BatchMatcher:
-        """An independent batch at the same places."""
+        """An independent copy, whose rows are in the same states."""
         return BatchMatcher((matcher.copy() for matcher in self._rows), threads=self.threads)
 
     def fill_bitmask(self, mask: np.ndarray | None = None) -> np.ndarray:
-        """Write what each row allows.
+        """Write the mask of each row.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class BatchMatcher:
         return [token is None or token < 0 or matcher.advance(token) for matcher, token in zip(self._rows, token_ids)]
 
     def rollback(self, tokens: int | Sequence[int]) -> None:
-        """Take back the last `tokens` tokens of every row, or the given number of each."""
+        """Undo the last `tokens` tokens of every row; a sequence gives each row's own number."""
         counts = [tokens] * len(self._rows) if isinstance(tokens, int) else tokens
         for matcher, count in zip(self._rows, counts, strict=True):
             matcher.rollback(count)

@@ -44,7 +44,7 @@ Described = tuple
 
 
 class Bridge:
-    """One automaton, as the kernel sees it.
+    """The methods and values of one automaton that the kernel uses.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ class Bridge:
     ):
         self.capped, self.bounds = capped, bounds
         self.bottom, self.frame, self.no_call = automaton.frames.bottom, automaton.frames.frame, NO_CALL
-        self.asks = automaton.liveness is not None  # what may begin depends on the whole stack
+        self.asks = automaton.liveness is not None  # what may come next depends on the whole stack
         self.near, self.deep, self.crowded = graph_stack.NEAR, graph_stack.DEEP, graph_stack.CROWDED
         self._automaton, self._frames = automaton, automaton.frames
         self.tails, self.repeats = automaton.frames.tails, automaton.frames.repeats
 
     def construct(self, node: n.Node, env: Env) -> tuple:
-        """The parts of a construct that isn't of `types`.
+        """Describe a construct whose node type is not in `types`.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class Bridge:
             return _of(SEQ, env)
         if isinstance(value, bytes):
             return _read(LITERAL, env, value)
-        if isinstance(value, tuple) and value:  # sorted: the empty text comes first
+        if isinstance(value, tuple) and value:  # sorted: an empty text would be the first
             return _read(CHOICES, env, value, int(not value[0]), len(value), empty=not value[0])
         return _of(ASKED, env)
 
@@ -137,11 +137,11 @@ class Bridge:
         return [describe(q) for q in self._automaton.closure.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
-        """The frame after a choice that what follows depends on (see `Closure.after_choice`)."""
+        """The frame after a choice whose value decides what follows (see `Closure.after_choice`)."""
         return self._automaton.closure.after_choice(rest, parameter, value)
 
     def aside(self, loop: Loop, low: int, high: int, rest: Stack) -> Stack:
-        """The frame of what a loop reads in place of a character (see `Closure.aside`)."""
+        """The frame for the part of a loop that isn't a character (see `Closure.aside`)."""
         return self._automaton.closure.aside(loop, low, None if high < 0 else high, rest)
 
     def join(self, frames: tuple[Stack, ...]) -> Frame | bool | None:
@@ -190,10 +190,10 @@ def describe(q: Position) -> Described:
 
 
 def _read(kind: int, env: Env, what, low: int = 0, high: int = 0, empty: bool = False) -> tuple:
-    """A construct that reads text."""
+    """The description of a construct that reads text."""
     return kind, what, low, high, empty, bool(env.values), env, ()
 
 
 def _of(kind: int, env: Env, *nodes: n.Node, inner: Env | None = None, low: int = 0, high: int = 0) -> tuple:
-    """A construct that consists of other nodes, in environment `inner`."""
+    """The description of a construct that consists of other nodes, in environment `inner`."""
     return kind, None, low, high, False, bool(env.values), inner or env, nodes

@@ -100,7 +100,7 @@ class Closure:
     def into_choices(
         self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
     ) -> Reached:
-        """The positions `depth` bytes into `values[low:high]`, and those after the value that ends there."""
+        """The positions after the first `depth` bytes of ``values[low:high]``; one of the values may end there."""
         out: Reached = ()
         if len(values[low]) == depth:
             out = self.enter(self.after_choice(rest, bind, values[low]))
@@ -110,7 +110,7 @@ class Closure:
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
     def after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
-        """The frame after a choice, with its parameter set, or (in `Members`) with what follows the name."""
+        """The frame after `value` was chosen: its parameter is set, or (in `Members`) the node is what follows that name."""
         if bind is None or rest is None:
             return rest
         if isinstance(rest.node, Members):
@@ -122,7 +122,7 @@ class Closure:
         frames, positions = self._frames, self.positions
         out: dict[Position, Stack] = {}
         seen: set[int] = set()
-        again: set[int] = set()  # frames after an item of a repeat that was entered in this closure
+        again: set[int] = set()  # numbers of the frames after an item of a repeat that this closure has entered
         work: list[Stack] = [start]
         looked_at = graph_stack.CROWDED
         while work:
@@ -201,7 +201,7 @@ class Closure:
         self._limits.check("closure", entered, *REFUSALS["closure"])
 
     def _shared(self, start: Frame) -> dict[Position, Stack] | None:
-        """The same with each construct entered once; None if that can't be (`SharedClosure`)."""
+        """The result of :meth:`entered_by`, each construct entered once; None where `SharedClosure` can't be used."""
         if self._liveness is not None:  # what may come next depends on the whole stack
             return None
         shared = SharedClosure(self)
@@ -264,7 +264,7 @@ class Closure:
         return (), [item] if low else self._living([item, rest])
 
     def looped(self, item: n.Node, env: Env) -> tuple[n.Chars, Loop] | None:
-        """`item` as the item of a `Loop`: one character set, or alternatives that begin with other bytes."""
+        """`item` as a character set and a `Loop` of the other alternatives; None if both can begin with the same byte."""
         key = id(item), id(env)
         if isinstance(item, n.Alt) and key not in self._loops:
             self._loops[key] = None
@@ -292,13 +292,13 @@ class Closure:
         if isinstance(value, bytes):
             return ((self.positions.literal(value, 0, rest),), ()) if value else ((), (rest,))
         if rest is None or rest.env is not env:
-            return self._choose(value.values, None, rest)  # its last use: the value needn't be remembered
+            return self._choose(value.values, None, rest)  # nothing after this uses the value
         return self._choose(self._living_values(value.values, env, rest, name), name, rest)
 
     def _living_values(self, values: tuple[bytes, ...], env: Env, rest: Frame, name: str) -> tuple[bytes, ...]:
         """Those of `values` with which the rest of the call can be finished."""
         if self._liveness is None or name not in open_names(env, own_frames(rest, env)[0]):
-            return values  # not passed on: any value works
+            return values  # the rest of the call doesn't use the value
         rebind, can_finish = self._templates.rebind, self._liveness.can_finish
         kept = tuple(value for value in values if can_finish(rebind(rest, env, name, value)))
         return values if len(kept) == len(values) else self._frames.text_list(kept)
@@ -326,7 +326,7 @@ class Closure:
 
 
 def _is_crowded(positions: Collection[Position]) -> bool:
-    """Whether many positions read the same as others, and differ in their stacks only."""
+    """Whether many of the positions differ from another one only in their stacks."""
     if len(positions) <= graph_stack.CROWDED:
         return False
     return 2 * (len(positions) - len({q.reads() for q in positions})) > graph_stack.CROWDED

@@ -56,7 +56,7 @@ class ControlTokens:
         return value.derived(self.admitted) if isinstance(value, ContextFreeGrammar) else value
 
     def _occur(self, rules: dict[str, Rule]) -> bool:
-        """Whether some rule names a control token; `Rules` are those of a JSON Schema, which never do."""
+        """Whether some rule names a control token. The `Rules` of a JSON Schema never do."""
         return not isinstance(rules, Rules) and any(self._in(node) for rule in rules.values() for node in rule.nodes)
 
     def _in(self, node: Node) -> bool:
@@ -73,7 +73,7 @@ class ControlTokens:
         return {name: Rule(name, self._node(rule.body, keys), rule.params, rule.line) for name, rule in rules.items()}
 
     def _node(self, node: Node, keys: bool) -> Node:
-        """The same tree with the tokens admitted; `keys`: arguments of templates may be keys, and stay as they are."""
+        """A copy of the tree in which control tokens are admitted; with `keys` (see `_looks_up`) not in arguments."""
         if not any(isinstance(part, Lazy) or self._in(part) for part in nodes.walk(node, scopes=True)):
             return node
         leaf = partial(self._leaf, keys=keys)
@@ -97,7 +97,7 @@ class ControlTokens:
         return node
 
     def _argument(self, node: Node) -> Node:
-        """An argument is one value, the same wherever its parameter stands: all of its tokens, or none."""
+        """An argument whose values may also be written with all of their control tokens (a parameter has one value)."""
         if isinstance(node, (Literal, Choices)) and self._in(node):
             values = (node.data,) if isinstance(node, Literal) else node.values
             strings = {node.data: node.strings} if isinstance(node, Literal) else node.strings
@@ -120,7 +120,7 @@ class ControlTokens:
 
 
 def _looks_up(rules: dict[str, Rule]) -> bool:
-    """Whether the value of some argument may be a key, by which the values of a slot are found."""
+    """Whether an argument's value may be used as a key that selects a slot's values."""
     if isinstance(rules, Rules):
         return False
     calls = (call for rule in rules.values() for call in rule.find(Call))

@@ -168,7 +168,7 @@ class _Bounds:
         self.of_grammar = of_grammar
         self.nests, self.begins = grammar.of_rules(nesting_calls)
         self.rules: dict[str, Bound] = {}
-        self.needed: dict[Members, float] = {}  # by `lower`: bytes of the names that must come, and of their values
+        self.needed: dict[Members, float] = {}  # for lower bounds: bytes of the required names and their values
         self._pick_way = max if not lower and has_gaps(grammar) else min
         self._pick_value = min if lower else max
         self._arguments = _arguments(grammar)
@@ -176,7 +176,7 @@ class _Bounds:
         self._parameters: dict[str, Bound] = {}
 
     def settled(self, node: n.Node) -> Bound:
-        """The bounds of `node`, after those of all rules that it can reach."""
+        """The bounds of `node`; those of the rules that it can reach are computed first."""
         self.settle([node])
         return self._of(node)
 
@@ -225,12 +225,12 @@ class _Bounds:
         for i in range(_MAX_ROUNDS):
             before = {name: self.rules[name] for name in rules}
             self._parameters.clear()
-            # Callees are often written below their callers.
+            # Callees often stand below their callers, so the reverse order converges in fewer rounds.
             for name in reversed(rules) if i % 2 == 0 else rules:
                 self.rules[name] = self._of(self.grammar.rules[name].body)
             if all(self.rules[name][which] == bounds[which] for name, bounds in before.items()):
                 return True
-            if which and i >= _MAX_ROUNDS // 2:  # what still grows nests without bound
+            if which and i >= _MAX_ROUNDS // 2:  # a bound that still grows has no limit
                 grown = [name for name in rules if self.rules[name][1] > before[name][1]]
                 self.rules.update((name, (self.rules[name][0], UNBOUNDED)) for name in grown)
         return False
@@ -334,7 +334,7 @@ class _Bounds:
         return _extent(found, self._pick_value)
 
     def _in_action(self, node: n.Seq) -> tuple[n.Node, ...]:
-        """The items of `node` before the end of the action, which is also the end of the text."""
+        """The items of `node` before a `_STEP` at which the text ends; all items if there is none."""
         for i, item in enumerate(node.items):
             if _ends_action(item, self.grammar):
                 return node.items[:i]
@@ -347,7 +347,7 @@ class _Bounds:
 
 
 def _beyond(values: tuple[bytes, ...]) -> int:
-    """A length at which no run of characters can be one of `values`."""
+    """A length in bytes that is certainly greater than that of each of `values`."""
     return max(map(len, values)) + 4
 
 
@@ -399,7 +399,7 @@ def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, l
 
 
 def _propagate(given: Arguments, passed_on: list[tuple[str, str]]) -> Arguments:
-    """Add to `given` the values that parameters pass on to others."""
+    """The arguments in `given`, and for each parameter also those that other parameters pass on to it."""
     onward: dict[str, set[str]] = {}
     for source, name in passed_on:
         onward.setdefault(source, set()).add(name)
@@ -463,7 +463,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()
     chosen = order
-    for byte in reversed(order):  # drop bytes that aren't needed
+    for byte in reversed(order):  # leave out each byte without which the calls still cut every cycle
         fewer = [other for other in chosen if other != byte]
         if not nests(cut(fewer)):
             chosen = fewer

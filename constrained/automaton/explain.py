@@ -62,7 +62,7 @@ def _quoted(data: bytes) -> str:
 
 
 def _times(q: InText) -> str:
-    """The repeat operator for the characters left, without one that has been begun."""
+    """The repeat operator for the remaining characters; a character of which some bytes are read isn't counted."""
     low, high = q.low, q.high
     if q.inside is not None:
         low, high = max(low - 1, 0), None if high is None else high - 1
@@ -74,7 +74,7 @@ def _times(q: InText) -> str:
 
 
 class Trace:
-    """Follows one text from the start.
+    """The positions after a growing text, with the grammar frames that led to each.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Trace:
                     origins.update(dict.fromkeys(frames))
                     continue
                 entered = self._enter(self._next(q, byte))
-                # Where stacks are joined, take the frames of all positions that read the same.
+                # The stack of `after` may be a join: then take the frames of all entered positions of its type.
                 alike = [after] if after in entered else [r for r in entered if type(r) is type(after)]
                 origins.update((entered[r], None) for r in alike)
         return {q: list(origins) for q, origins in found.items()}
@@ -126,7 +126,7 @@ class Trace:
 
 
 def _continues(q: Position, after: Position) -> bool:
-    """Whether `after` is further along in the construct that `q` reads, rather than in the next one."""
+    """Whether `after` is still in the construct that `q` reads, rather than in the next one."""
     if q.rest is not after.rest:
         return False
     if isinstance(q, InLiteral) and isinstance(after, InLiteral):

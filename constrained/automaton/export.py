@@ -72,8 +72,8 @@ def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 
 def _without_empty_rounds(rules: Rules) -> Rules:
-    """Equivalent rules without repeats of the empty text, which GBNF can't express."""
-    # of repeats in repeats, the inner ones call `rule$text` already, which is not empty
+    """Equivalent rules in which no repeated item can be empty, as GBNF requires."""
+    # an inner repeat is rewritten first and then calls a rule `rule$text`, which is never empty
     nullable = Nullable(rules | {text: n.Rule(text, n.NEVER) for text in map(nonempty_name, rules)})
 
     def rounds(old: n.Repeat, item: n.Node) -> n.Node:
@@ -84,7 +84,7 @@ def _without_empty_rounds(rules: Rules) -> Rules:
     bodies = {name: fold(rule.body, lambda leaf: leaf, n.seq, n.alt, rounds) for name, rule in rules.items()}
     found = {name: n.Rule(name, body) for name, body in bodies.items()}
     found |= nonempty_rules(found, nullable, n.Seq(tuple(bodies.values())))
-    productive = productive_rules(found)  # where a rule has only the empty text, its `rule$text` has none
+    productive = productive_rules(found)  # the rule `rule$text` of a rule whose only text is empty has no text at all
     return {name: rule for name, rule in trim(found, productive).items() if name in productive}
 
 
@@ -115,7 +115,7 @@ def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
 
 
 class _WriteOut:
-    """Gives each rule's body, with each set of parameter values, a name.
+    """Makes a named rule of each rule's body and each combination of its parameters' values.
 
     Every body becomes two rules: the texts that go on after it, and those that end in it, at an unbound `_STEP`.
     """
@@ -144,7 +144,7 @@ class _WriteOut:
         return n.Call(named), n.Call(_ended(named))
 
     def _fixed(self, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
-        """The body for each choice of its open parameters' values; one that is used only once stays open."""
+        """The body with every combination of values for the open parameters that it uses more than once."""
         open_values = {name for name, value in env.values.items() if isinstance(value, Unbound)}
         waiting = sorted(open_values & _tied(body)) if open_values else []
         ways = [self._body(body, chosen) for chosen, _ in self._templates.ways(waiting, env, None)]
@@ -202,7 +202,7 @@ class _WriteOut:
 
 
 def _tied(body: n.Node) -> set[str]:
-    """The parameters that a body mentions more than once, repeats, or hands on."""
+    """The parameters that a body uses more than once, in a repeat, or as an argument."""
     once: set[str] = set()
     tied: set[str] = set()
     for node in n.walk(body):
@@ -361,7 +361,7 @@ def _solve(group: list[str], rules: Rules, solved: dict[str, n.Node], limits: Li
         equation = equations[name]
         for prefix, callee in _ways(rebuild(rules[name].body, leaf), set(group)):
             equation[callee] = n.alt([equation.get(callee, n.NEVER), prefix])
-        for other in group[:i]:  # those before are solved but for what comes after them
+        for other in group[:i]:  # substitute the rules before this one, whose equations are solved
             prefix = equation.pop(other, n.NEVER)
             for callee, node in equations[other].items() if prefix is not n.NEVER else ():
                 equation[callee] = n.alt([equation.get(callee, n.NEVER), n.seq([prefix, node])])
@@ -379,12 +379,12 @@ def _check_length(found: Iterable[n.Node], limits: Limits) -> None:
 
 
 def _ways(node: n.Node, group: set[str]) -> Iterator[tuple[n.Node, str]]:
-    """(the part that is read, the rule of the group that is called after it, or "")."""
+    """Yield (node read first, rule of the group called after it or "") for each alternative of `node`."""
     match node:
         case n.Alt(items=items):
             for item in items:
                 yield from _ways(item, group)
-        case n.Call(rule=name):  # all others are solved
+        case n.Call(rule=name):  # a call of the group: calls of other rules were replaced before
             yield n.EMPTY, name
         case n.Seq(items=(*first, last)):
             yield from ((n.seq([*first, rest]), callee) for rest, callee in _ways(last, group))

@@ -51,7 +51,7 @@ class GraphStack:
 
     def __init__(self, frames: Frames, positions: Positions, limits: Limits, has_steps: bool):
         self._frames, self._positions, self._limits = frames, positions, limits
-        self._has_steps = has_steps  # whether actions end anywhere
+        self._has_steps = has_steps  # whether the grammar has ends of actions
         self._depth, self._joins = 0, 0  # recursion depth and steps of the current join
         self._joined: dict[Ways, Stack] = {}
         self._shapes: dict[tuple, n.Node] = {}
@@ -80,7 +80,7 @@ class GraphStack:
     def _joined_frame(self, frames: Iterable[Stack]) -> Stack:
         root = self._join_counts(alternatives(frames))
         work = [root]
-        while work:  # where branches begin with the same construct, join what is below first
+        while work:  # before merging branches with the same construct on top, join the stacks below it
             ways = work[-1]
             if ways in self._joined or len(ways) == 1:
                 work.pop()
@@ -112,7 +112,7 @@ class GraphStack:
         again = self._join_counts(alternatives(made))
         if len(again) == 1:
             return again[0]
-        if again != ways:  # merged branches may have new heads or counts
+        if again != ways:  # a merged branch may have another head, or another count
             return self.join(again)
         return self._frames.fork(again)
 
@@ -149,7 +149,7 @@ class GraphStack:
         return heads
 
     def _like(self, node: n.Node) -> n.Node:
-        """One node for all nodes that read the same, except after the end of an action (see `ActionGraph`)."""
+        """The representative of all nodes that read the same as `node`; `node` itself if an action can end in it."""
         found = self._alike.get(id(node))
         if found is None:
             like = node if self._has_steps and n.has_step(node) else self._first_alike(node)
@@ -160,7 +160,7 @@ class GraphStack:
         return self._shapes.setdefault(n.shape(node, self._shape), node)
 
     def _shape(self, node: n.Node) -> int:
-        """A number that is the same for all nodes of one shape."""
+        """The number of the node's shape: nodes that read the same have the same number."""
         found = self._numbers.get(id(node))
         if found is None:
             found = self._numbers[id(node)] = node, id(self._first_alike(node))

@@ -49,7 +49,7 @@ def _union(kinds: Iterable[Any]) -> Decoder:
 
 
 def _json_type(kind: Any) -> type | None:
-    """The type of the JSON values that fields of a type become; None for objects, which become an index."""
+    """The type of the JSON value that encodes a field of type `kind`; None for objects, encoded by their index."""
     if kind in (int, str, bool, NoneType):
         return kind
     if kind is bytes:
@@ -75,11 +75,11 @@ def _typed(kind: type, data: Any) -> Any:
 
 
 def check(fine: Any, complaint: str) -> None:
-    """Raise ValueError unless `fine`."""
+    """Raise ValueError with `complaint` unless `fine`."""
     if not fine:
         raise ValueError(complaint)
 
 
 def to_bytes(text: str) -> bytes:
-    """The bytes that a string of JSON holds: each character is one below 256."""
+    """The bytes that a JSON string encodes, one for each of its characters (U+0000 to U+00FF)."""
     return text.encode("latin-1")

@@ -83,7 +83,7 @@ class Liveness:
                 users.setdefault(need, set()).add(key)
             new = [need for need in needs if need not in outcomes]
             if new and value != self._all:
-                # Few at first: one that can be finished is often enough.
+                # Evaluate few at first: often one of them can be finished, and the others aren't needed.
                 batch[key] = 2 * batch.get(key, 1)
                 for need in new[: batch[key]]:
                     outcomes[need], asked[need] = 0, needs[need]
@@ -122,7 +122,7 @@ class Liveness:
 
         def of_values(values: Selected) -> int:
             if isinstance(values, ContextFreeGrammar) and not values.slots and not values.of_rules(uses_relations):
-                return THROUGH  # nothing in it can be missing
+                return THROUGH  # such a grammar has a text for every key
             if isinstance(values, ContextFreeGrammar):
                 return look_up(values.start, self._frames.env(values, {}, 0))
             return THROUGH if values.count else 0

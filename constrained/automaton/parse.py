@@ -18,7 +18,7 @@ from constrained.grammar import ContextFreeGrammar, nodes
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A parameter's value that the text decides: any value of `slot` (at `key`, if it depends on one)."""
+    """A parameter whose value isn't known before the text: any value of `slot` (at `key`, if it depends on one)."""
 
     slot: str
     key: Value | None = None
@@ -39,7 +39,7 @@ Values: TypeAlias = Mapping[str, Value]
 
 
 def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
-    """What each rule and slot of `grammar` wrote in `text`; its first part, if it wrote several.
+    """The part of `text` that each rule and slot of `grammar` matched, by name; the first part if there are several.
 
     Raises ActionError: `grammar` doesn't admit the text.
     """
@@ -50,7 +50,7 @@ def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
 
 
 def readings(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
-    """Yield all parses of `text` up to the end of an action, each as its parts. The shipped formats have only one."""
+    """Yield all parses of `text` up to the end of an action, each as its parts. The shipped formats are unambiguous."""
     for end, parts in _TextParser(grammar, text).ends(grammar.start, {}, 0, ()):
         if end >= len(text):
             yield tuple(sorted(parts, key=lambda part: (part.start, -part.end)))
@@ -87,7 +87,7 @@ class _TextParser:
                     most += 1
                 yield from ((stop, parts) for stop in range(most, at + low - 1, -1))
             case nodes.Repeat(item=item, low=low, high=high):
-                if high is None or high > 0:  # once, then the remaining repetitions
+                if high is None or high > 0:  # the item, then the remaining repetitions
                     rest = nodes.repeat(item, max(low - 1, 0), None if high is None else high - 1)
                     for end, more in self._sequence((item, rest), values, at, parts):
                         if end > at or low:
@@ -152,7 +152,7 @@ class _TextParser:
         return found
 
     def _chosen(self, node: nodes.Slot | nodes.Related, values: Values, after: Value | None = None) -> Chosen:
-        """The choice of one value of a slot; `after` is the value of the next argument."""
+        """The `Chosen` for a slot; `after`, the value of the argument after it, may be its key."""
         while isinstance(node, nodes.Related):
             if node.relation == nodes.AT and isinstance(node.to, (nodes.Var, nodes.Literal)):
                 after = values[node.to.name] if isinstance(node.to, nodes.Var) else node.to.data

@@ -120,7 +120,7 @@ def grammar_entries(grammar: ContextFreeGrammar) -> list[list]:
     """A grammar as a table of JSON values, equal for grammars that are written and bound alike."""
     entries: list[list] = []
     indices: dict[Any, int] = {}
-    alive = []  # identities are keys
+    alive = []  # keeps each object alive, since ids are keys
     work: list[Any] = [grammar]
     while work:
         found = work[-1]
@@ -161,10 +161,10 @@ def _describe(given: Any) -> tuple:
 
 
 def _all_rules(grammar: ContextFreeGrammar) -> tuple[n.Rule, ...]:
-    """The rules, also those of texts without a table, which are else written one by one as a text reaches them."""
+    """All rules, including those of strings without a table, which are otherwise made when a text reaches them."""
     found = dict(grammar.rules.items())
     work = list(found.values())
-    for rule in work:  # which grows meanwhile
+    for rule in work:  # the loop appends to `work`
         texts = [text.written for text in rule.find(JsonText) if text.table is None]
         for call in texts + rule.find(TextCall):
             if call.rule not in found:
@@ -175,7 +175,7 @@ def _all_rules(grammar: ContextFreeGrammar) -> tuple[n.Rule, ...]:
 
 
 def _with_order(value: Any, order: Any) -> Any:
-    """What a slot is bound to; `order`: its texts in order, None where that plays no part."""
+    """The value that a slot is bound to, as `InOrder` if `order` (None: the order doesn't matter) isn't sorted."""
     if isinstance(value, dict):
         return {key: _with_order(inner, order and order[key]) for key, inner in value.items()}
     if isinstance(value, ContextFreeGrammar) or order is None or order == value:
@@ -204,17 +204,17 @@ def _references(fields: Iterable[Any]) -> Iterator[Any]:
 
 
 def _key(found: Any) -> Any:
-    """What two objects with the same entry have in common."""
+    """The key of an object's entry: objects with equal keys share one entry."""
     return found if type(found) in (tuple, InOrder) else id(found)
 
 
 def _is_list(value: Any) -> bool:
-    """Whether a field is a list of fields; texts are not: they are an entry."""
+    """Whether a field is a list of fields. A tuple of texts isn't: it has an entry of its own."""
     return type(value) is tuple and not (value and isinstance(value[0], bytes))
 
 
 def _text(data: bytes) -> str:
-    """Bytes as JSON holds them: each is a character below 256."""
+    """Bytes as a JSON string: each byte becomes the character of that number."""
     return data.decode("latin-1")
 
 
@@ -222,7 +222,7 @@ def _text(data: bytes) -> str:
 
 
 class _TableReader:
-    """Makes the objects of a table; raises ValueError and the like where an entry is not one."""
+    """Makes objects from the entries of a table. Raises ValueError, TypeError or others for an invalid entry."""
 
     def __init__(self, limits: Limits):
         self._limits = limits
@@ -317,7 +317,7 @@ class _TableReader:
         return grammar
 
     def _split(self, bound: Texts | InOrder | Grammar) -> tuple[Texts | Grammar, Texts]:
-        """What a slot is bound to, and its texts in order."""
+        """(The value that a slot is bound to, its texts in order)."""
         if isinstance(bound, InOrder):
             order = tuple(map(to_bytes, bound.texts))
             return self._sorted_texts(sorted(order)), order

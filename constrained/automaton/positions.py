@@ -120,7 +120,7 @@ class Fork(Frame):
 
 
 class Bottom(Frame):
-    """Stands for any stack."""
+    """A placeholder for any stack, where the result doesn't depend on the stack."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ class Frames:
 
     def env(self, grammar: ContextFreeGrammar, values: dict[str, Value], level: int) -> Env:
         if not values:
-            level = 0  # without values, frames of neighbouring calls are the same
+            level = 0  # levels only tell apart environments with values
         key = (id(grammar), level, tuple(values.items()))
         found = self._envs.get(key)
         if found is None:
@@ -203,7 +203,7 @@ class Frames:
         return found
 
     def know_repeat(self, node: n.Repeat) -> None:
-        """Let :meth:`repeat` return `node` for its item and bounds, unless there is such a node already."""
+        """Intern `node`: :meth:`repeat` returns it for its item and bounds, unless another node is interned for them."""
         self.repeats.setdefault((id(node.item), node.low, node.high), node)
 
     def tail(self, node: n.Seq) -> n.Node:
@@ -275,7 +275,7 @@ class Position:
         return ()
 
     def branches(self, closure: Successors) -> Iterator[tuple[bytes, Reached]]:
-        """Yield texts that can be read here, as long as is known without a step, with the positions after each."""
+        """Yield (text, positions after it) for each way to read on; texts are as long as is known without a step."""
         return ((bytes((byte,)), self.step(closure, byte)) for byte in self.first())
 
 
@@ -523,7 +523,7 @@ class Positions:
         return position
 
     def accept_over(self, rest: Frame) -> Position:
-        """A position that marks that `rest` was reached."""
+        """A position that says that the stack `rest` was reached, although it isn't the end of the text."""
         key = Accept, rest.number
         return self._known.get(key) or self._add(key, Accept(len(self._known) + 1, rest))
 
@@ -542,7 +542,7 @@ class Positions:
     def text_like(
         self, q: InText, inside: tuple | None, low: int, high: int | None, rest: Stack | bool = False
     ) -> Position:
-        """The position of `q` with other counts, and with another stack if one is given."""
+        """The position like `q` with other counts, and with the stack `rest` if it is given."""
         after = q.rest if isinstance(rest, bool) else rest
         if isinstance(q, InLoop):
             return self.loop(q.chars, inside, low, high, after, q.loop)

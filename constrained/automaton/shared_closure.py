@@ -41,7 +41,7 @@ class _Place:
 
 
 class _Way:
-    """How a text goes on: `node` over what comes after `below`, or (no node) what comes after it; or a frame."""
+    """One way to continue: `node` (None: nothing) and then what comes after the place `below`; or the frame `below`."""
 
     __slots__ = ("again", "below", "node")
 
@@ -50,11 +50,11 @@ class _Way:
 
 
 class Apart(Exception):
-    """The closure can't be made in this way: a template's parameter, say, is tied to the stack that it is on."""
+    """The closure can't share constructs, for example because a template's parameter belongs to one stack."""
 
 
 class SharedClosure:
-    """Makes one closure; :meth:`positions` is to be called once."""
+    """Computes one closure; call :meth:`positions` once."""
 
     def __init__(self, closure: Any):  # a `closure.Closure`, whose module imports this one
         self._closure = closure
@@ -89,7 +89,7 @@ class SharedClosure:
         return out
 
     def _reach(self, node: n.Node, env: Env, way: _Way) -> None:
-        """`node` is reached, with another way to go on after it."""
+        """Note that `node` is reached, and `way` as one way to continue after it."""
         if env.values:
             raise Apart
         self.steps += 1
@@ -110,7 +110,7 @@ class SharedClosure:
             self._passing.append(way)
 
     def _pass(self, place: _Place) -> None:
-        """What comes after `place` may come at once."""
+        """Note that the construct of `place` may be empty, and enter what comes after it."""
         if not place.passed:
             place.passed = True
             self._passing += place.ways
@@ -118,7 +118,7 @@ class SharedClosure:
     def _pass_way(self, way: _Way) -> None:
         below = way.below
         if isinstance(below, _Place):
-            if way.node is None or way.again:  # as items of the repeat may be empty, all that are left may be
+            if way.node is None or way.again:  # if one item of the repeat may be empty, all remaining items may be
                 self._pass(below)
             else:
                 self._reach(way.node, below.env, _Way(None, below))
@@ -181,7 +181,7 @@ class SharedClosure:
             self._reach(each, env, _Way(None, place))
 
     def _leaf(self, place: _Place, make: Callable[[Stack], Reached], inside: bool = False) -> None:
-        """Text is read over `place`; or, `inside`, over the frame of its own construct."""
+        """Note that `make` makes the positions for text above the stack of `place`, or (`inside`) above its own frame."""
         self._leaves.append((make, place, inside))
 
     def _expand_repeat(self, node: n.Repeat, place: _Place) -> None:
@@ -203,7 +203,7 @@ class SharedClosure:
             self._pass(place)
 
     def _frozen(self, first: _Place) -> Stack:
-        """The frame of what comes after `first`; those that it needs are made before it."""
+        """The frame that stands for what comes after `first`; the frames below it are made first."""
         work, busy = [first], set()
         while work:
             place = work[-1]
@@ -235,7 +235,7 @@ class SharedClosure:
 
 
 def _gathered(place: _Place) -> list[_Way]:
-    """The ways after `place`; where one is what comes after another place, the ways after that."""
+    """The ways to continue after `place`; a way that only refers to another place is replaced by that place's ways."""
     found: list[_Way] = []
     seen, work = {place}, [place]
     while work:

@@ -30,11 +30,11 @@ _RANK = bytes(map(_ORDER.index, range(256)))
 
 
 class _Unknown(Exception):
-    """A construct that isn't plain, or a text that is too long."""
+    """The shortest text isn't computed here: the construct isn't plain, or the text is too long."""
 
 
 class _Part(NamedTuple):
-    """A frame's part of a text: `needs[i]` tokens spell what comes from byte `i` on, parts below included."""
+    """The text that a frame reads: ``needs[i]`` tokens spell all from its byte `i` to the end of the stack."""
 
     data: bytes
     needs: list[int]
@@ -70,7 +70,7 @@ class StackEnds:
         return _need(part) if part is not False else None
 
     def _begun(self, q: Position) -> bytes:
-        """What `q` itself still reads."""
+        """The shortest text that `q` itself still reads."""
         if isinstance(q, InLiteral):
             return q.data[q.at :]
         if isinstance(q, InChoices) and q.bind is None:
@@ -83,7 +83,7 @@ class StackEnds:
         raise _Unknown
 
     def _part(self, frame: Stack) -> _Part | bool | None:
-        """The part of `frame`, over those below it; False if it isn't known."""
+        """The part of `frame`, linked to those of the frames below; False if it isn't known."""
         chain: list[Frame] = []
         below = frame
         while below not in self._parts:
@@ -111,13 +111,13 @@ class StackEnds:
         window, needs = [data], [0] * len(data)
         most = max(i + reach.get(byte, 0) for i, byte in enumerate(data))
         size, at = len(data), below
-        while at is not None and size <= most:  # what comes after a token is looked up, too
+        while at is not None and size <= most:  # a token may reach into the parts below
             window.append(at.data)
             needs += at.needs
             size += len(at.data)
             at = at.below
         if at is None:
-            needs.append(0)  # the end
+            needs.append(0)  # at the end of the text
         text = b"".join(window)
         for i in range(len(data) - 1, -1, -1):
             ends = range(i + 1, min(i + reach.get(data[i], 0), len(text)) + 1)
@@ -129,7 +129,7 @@ class StackEnds:
 
     @cached_property
     def _reach(self) -> dict[int, int]:
-        """For each byte, the bytes of the longest token that begins with it."""
+        """First byte -> length in bytes of the longest token that begins with it."""
         found: dict[int, int] = {}
         for token in self._vocabulary.sorted_tokens:
             found[token[0]] = max(len(token), found.get(token[0], 0))
@@ -146,14 +146,14 @@ class StackEnds:
 
 
 class _Rules:
-    """The texts of one grammar's rules, found from below until none gets shorter or comes earlier."""
+    """The shortest texts of one grammar's rules, by iteration until no text gets shorter (or earlier in order)."""
 
     def __init__(self, grammar: ContextFreeGrammar):
         self.grammar = grammar
-        self._texts: dict[str, bytes | None] = {}  # None: none is found yet
+        self._texts: dict[str, bytes | None] = {}  # None: no text is known yet
 
     def settled(self, node: n.Node) -> bytes:
-        """The text of `node`, after those of all rules that it can reach."""
+        """The shortest text of `node`; those of the rules that it can reach are computed first."""
         reached: dict[str, n.Node] = {}
         work = [node]
         while work:
@@ -194,7 +194,7 @@ class _Rules:
             case n.Alt(items):
                 return min((part for part in map(self._of, items) if part is not None), key=_order, default=None)
             case n.Repeat(item, low):
-                part = self._of(item)  # whose parts must be plain, if it is read or not
+                part = self._of(item)  # raises _Unknown for an item that isn't plain, even if it is repeated 0 times
                 if part is None or not low:
                     return None if low else b""
                 _check(len(part) * low)

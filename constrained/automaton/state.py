@@ -87,7 +87,7 @@ class State:
         return sorted(out) if len(out) <= limit else None
 
     def _branches(self) -> Iterator[tuple[bytes, State]]:
-        """Yield the ways to continue, with the state after each: a byte where positions share it, else longer texts."""
+        """Yield (text, state after it) for each way to continue; a text is one byte where several positions read it."""
         closure, state = self.automaton.closure, self.automaton.state
         count = Counter(byte for q in self.positions for byte in q.first())
         shared: set[int] = set()
@@ -106,5 +106,5 @@ class State:
         return {byte for q in self.positions for byte in q.first()}
 
     def ends(self) -> list[Stack]:
-        """The frames that may follow the action that is complete here (see `StepEnd`); None is the end."""
+        """The frames that may follow the action that is complete here (see `StepEnd`); None if the text may end."""
         return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))

@@ -69,7 +69,7 @@ class Templates:
         before = node.args[i - 1] if i else None
         keyed = isinstance(before, n.Slot) and isinstance(env.grammar.bindings.get(before.name), dict)
         if isinstance(arg, n.Choices) and keyed:
-            return arg.values  # the slot before it depends on this value
+            return arg.values  # the value is the key of the slot before it
         if isinstance(arg, n.Related):
             selection = self.related(arg, env)
             if isinstance(selection, ContextFreeGrammar):
@@ -80,7 +80,7 @@ class Templates:
         value = env.grammar.bindings.get(arg.name)
         if isinstance(value, dict):
             if not value:
-                return ()  # no key has a value
+                return ()  # the slot has no values for any key
             key = _key(arg.name, done, params, i)
             value = value.get(key, ())
             if isinstance(value, ContextFreeGrammar):
@@ -104,7 +104,7 @@ class Templates:
         return self._frames.env(env.grammar, {**env.values, name: value}, env.level)
 
     def rebind(self, frame: Stack, env: Env, name: str, value: bytes) -> Stack:
-        """`frame`, with the parameter's value set in the remaining frames of the call that `env` belongs to."""
+        """The stack `frame` in which the remaining frames of `env`'s call have `value` for the parameter `name`."""
         own, rest = own_frames(frame, env)
         if own:
             env = self._with_value(env, name, value)
@@ -147,7 +147,7 @@ class Templates:
         return values.pick(node.relation, to) if to is None or isinstance(to, bytes) else values
 
     def _at(self, slot: n.Slot, key: bytes) -> n.Related:
-        """The node for a slot's values at a key."""
+        """The node that reads the values of a slot for `key`."""
         found = self._keyed.get((id(slot), key))
         if found is None:
             found = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
@@ -160,7 +160,7 @@ class Templates:
                 f"at{{{name}, ...}}: slot {name} is not bound by key",
                 hint=f"bind it to a mapping: .bind({name}={{key: [...]}})",
             )
-        if not isinstance(key, bytes):  # any key
+        if not isinstance(key, bytes):  # the key isn't known yet: the values of all keys
             return self._selection(tuple(dict.fromkeys(chain(*order.values()))))
         value = bound.get(key, ())
         return value if isinstance(value, ContextFreeGrammar) else self._selection(order.get(key, ()))

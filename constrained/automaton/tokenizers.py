@@ -82,7 +82,7 @@ def encode(tokenizer, text: str) -> list[int]:
     """The ids of `text` without special tokens at its ends, for a tokenizer of any kind."""
     try:
         kind, inner = backend(tokenizer)
-    except VocabularyError:  # one that only writes ids, as llama.cpp's
+    except VocabularyError:  # an object that can only encode, such as llama.cpp's tokenizer
         kind, inner = "", tokenizer
     if kind == "tekken":
         return inner.encode(text, False, False)
@@ -119,7 +119,7 @@ def _read_tiktoken(encoding) -> tuple[list[bytes], int | None, set[int]]:
     for i in range(encoding.max_token_value + 1):
         try:
             tokens.append(encoding.decode_single_token_bytes(i))
-        except KeyError:  # ids that stand for nothing
+        except KeyError:  # an unused id
             tokens.append(b"")
     special = {encoding.encode_single_token(text) for text in encoding.special_tokens_set}
     return tokens, encoding.eot_token if "<|endoftext|>" in encoding.special_tokens_set else None, special
@@ -138,10 +138,10 @@ def _read_fast(fast) -> tuple[list[bytes], None, set[int]]:
 
 
 def _decoded(fast, pieces: list[str]) -> list[bytes]:
-    """What the tokenizer's decoder makes of each piece between two others."""
+    """The text of each piece inside a longer text, by the tokenizer's decoder."""
     before = _kinds(_description(fast.pre_tokenizer))
     decoder = fast.decoder
-    if decoder is None and ("ByteLevel" in before or "Metaspace" in before):  # it was forgotten: the inverse of that
+    if decoder is None and ("ByteLevel" in before or "Metaspace" in before):  # no decoder: invert the pre-tokenizer
         from tokenizers import decoders
 
         decoder = decoders.ByteLevel() if "ByteLevel" in before else decoders.Metaspace()
@@ -154,7 +154,7 @@ def _decoded(fast, pieces: list[str]) -> list[bytes]:
             "the tokenizer is neither byte-level BPE nor SentencePiece with byte fallback",
             hint="such tokenizers (WordPiece, say) can't write every text; choose another model",
         )
-    # One call of the library's own decoder for all pieces, with a character between them that none of them has.
+    # One call decodes all pieces, separated by a character that occurs in none of them.
     used = set("".join(pieces))
     apart = next(c for c in map(chr, range(0x10FFFD, 0, -1)) if c not in used)
     texts = decoder.decode([apart, *(part for piece in pieces for part in (piece, apart))]).split(apart)[1:-1]
@@ -167,7 +167,7 @@ def _decoded(fast, pieces: list[str]) -> list[bytes]:
 def _from_byte_level(piece: str, table: dict[int, int | str]) -> bytes:
     try:
         return piece.translate(table).encode("latin-1")
-    except UnicodeEncodeError:  # some character stands for no byte: the decoder leaves the whole piece as it is
+    except UnicodeEncodeError:  # the piece has a character outside the table: the decoder leaves such a piece unchanged
         return piece.encode()
 
 
@@ -247,7 +247,7 @@ def gguf_tokenizer(file: GgufFile) -> Any:
     # Its AutoTokenizer would first read the configuration, in many seconds, to choose this class.
     tokenizer = PreTrainedTokenizerFast.from_pretrained(str(file.path.parent), gguf_file=file.path.name)
     tokens = file.metadata["tokenizer.ggml.tokens"]
-    for key, name in SPECIAL_TOKENS.items():  # transformers 4.57 takes the first token of a text for the last
+    for key, name in SPECIAL_TOKENS.items():  # transformers 4.57 confuses the tokens that begin and end a text
         number = file.metadata.get(f"tokenizer.ggml.{key}_token_id", len(tokens))
         if number < len(tokens) and getattr(tokenizer, f"{name}_token") != tokens[number]:
             setattr(tokenizer, f"{name}_token", tokens[number])

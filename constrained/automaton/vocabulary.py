@@ -75,7 +75,7 @@ class Vocabulary:
         size: int | None = None,
     ):
         tokens = [t if type(t) is bytes else _bytes(t, i) for i, t in enumerate(tokens)]
-        self.tokens = tokens  # fills the cached property
+        self.tokens = tokens  # sets the cached property
         self._set_ids(len(tokens), eos_token_ids, special_ids, size)
         skip = self.special_set
         order = sorted((i for i, t in enumerate(tokens) if t and i not in skip), key=tokens.__getitem__)
@@ -84,7 +84,7 @@ class Vocabulary:
         self.sorted_ids = np.array(order, np.int32)
         self.sorted_tokens = [tokens[i] for i in order]
         self.lengths = np.fromiter(map(len, self.sorted_tokens), np.int32, len(order))
-        if self.longest > LONGEST:  # walks go as deep on the stack as tokens are long
+        if self.longest > LONGEST:  # the recursion of a walk is as deep as the longest token
             raise VocabularyError(f"a token of {self.longest:,} bytes: there may be {LONGEST:,}")
         self.flat = np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
 
@@ -112,7 +112,7 @@ class Vocabulary:
         return self
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything there is to know, for storage: `from_arrays` undoes it."""
+        """All of the vocabulary as arrays, for storage; `from_arrays` is the inverse."""
         return {
             "size": np.array(self.size, np.int64),
             "eos_token_ids": np.array(self.eos_token_ids, np.int64),
@@ -172,7 +172,7 @@ class Vocabulary:
         return made
 
     def __reduce__(self) -> tuple:
-        """For `pickle` and `copy`: the tokens; what was made of them is made anew."""
+        """For `pickle` and `copy`: only the arrays; what is derived from them is computed again."""
         return type(self).from_arrays, (self.arrays(),)
 
     def __len__(self) -> int:
@@ -197,9 +197,9 @@ class Vocabulary:
 
     @cached_property
     def marked(self) -> Vocabulary:
-        """The vocabulary for grammars that name control tokens: these are their texts after a mark.
+        """The vocabulary for grammars that name control tokens: each of these tokens is its text after a mark byte.
 
-        No other token has the mark's byte there, so that none can begin one of them.
+        No other token contains the mark's byte, so a control token can't be spelled by other tokens.
         """
         tokens = [b"" if MARK in token else token for token in self.tokens]
         for i in self._control_ids:
@@ -250,11 +250,11 @@ class Vocabulary:
 
     @cached_property
     def text(self) -> TokenTexts:
-        """Which tokens are whole characters of which sets."""
+        """Facts about the characters of each token (`TokenTexts`)."""
         return TokenTexts(self.flat, self.offsets, self.lengths)
 
     def most_of(self, wanted: frozenset[int]) -> int:
-        """The most bytes among `wanted` that one token has."""
+        """The greatest number of bytes in one token that are among `wanted`."""
         if wanted not in self._most:
             self._most[wanted] = int(np.add.reduceat(which_are(self.flat, wanted), self.offsets, dtype=np.int32).max())
         return self._most[wanted]
@@ -270,9 +270,9 @@ class Vocabulary:
 
     @cached_property
     def kernel_tokens(self):
-        """The same for the C kernel (`native.kernel.Tokens`)."""
+        """The vocabulary for the C kernel (`native.kernel.Tokens`)."""
         tokens = native.kernel.Tokens(self.flat, self.lengths, self.sorted_ids, self.ranks, self.size)
-        tokens.prepare_text()  # some milliseconds, which the first mask of some grammar would take else
+        tokens.prepare_text()  # takes some milliseconds, by which the first mask would otherwise be late
         return tokens
 
     @cached_property
@@ -304,7 +304,7 @@ class Vocabulary:
         return frozenset(self.sorted_tokens)
 
     def fewest_tokens(self, data: bytes) -> list[int]:
-        """Where the tokens end when `data` is cut into as few as can be; raises if it can't.
+        """The end of each token when `data` is split into the fewest tokens.
 
         Raises
         ------
@@ -312,7 +312,7 @@ class Vocabulary:
             No sequence of tokens spells `data`.
         """
         spellings = self._spellings
-        best = [0] + [len(data) + 1] * len(data)  # tokens of each beginning; no cut takes more than one a byte
+        best = [0] + [len(data) + 1] * len(data)  # fewest tokens of each prefix; len(data) + 1: none known
         before = [0] * (len(data) + 1)
         for start in range(len(data)):
             if best[start] > len(data):
@@ -353,7 +353,7 @@ def _bytes(token, index: int) -> bytes:
 
 
 def open_vocabulary(name: str) -> Vocabulary:
-    """The tokens of :func:`open_tokenizer`; where no token is known to end a text, one more id stands for it."""
+    """The vocabulary of :func:`open_tokenizer`'s tokenizer; if no token ends a text, an id is added that does."""
     tokenizer = open_tokenizer(name)
     tokens, eos, special = read_tokenizer(tokenizer)
     eos = eos or end_ids(tokenizer, name)
@@ -380,7 +380,7 @@ class TokenTexts:
         tokens = owner[heads]
         expected = _HEAD[flat[heads]].astype(np.int64)
         following = np.append(heads[1:], len(flat))
-        room = np.minimum(following, ends[tokens]) - heads  # bytes up to the next head
+        room = np.minimum(following, ends[tokens]) - heads  # bytes up to the next character's first byte
         well_formed = (expected > 0) & (room == expected)
         points = _code_points(flat, heads, expected, well_formed)
         broken = ~well_formed | (points < 0)

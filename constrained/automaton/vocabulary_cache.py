@@ -61,7 +61,7 @@ def key_of(
     size: int | None = None,
     special_ids: Iterable[int] = (),
 ) -> str:
-    """What the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
+    """SHA-256 over all that decides the vocabulary: the tokenizer's content and the arguments.
 
     The tokenizer's own file stands for its tokens where it names one; what may have been
     changed since it was read (added tokens, special ones, and a sample of all) goes in, too.
@@ -124,7 +124,7 @@ def load(key: str, folder: str | os.PathLike[str]) -> Arrays | None:
 
 
 def store(arrays: Arrays, key: str, folder: str | os.PathLike[str]) -> bool:
-    """Keep a vocabulary's arrays under `key`; False, with a warning, if the folder can't be written."""
+    """Store a vocabulary's arrays under `key`; False, with a warning, if the folder can't be written."""
     from safetensors.numpy import save
 
     try:
@@ -136,7 +136,7 @@ def store(arrays: Arrays, key: str, folder: str | os.PathLike[str]) -> bool:
 
 
 def _facts(key: str, arrays: Arrays) -> dict[str, str]:
-    """What a file says of itself."""
+    """The metadata of a cache file: version, key and checksum."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
@@ -151,7 +151,7 @@ def _path(key: str, folder) -> Path:
 
 
 def _read(path, ending: str = "") -> bytes | None:
-    """A file's bytes; None if there is none."""
+    """A file's bytes; None if it can't be read, or doesn't end with `ending`."""
     try:
         return Path(path).read_bytes() if path and str(path).endswith(ending) else None
     except (OSError, ValueError, TypeError):
@@ -159,7 +159,7 @@ def _read(path, ending: str = "") -> bytes | None:
 
 
 def _check(arrays: Arrays) -> None:
-    """DataError unless the arrays fit together."""
+    """Raise DataError unless the arrays have consistent types, shapes and values."""
     if any(array.ndim != (name != "size") for name, array in arrays.items()):
         raise DataError("its arrays have other shapes")
     lengths, flat, ids = arrays["lengths"], arrays["flat"], arrays["sorted_ids"]
