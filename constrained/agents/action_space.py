@@ -40,7 +40,7 @@ class ActionSpace:
 
     @property
     def stop(self) -> str:
-        """The first of `STOPS` that isn't an action of the knowledge; the last if all are: it then ends no path."""
+        """The first of `STOPS` that isn't an action of the knowledge; if all are, the last, which then doesn't stop."""
         return next((word for word in STOPS if self.knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
     def hold_to(self, knowledge: Knowledge) -> None:

@@ -23,7 +23,7 @@ LONG = 2
 
 
 def examples_for(knowledge: Knowledge, environment: Environment | None, settings: Settings) -> Sequence[Example]:
-    """The examples of the knowledge's file, or else those that the environment offers, or that tools' schemas make."""
+    """The examples in the knowledge's file; without any, the environment's, or examples made from tools' schemas."""
     shown = SHOWN.get(settings.step_format, 0)
     count = shown if settings.demonstrations is None else settings.demonstrations
     if count and knowledge.demonstrations:

@@ -165,7 +165,7 @@ def generate_plan(
         models = load_roles(model, roles, device=device)
         say("preparing the vocabulary")
         for one in models.values():
-            getattr(one, "vocabulary", None)  # made at its first use, which would be the first step
+            getattr(one, "vocabulary", None)  # made here, not in the first step
     # `prior`: an environment in which a plan that isn't executed binds its slots.
     prior = None
     if environment is None:

@@ -131,12 +131,12 @@ def conversation(parts: PromptParts) -> list[Message]:
     """Build the conversation that a model reads before a step."""
     form = _FORM[parts.step_format].format(n=1)
     capitals = _CAPITALS if re.search(r"[A-Z]{3}", parts.knowledge_text) else ""
-    # The scene stands with the knowledge: examples then need none of their own, and the task is what was said last.
+    # The scene is in the system's turn: examples don't repeat it, and the task is in the last turn.
     told = [parts.knowledge_text, _scene(parts), f"{capitals} {form}".strip()]
     turns = [_turn("system", "\n\n".join(filter(None, told)))]
     for example in parts.examples:
         turns += _example_turns(example, parts.step_format) if isinstance(example, Demonstration) else example
-    # Only the last turn tells what changes: what comes before stays the same from step to step.
+    # What changes stands in the last turn only, so that all before it is the same in every step (and cached).
     said = [_opening(parts.task, parts.first_observation)] if not parts.omitted else [f"Task: {parts.task}"]
     for step in parts.steps:
         turns += [_turn("user", "\n\n".join(filter(None, said))), _turn("assistant", _answer(step, parts.step_format))]
@@ -169,7 +169,7 @@ def _scene(parts: PromptParts) -> str:
 
 
 def _opening(task: str, first_observation: str) -> str:
-    """The task and what is seen at the start; the task is not told twice."""
+    """The task and the first observation; the task only once if the observation states it."""
     told = task.strip(" .").lower() in first_observation.lower()
     return "\n\n".join(filter(None, ["" if told else f"Task: {task}", first_observation]))
 
@@ -279,7 +279,7 @@ def in_chat_form(loaded: LoadedModel, messages: Sequence[Message] | str) -> str:
     for tried in (turns, _without_system(turns)):  # some templates know no system turn
         try:
             return loaded.tokenizer.apply_chat_template(tried, tokenize=False, add_generation_prompt=True)
-        except Exception as error:  # templates raise what they like
+        except Exception as error:  # a template may raise any exception
             refused = error
     raise ModelError(f"the chat template of {loaded.name} refuses the conversation: {refused}", "pass prompt=")
 

@@ -26,7 +26,7 @@ MAX_LINE = 8 << 20
 """Most bytes of one line: some 60,000 traced tokens. Reading one takes about twenty times its bytes."""
 
 _ANSWER = ("text", "role", "model", "prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes")
-_KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # keys of a task's line; of the header
+_KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # one of a task's line; of the header
 
 
 @dataclass

@@ -131,7 +131,7 @@ def _short(probability: float) -> float:
 
 @dataclass(frozen=True)
 class _Answered:
-    """An answered request, which explains why a token could not come in its answer."""
+    """An answered request, with what is needed to explain why a token was excluded from its answer."""
 
     begun: str  # the part of the text that is in the prompt
     text: str  # the answer

@@ -110,7 +110,7 @@ class Closure:
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
     def after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
-        """The frame after `value` was chosen: its parameter is set, or (in `Members`) the node is what follows that name."""
+        """The frame after `value` was chosen: its parameter is set, or (`Members`) what follows the name comes next."""
         if bind is None or rest is None:
             return rest
         if isinstance(rest.node, Members):
@@ -264,7 +264,7 @@ class Closure:
         return (), [item] if low else self._living([item, rest])
 
     def looped(self, item: n.Node, env: Env) -> tuple[n.Chars, Loop] | None:
-        """`item` as a character set and a `Loop` of the other alternatives; None if both can begin with the same byte."""
+        """`item` as a character set and a `Loop` of the other alternatives; None if some byte can begin both."""
         key = id(item), id(env)
         if isinstance(item, n.Alt) and key not in self._loops:
             self._loops[key] = None

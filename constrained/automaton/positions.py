@@ -203,7 +203,7 @@ class Frames:
         return found
 
     def know_repeat(self, node: n.Repeat) -> None:
-        """Intern `node`: :meth:`repeat` returns it for its item and bounds, unless another node is interned for them."""
+        """Intern `node`, which :meth:`repeat` then returns for its item and bounds, unless it has a node for them."""
         self.repeats.setdefault((id(node.item), node.low, node.high), node)
 
     def tail(self, node: n.Seq) -> n.Node:

@@ -181,7 +181,7 @@ class SharedClosure:
             self._reach(each, env, _Way(None, place))
 
     def _leaf(self, place: _Place, make: Callable[[Stack], Reached], inside: bool = False) -> None:
-        """Note that `make` makes the positions for text above the stack of `place`, or (`inside`) above its own frame."""
+        """Note that `make` makes positions that read text above the stack of `place`, or (`inside`) above its frame."""
         self._leaves.append((make, place, inside))
 
     def _expand_repeat(self, node: n.Repeat, place: _Place) -> None:

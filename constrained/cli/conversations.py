@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exit code 1: a call that was carried out isn't admitted."""
+    """Run the command. Exit code 1: a call that was carried out isn't admitted."""
     if len(arguments.action):
         raise DataError(f"--conversations takes one policy, not {arguments.action[0]!r} as well", "name one .lark file")
     check_separate(arguments.html, arguments.knowledge, *arguments.conversations)

@@ -31,7 +31,7 @@ ENDINGS = {".pddl": "pddl", ".dot": "dot", ".gv": "dot"}
 
 
 def with_kind(words: Sequence[str]) -> list[str]:
-    """A command's words; `import FILE` gets the KIND that the file's name tells."""
+    """A command's words; the KIND of `import FILE` is inserted according to the file's suffix."""
     kind = ENDINGS.get(Path(words[1]).suffix.lower()) if len(words) > 1 and words[0] == "import" else None
     return [words[0], kind, *words[1:]] if kind else [*words]
 

@@ -127,7 +127,7 @@ def _sort_words(arguments) -> None:
         arguments.knowledge = words.pop(0)
     if len(words) == 2 and all(word.endswith(".pddl") for word in words) and arguments.pddl is None:
         arguments.pddl, words = words, []
-    arguments.task = " ".join(words) if words else None  # a sentence without quotes is one, too
+    arguments.task = " ".join(words) if words else None  # words without quotes are joined to a sentence
 
 
 def _plan(arguments, environment, knowledge: Knowledge, printer: _PlanPrinter | None) -> Plan:

@@ -1,4 +1,4 @@
-"""From token masks to text: sample allowed tokens, append forced ones, end whole.
+"""From token masks to text: sample allowed tokens, append forced tokens, end with a complete text.
 
 `generate` and `generate_batch` are the library's own loop; `custom_generate` is the same inside transformers'
 ``model.generate``; `hosts` has the processors for hosts that run their own loop; `device` keeps masks on a GPU.

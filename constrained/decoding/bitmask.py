@@ -30,7 +30,7 @@ def expand(mask: torch.Tensor, width: int) -> torch.Tensor:
     torch.Tensor
         bool ``[rows, width]``.
     """
-    if mask.device.type == "cpu":  # 131,072 tokens: 9 microseconds, against 335 by shifts
+    if mask.device.type == "cpu":  # 131,072 tokens take 9 microseconds; `expand_by_shifts` takes 335
         packed = np.ascontiguousarray(mask.numpy()).view(np.uint8)
         return torch.from_numpy(np.unpackbits(packed, axis=1, count=width, bitorder="little")).view(torch.bool)
     return expand_by_shifts(mask, width)
@@ -67,7 +67,7 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 @cache
 def _kernel() -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None:
-    """The Triton kernel, or None without triton. It reads only the mask and writes only forbidden logits."""
+    """The module of the Triton kernel, which reads the mask and writes only forbidden logits; None without triton."""
     try:
         from constrained.decoding.bitmask_triton import apply
     except ImportError:
@@ -87,12 +87,12 @@ def filled(shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndar
 
 
 def moved(masks: Sequence[np.ndarray], device: torch.device) -> torch.Tensor:
-    """The mask with these rows (each int32 ``[words]``) on `device`; see `filled`."""
+    """A mask on `device` with the given rows (each int32 ``[words]``); see `filled`."""
     return filled((len(masks), len(masks[0])), device, lambda host: np.stack(masks, out=host))
 
 
 def check_width(vocabulary: Vocabulary, width: int) -> None:
-    """Raise VocabularyError for logits without a column for each token: a mask could leave nothing to choose."""
+    """Raise VocabularyError if logits have fewer columns than there are tokens: a mask could exclude all of them."""
     if width < vocabulary.size:
         raise VocabularyError(
             f"the model's logits have {width} columns, but the vocabulary has {vocabulary.size} tokens",

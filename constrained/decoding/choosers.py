@@ -1,4 +1,4 @@
-"""Choosers: they choose an action where a language model would write one.
+"""Choosers: objects that choose an action, in the place of a language model that would write it.
 
 A chooser is given the admitted actions and returns one of them. It needs no tokenizer, so it also works in domains
 that no text model knows.
@@ -94,7 +94,7 @@ class Uniform:
 
 
 class Shortest:
-    """Takes the shortest path that the action knowledge admits, the first of several in alphabetical order."""
+    """Follows the shortest path that the action knowledge admits; of several, the first in alphabetical order."""
 
     name: ClassVar[str] = "none"
     digest: ClassVar[str] = ""
@@ -109,7 +109,7 @@ class Shortest:
         for steps in range(1, MAX_SHORTEST):
             try:
                 ending = knowledge.next_action(steps)
-            except KnowledgeError:  # no path ends as soon
+            except KnowledgeError:  # no path ends within `steps` actions
                 continue
             found = next(filter(ending.matches, actions), None)
             if found is not None:

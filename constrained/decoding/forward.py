@@ -107,14 +107,14 @@ class Forward:
             Keys and values, if the model keeps some.
         """
         inputs.setdefault("use_cache", True)
-        if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time
+        if "past_key_values" not in self.accepted:  # a recurrent model reads everything again in each call
             inputs.pop("past_key_values", None)
         below = last_hidden_state(self.model, **inputs)
-        if below is None and columns is None and rows is None:  # the model's own head, over all rows and columns
+        if below is None and columns is None and rows is None:  # all rows and columns are wanted: call the whole model
             out = self.model(**inputs, **self._options)
             logits, past = out.logits[:, -1], getattr(out, "past_key_values", None)
         else:
-            # The layers below the head; then the head's product, of the wanted rows and columns alone.
+            # Run the layers below the head, then multiply by the head's wanted rows and columns only.
             if below is None:
                 out = self.model.base_model(**inputs)
                 below = out.last_hidden_state, getattr(out, "past_key_values", None)
@@ -200,7 +200,7 @@ ALL_LOGITS = NeededLogits()
 
 
 class PartialLogits:
-    """Chooses the columns of the logits that some texts need, from their last hidden states."""
+    """Chooses which columns of the logits some texts need, given their last hidden states."""
 
     def __init__(self, texts: Sequence[Any], forward: Forward, needed: NeededLogits):
         self.texts, self.forward, self.needed = texts, forward, needed
@@ -212,8 +212,8 @@ class PartialLogits:
         return cls(texts, forward, needed) if needed.allowed_only and forward.supports_partial_logits else None
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
-        # Few columns of all texts together: multiply these. Else, of a few texts: those that the prefilter leaves.
+        """The ids of the columns (on the device of `hidden`, float ``[len(texts), d]``); None: all columns."""
+        # If all texts together need few columns, take these. Otherwise, for few texts, those that the prefilter leaves.
         for text in self.texts:
             text.look()
         if sum(text.count for text in self.texts) <= NARROW:
@@ -228,7 +228,7 @@ class PartialLogits:
         needed = self.needed
         if needed.best:
             ids = prefilter.best(hidden, allowed, needed.best).numpy()
-            # None at all: the logits are NaN, which the sampler will report. Many: then computing all is as fast.
+            # No column: the logits are NaN, which the sampler will report. Many: computing all of them is as fast.
             return ids if 0 < len(ids) <= allowed.shape[1] // 8 else None
         if needed.temperature is None or len(self.texts) > 1:
             return None

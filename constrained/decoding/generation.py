@@ -68,7 +68,7 @@ def generate(
     cache: PrefixCache | None = None,
     begun: str = "",
 ) -> Generation:
-    """Continue a prompt, within a grammar if one is given.
+    """Continue a prompt; with a grammar, by a text of the grammar.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def generate_batch(
     rows: int = MAX_ROWS,
     cache: PrefixCache | None = None,
 ) -> list[Generation]:
-    """Write all texts, side by side where the model can.
+    """Write a text for each request, side by side if the model supports it.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def _write(
 
 
 class _Stream:
-    """Reports a text as it grows: whole characters only, and none that may belong to a stop string."""
+    """Sends a growing text: whole characters only, and none that may be part of a stop string."""
 
     def __init__(self, send: Callable[[str], bool | None], stops: Sequence[str]):
         self._send, self._held_back = send, max((len(stop.encode()) - 1 for stop in stops), default=0)
@@ -288,7 +288,7 @@ class _Stream:
 
 
 def start_text(loaded: LanguageModel, request: Request) -> FreeText | GuidedText:
-    """The text of a request, before its first token. Raises ConstrainedError: as `generate`."""
+    """The text of a request before its first token. Raises ConstrainedError as `generate` does."""
     if not hasattr(loaded, "logits_width"):
         raise ModelError(f"a loaded model is wanted here, not {type(loaded).__name__}", "constrained.models.load(…)")
     grammar, stops = request.grammar, request.stops

@@ -41,8 +41,8 @@ class Int8Prefilter:
         self.bias = bias
         self.rounded = torch.empty((rows, width), dtype=torch.int8)
         self.scale = torch.empty(rows, dtype=torch.bfloat16)
-        self.norm, self.error = torch.empty(rows), torch.empty(rows)  # of each row: its length, its rounding error's
-        for begin in range(0, rows, 4096):  # in parts: no second whole float32 copy
+        self.norm, self.error = torch.empty(rows), torch.empty(rows)  # each row's norm, and its rounding error's
+        for begin in range(0, rows, 4096):  # in parts, to avoid a second float32 copy of the whole matrix
             part = slice(begin, begin + 4096)
             full = weight[part]
             # A little above the largest value: bfloat16 may round it down, and it must not exceed 127 steps.
@@ -59,7 +59,7 @@ class Int8Prefilter:
         return torch.ops.aten._weight_int8pack_mm(hidden.bfloat16(), self.rounded, self.scale).float()
 
     def matches(self, weight: torch.Tensor) -> bool:
-        """Whether the copy is still one of `weight`.
+        """Whether the 8-bit copy still agrees with `weight`.
 
         Merged adapters and ``weight.data[token] = ...`` leave no trace on the tensor, so it is read once; that costs
         about as much as one token.
@@ -116,11 +116,11 @@ class Int8Prefilter:
         error = (lost * self.norm).addcmul_(length, self.error).add_(logits.abs(), alpha=2**-7)
         if self.bias is not None:
             logits += self.bias
-        return logits.add_((allowed.float() - 1) * 1e30), error  # adding is much faster than masking here
+        return logits.add_((allowed.float() - 1) * 1e30), error  # adding -1e30 is much faster than `masked_fill`
 
 
 def int8_prefilter(head: nn.Linear) -> Int8Prefilter | None:
-    """The prefilter of an output matrix, made on first use; None where it doesn't pay."""
+    """The prefilter of an output matrix, made on first use; None where it isn't faster."""
     weight = head.weight
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None

@@ -47,7 +47,10 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
 
 
 def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer: Any, before: bytes) -> list[int]:
-    """The certain tokens of the text `forced` that must come next in `state`; `before` is the text so far."""
+    """The tokens of the text `forced`, which must come next in `state`, as far as they are certain.
+
+    `before` is the text so far.
+    """
     if not forced:
         return []
     after = state.read(forced)
@@ -87,12 +90,12 @@ def tokenize_after(tokenizer: Any, tokens: Sequence[bytes], data: bytes, context
     `tokens`: id -> bytes. Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
     """
     try:
-        text, _ = codecs.utf_8_decode(data)  # up to its last whole character
-    except UnicodeDecodeError:  # it starts inside a character: no tokenizer can help
+        text, _ = codecs.utf_8_decode(data)  # without an incomplete character at the end
+    except UnicodeDecodeError:  # it starts inside a character, which no tokenizer splits
         return []
     data = text.encode()
     for context in contexts:
-        # Walk back from the last token until the text is covered; it is spelled if a token boundary is met just there.
+        # Walk back from the last token until the text is covered; the ids spell it if a token begins exactly there.
         ids = encode(tokenizer, context + text)
         first, left = len(ids), len(data)
         while left > 0 and first and ids[first - 1] < len(tokens):

@@ -30,7 +30,7 @@ def last_hidden_state(
     model: Any, input_ids: torch.Tensor, past_key_values: Any = None, attention_mask: torch.Tensor | None = None,
     position_ids: torch.Tensor | None = None, use_cache: bool = True, **others: Any,
 ) -> tuple[torch.Tensor, Any] | None:  # fmt: skip
-    """The last hidden states, float32 ``[rows, T, d]``, and the cache; None where `model` itself must be called.
+    """(The last hidden states, float32 ``[rows, T, d]``, the cache); None where `model` itself must be called.
 
     This is so unless it is a Llama in float32 on the CPU as transformers made it (no adapter, no hook, no quantised,
     compiled or sharded module); where gradients are wanted, or `others` of its arguments are given; and where it would
@@ -59,7 +59,7 @@ def last_hidden_state(
 
 
 def is_plain_llama(model: Any) -> bool:
-    """Whether a model is a Llama in float32 on the CPU, and each module does what its class says and nothing more.
+    """Whether a model is an unmodified Llama in float32 on the CPU: no module is replaced, wrapped or hooked.
 
     This is looked up at each call, as modules may have been replaced in between; it takes 45 µs of 2 ms.
     """
@@ -81,7 +81,7 @@ def is_plain_llama(model: Any) -> bool:
             return False
         if module._forward_hooks or module._forward_pre_hooks:
             return False
-        modules += [part for name, part in module._modules.items() if name != "act_fn"]  # that one is called as it is
+        modules += [part for name, part in module._modules.items() if name != "act_fn"]  # the activation is called
     return True
 
 

@@ -28,7 +28,7 @@ class Text(ABC):
     """A text being written: its tokens and its bytes."""
 
     mask: np.ndarray  # int32 [words]: the tokens allowed next, once prepared
-    pending = False  # what follows is worked out elsewhere, and isn't there yet
+    pending = False  # whether the next input is still being computed elsewhere
 
     def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int]):
         self.vocabulary = vocabulary
@@ -48,7 +48,7 @@ class Text(ABC):
         """Append the forced text that can be found without a mask, or set ``done``."""
 
     def look(self) -> bool:
-        """Compute the mask. Return False where the model has no choice: then the only token is appended, or it is done.
+        """Compute the mask. False if the model has no choice: the only token is then appended, or the text is done.
 
         The mask depends on the tokens alone: it may be computed after `prepare` or while the model reads them.
         """
@@ -56,7 +56,7 @@ class Text(ABC):
 
     @property
     def may_wait(self) -> bool:
-        """Once prepared: whether the mask may be computed later, as the model seems to have a choice."""
+        """Whether the prepared text's mask may be computed after the model was called: there seems to be a choice."""
         return True
 
     def _bytes(self, token: int) -> bytes:
@@ -78,7 +78,7 @@ class Text(ABC):
 
 
 class FreeText(Text):
-    """A text in which everything is allowed, up to an end-of-text token, a stop string or a limit."""
+    """A text without a grammar, which ends at an end-of-text token, a stop string or a limit."""
 
     def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int], limit: int, stops: Sequence[bytes] = ()):
         super().__init__(vocabulary, prompt)
@@ -109,7 +109,7 @@ class GuidedText(Text):
         self._rows = np.zeros((1, self.vocabulary.words), np.int32)
         self.mask = self._rows[0]
         self.count = 0  # tokens allowed next
-        self._has_choice: bool | None = None  # None: not looked since it was prepared
+        self._has_choice: bool | None = None  # None: `look` wasn't called since `prepare`
 
     def prepare(self) -> None:
         self._has_choice = None
@@ -137,7 +137,7 @@ class GuidedText(Text):
     def append(self, token: Token) -> None:
         self.ids.append(token.id)
         self.tokens.append(token)
-        self.data += self.vocabulary.tokens[token.id]  # of control tokens, too: the grammar has named them
+        self.data += self.vocabulary.tokens[token.id]  # also the text of control tokens, which the grammar has named
 
     def accept(self, token: Token) -> None:
         if not self.matcher.advance(token.id):
@@ -152,7 +152,7 @@ AnyText = TypeVar("AnyText", bound=Text)
 
 
 class NextLogits(Protocol):
-    """Runs a model over texts."""
+    """Runs a model over texts to get the logits after them."""
 
     call_seconds: float | None
     """Time that a call should take: longer prompts are read in pieces, between which others can join. None: any."""
@@ -239,7 +239,7 @@ def decode(
             grown = list(wait(pending, len(pending) < len(waiting)))
             if grown or len(pending) == len(waiting):
                 continue
-        # Texts that are pending have nothing to read; they are named all the same, so that the model keeps their rows.
+        # Pending texts have nothing to read; they are passed all the same, so that the model keeps their rows.
         asked, logits, columns = forward.next_logits(waiting)
         # On an accelerator this returns at once, and the masks are computed meanwhile. A text that turns out to have
         # no choice has appended its only token by now: its logits are dropped.

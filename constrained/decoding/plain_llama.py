@@ -1,4 +1,4 @@
-"""A Llama on the CPU that is nothing but its weights, and the operations of its layers.
+"""A Llama on the CPU: its weights and the operations of its layers, without transformers' modules.
 
 The numbers are those of transformers' Llama, to the last bit; importing its modules takes two seconds.
 """
@@ -18,7 +18,7 @@ Attention = Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor, "torch.Tens
 
 
 class PlainLlama(nn.Module):
-    """A Llama in float32, with the parts of transformers' interface that generation uses.
+    """A Llama in float32 with the part of transformers' interface that generation uses.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class PlainLlama(nn.Module):
             self.register_parameter(name.replace(".", "_"), weight)
         try:
             embedding = named["model.embed_tokens.weight"]
-            # Weights that are replaced at once: of another size or on "meta" they would take a second to make.
+            # Tiny weights, replaced below: to make them at full size, or on "meta", would take a second.
             self.embedding, self.head = nn.Embedding(1, 1), nn.Linear(1, 1, bias=False)
             self.embedding.weight = embedding
             self.head.weight = embedding if config.tie_word_embeddings else named["lm_head.weight"]

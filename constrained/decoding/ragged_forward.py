@@ -142,7 +142,7 @@ class RaggedForward:
         self.read = [self.read[row] for row in rows]
 
     def _read_shared_prompts(self) -> None:
-        """Read the prompt that copies share once, except its last token, which each row reads for its logits."""
+        """Read a prompt once for all of its copies, except the last token, which each row reads to get its logits."""
         copies, self._copies = self._copies, 1
         if copies == 1:
             return
@@ -160,7 +160,7 @@ class RaggedForward:
             self.texts, self.read = texts, [0] * len(texts)
 
     def _change_rows(self, texts: Sequence[Row]) -> None:
-        """Give each joining text a row, and drop finished rows: then, or once they are half of all.
+        """Give each joining text a row. Finished rows are dropped when texts join, or once they are half of all rows.
 
         Until then they cost less than copying the cache. A row's old contents are never looked at.
         """
@@ -190,14 +190,14 @@ class RaggedForward:
                 slots[row, width - n :] = range(begin, begin + n)
         reach = int(slots.max()) + 1
         device = self.forward.device
-        # All rows from their beginning and equally long, or one row by one token: plain causal attention.
+        # Plain causal attention suffices if all rows begin here and are equally long, or if one row reads one token.
         even = int(slots.min()) >= 0 and not self.cache.static and (reach == width or (count == 1 and width == 1))
-        # With partial logits the head multiplies only the rows asked; else these are picked from its result.
+        # With partial logits the head multiplies only the asked rows; otherwise these are selected from its result.
         wanted = None if rows is None else torch.tensor(rows, dtype=torch.int64, device=device)
         partial_logits = self.forward.supports_partial_logits
         block = torch.from_numpy(ids).to(device), torch.from_numpy(slots).to(device)
         logits = self._forward(*block, reach, even=even, columns=columns, rows=wanted if partial_logits else None)
-        # Counted only now: a call that was interrupted is simply repeated.
+        # Counted after the call, so that an interrupted call is repeated.
         self.read = [n + more for n, more in zip(self.read, taken)]
         self.tokens_run += sum(taken)
         return logits if wanted is None or partial_logits else logits[wanted.to(logits.device)]
@@ -233,14 +233,14 @@ def block_width(unread: Sequence[int], call_cost: int = CALL_COST) -> int:
 
 
 class Pieces:
-    """Cuts long prompts into pieces that take a given time, so that texts beside them, and new ones, wait no longer."""
+    """Splits long prompts into pieces that take about a given time, so that other texts wait no longer than that."""
 
     def __init__(self) -> None:
         self._columns = FIRST_PIECE
         self._began: float | None = None  # when the call of the last piece began
 
     def limit(self, width: int, seconds: float) -> int:
-        """The columns of a block that should have `width` and take about `seconds`."""
+        """The number of columns, at most `width`, of a block that takes about `seconds`."""
         now, began = time.monotonic(), self._began
         if began is not None and now - began < seconds / 2:
             self._columns *= 2
@@ -341,7 +341,7 @@ class RaggedLayer(CacheLayerMixin):
         assert self.cache.slots is not None, "place comes before the call"
         slots, reach = self.cache.slots.to(key_states.device)[:, None, :, None], self.cache.reach
         keys, values, rows = self.keys, self.values, key_states.shape[0]
-        if rows < keys.shape[0]:  # a static cache has room for more
+        if rows < keys.shape[0]:  # a static cache has more rows than the call
             keys, values = keys[:rows], values[:rows]
         keys.scatter_(2, slots.expand_as(key_states), key_states)
         values.scatter_(2, slots.expand_as(value_states), value_states)

@@ -179,8 +179,8 @@ class RemoteModel:
 
     @cached_property
     def enforce(self) -> str:
-        """The name in `ENFORCE` of what the server is asked to enforce; found out once."""
-        _ = self.model  # first: code in the loop can't wait for the loop
+        """The name in `ENFORCE` of the notation that the server enforces; tested once."""
+        _ = self.model  # evaluated before: code that runs in the event loop can't wait for the loop
         return self._enforce if self._enforce != "ask" else _Loop.run(self._ask_what_it_obeys())
 
     def write(
@@ -267,7 +267,7 @@ class RemoteModel:
     def _body(self, action: Grammar, listed: list[str] | None) -> Body:
         try:
             return ENFORCE[self.enforce](action, listed) or {}
-        except GrammarError as error:  # the notation can't say it: the answer is judged all the same
+        except GrammarError as error:  # the notation can't express the grammar: the answer is checked all the same
             log.info("nothing is sent to enforce: %s", error.message)
             return {}
 
@@ -324,7 +324,7 @@ class RemoteModel:
         return found.data[0].id
 
     async def _ask_what_it_obeys(self) -> str:
-        """The first name in `ENFORCE` that works; tested with two texts that no model writes by itself."""
+        """The first name in `ENFORCE` that the server obeys, tested with two texts that no model writes by itself."""
         action = Grammar.from_choices(PROBE)
         hello: list[Message] = [{"role": "user", "content": "Say hello."}]
         for name, enforce in ENFORCE.items():
@@ -342,7 +342,7 @@ class RemoteModel:
 
 
 def _check_address(address: str) -> None:
-    """Raise ModelError if `address` is not a URL, or has a key in it, which would get into plans and logs."""
+    """Raise ModelError if `address` is not a URL, or contains a key, which plans and logs would then show."""
     try:
         parts = urlsplit(address)
         right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and " " not in address

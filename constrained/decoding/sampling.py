@@ -89,7 +89,7 @@ class Sampler:
         total, inside = torch.stack((logits.logsumexp(0), values.logsumexp(0))).tolist()
         if not math.isfinite(total):
             raise nan_logits()
-        if inside == -math.inf:  # the model itself excludes all of them: they count as equally likely
+        if inside == -math.inf:  # all allowed tokens have probability 0: choose among them uniformly
             allowed = torch.from_numpy(allowed_ids(mask)).to(logits.device)
             values, inside = torch.zeros(len(allowed), device=logits.device), math.log(len(allowed))
             pruned = 1.0
@@ -119,7 +119,7 @@ class Sampler:
 
 
 def choose_together(samplers: Sequence[Sampler], logits: torch.Tensor, masks: Sequence[np.ndarray]) -> list[Token]:
-    """Do `Sampler.choose` for many rows while waiting for the device only once.
+    """`Sampler.choose` for many rows, with a single wait for the device.
 
     `samplers` are `plain`; `logits` are float32 ``[rows, V]``.
     """

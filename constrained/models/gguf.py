@@ -1,4 +1,4 @@
-"""The model in a GGUF file, for transformers: what its own reader makes of a file, in a twentieth of its time.
+"""Read a model in a GGUF file into transformers' classes, twenty times as fast as transformers' own reader.
 
 That reader makes arrays of each token and merge, three times, and a table of all names of tensors for each module: 20 s
 for the 135 million weights of SmolLM2, which take 1 s here. Configuration, weights and token ids are the same
@@ -22,7 +22,7 @@ from constrained.models.gguf_blocks import unpack
 
 @dataclass(frozen=True)
 class Architecture:
-    """How an architecture differs from the others here."""
+    """The properties in which supported architectures differ."""
 
     head_dim: str | None = None
     """Key of the width of a head; None: as wide as all heads together fill the model's width."""
@@ -77,7 +77,7 @@ def read_model(file: GgufFile, dtype: torch.dtype | None = None, **options: Any)
     if not architecture or not settings:
         return None
     config = AutoConfig.for_model(file.metadata["general.architecture"], **settings)
-    if config.num_hidden_layers > len(file.tensors):  # before so many are made
+    if config.num_hidden_layers > len(file.tensors):  # checked before the layers are made
         raise _damaged(file, f"{config.num_hidden_layers:,} layers have {len(file.tensors):,} tensors")
     targets = _targets(architecture, config)
     if not file.tensors.keys() - {UNUSED} <= targets.keys() or not all(one.kind for one in file.tensors.values()):
@@ -93,7 +93,7 @@ def read_model(file: GgufFile, dtype: torch.dtype | None = None, **options: Any)
 
 
 def _settings(file: GgufFile, architecture: Architecture) -> dict[str, Any] | None:
-    """The settings of the configuration; None if one isn't a single positive number, or is missing."""
+    """The settings of the model's configuration; None if one is missing or isn't a positive number."""
     prefix, given = file.metadata["general.architecture"], file.metadata
     tokens = given.get("tokenizer.ggml.tokens")
     found = {f"{prefix}.vocab_size": len(tokens)} if isinstance(tokens, list) else {}

@@ -153,11 +153,11 @@ class LlamaCpp:
         return torch.from_numpy(np.stack([found[sequence] for sequence, _ in rows]))
 
     def unread(self, sequence: int, ids: list[int]) -> int:
-        """Tokens of a text that its sequence doesn't hold, and the last, whose logits are wanted."""
+        """The number of tokens of a text that its sequence doesn't hold, at least 1: the last one gives the logits."""
         return len(ids) - min(common_prefix(self.held[sequence], ids), len(ids) - 1)
 
     def read_on(self, row: tuple[int, list[int]], tokens: int) -> None:
-        """Read some more tokens of a long text, not its last."""
+        """Read the next `tokens` tokens of a long text, at most up to the one before its last."""
         sequence, ids = row
         self._read([((sequence, ids), min(tokens, self.unread(*row) - 1))], {})
 

@@ -92,7 +92,7 @@ def embedded() -> LoadedModel:
         )
         llama = PlainLlama(settings, load_file(EMBEDDED / "model.safetensors"))
         splits = Tokenizer.from_file(str(EMBEDDED / "tokenizer.json"))
-    except Exception:  # it was trained as another kind of model, or is damaged: transformers reads it, or says so
+    except Exception:  # another architecture, or damaged: transformers reads it, or reports the error
         return read()
     ends = eos_ids(settings.get("eos_token_id"), generation.get("eos_token_id"))
     return PlainModel(llama, splits, "embedded", tuple(sorted(ends)), read, is_embedded=True)

@@ -94,7 +94,7 @@ def from_source(
 
 
 def in_llama_cpp(name: str, tokenizer: Any, *, asked: bool) -> LlamaCppModel | None:
-    """A ``.gguf`` file that llama.cpp runs; None if that wasn't asked for, and llama.cpp isn't there or can't."""
+    """A ``.gguf`` file in llama.cpp; None if llama.cpp can't run it and wasn't `asked` for."""
     if not asked and find_spec("llama_cpp") is None:
         return None
     gguf = read_gguf(gguf_path(name))
@@ -111,7 +111,7 @@ def in_llama_cpp(name: str, tokenizer: Any, *, asked: bool) -> LlamaCppModel | N
 
 
 def _reads_memory(model: Any) -> bool:
-    """Whether it was trained as the embedded model is (see `tools.embedded_model.train`)."""
+    """Whether a model was trained to read a memory, as the embedded model is (`tools.embedded_model.train`)."""
     return getattr(model.config, "household_memory", False) is True
 
 

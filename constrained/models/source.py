@@ -1,4 +1,4 @@
-"""What the name of a model stands for, looked at before torch is imported, which takes seconds."""
+"""Check what a model's name stands for before torch is imported, which takes seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HUB_SECONDS = 10.0
 
 
 def check_source(source: str | os.PathLike[str]) -> None:
-    """Raise ModelError if a name or path is of nothing that can be read, as far as a short look shows."""
+    """Raise ModelError if it is clear without reading weights that no model can be loaded from a name or path."""
     engine, name = engine_and_name(source)
     path = Path(name).expanduser()
     if is_gguf(name) or engine == LLAMA_CPP:
@@ -64,7 +64,7 @@ def check_source(source: str | os.PathLike[str]) -> None:
 
 
 def engine_and_name(source: str | os.PathLike[str]) -> tuple[str, str]:
-    """The engine that a name or path asks for, "" if it asks for none, and the rest of it."""
+    """(The engine that a name or path begins with, or ""; the rest of it)."""
     name = os.fspath(source)
     engine = next((one for one in (LLAMA_CPP, TRANSFORMERS) if name.startswith(one)), "")
     return engine, name.removeprefix(engine)
@@ -77,7 +77,7 @@ def is_gguf(source: Any) -> bool:
 
 
 def to_adapt(source: Any) -> Any:
-    """The same model for training and adapters, which llama.cpp has not: transformers runs a ``.gguf`` file."""
+    """The name for training or adapters, which llama.cpp doesn't support: a ``.gguf`` file is read by transformers."""
     return f"{TRANSFORMERS}{os.fspath(source)}" if is_gguf(source) else source
 
 
@@ -90,9 +90,9 @@ def _check_hub(name: str) -> None:
         if any(isinstance(try_to_load_from_cache(name, file), str) for file in ("config.json", "adapter_config.json")):
             return
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_SECONDS)
-    except EntryNotFoundError:  # there is such a model, or adapter, in another form
+    except EntryNotFoundError:  # the repository exists without this file: it may hold an adapter or another format
         return
-    except Exception as error:  # no possible name, no such model, a closed one, no network: of many types
+    except Exception as error:  # impossible name, missing or private model, no network: exceptions of many types
         told = [line for line in str(error).strip().splitlines() if line and "Client Error" not in line]
         reason = (told or [type(error).__name__])[0]
         advice = "check the name and the network, or give the path of a folder"

@@ -82,12 +82,12 @@ class Job:
 
     @property
     def streams(self) -> bool:
-        """Whether the text is told piece by piece."""
+        """Whether the text is sent piece by piece."""
         return self.prepared is not None and self.prepared.request.stream
 
     @property
     def usage(self) -> bool:
-        """Whether a stream ends with the numbers of tokens."""
+        """Whether a stream ends with the token counts."""
         return self.prepared is not None and self.prepared.request.stream_usage
 
     @property
@@ -219,7 +219,7 @@ class Batches:
             return do(job)
         except ConstrainedError as error:
             self._end(job, error)
-        except Exception as error:  # the thread must go on: others wait
+        except Exception as error:  # the thread must not end: other requests wait for it
             self._end(job, failed(error))
         return None
 
@@ -239,7 +239,7 @@ class Batches:
         return not job.late
 
     def _say(self, job: Job, said: str) -> None:
-        """Tell what was said since."""
+        """Send the part of the text that wasn't sent yet."""
         if len(said) > job.sent:
             job.tell(said[job.sent :])
             job.sent = len(said)
@@ -251,7 +251,7 @@ class Batches:
         request, text, written = job.prepared.request, writing.text, writing.generation()
         said: str = written.text
         calls: tuple[tuple[str, str], ...] = ()
-        # The process read the calls, unless a stop text ended what was said before them.
+        # The request's process has read the calls, unless a stop text ended the answer before them.
         if isinstance(text, FollowedText) and text.last is not None:
             said, calls = text.last.said, text.last.calls
         if request.stream:
@@ -271,7 +271,7 @@ def _close(writing: Writing) -> None:
 
 
 def _answer_of(connection: Connection, job: Job) -> Any:
-    """What a request's process has found out; it is given up if the client has gone."""
+    """The next message from a request's process. Raises RequestError: it is too late, or the process ended."""
     while not connection.poll(1.0):
         if job.late:
             raise RequestError(f"the answer took longer than {bounds.SECONDS:.0f} s", status=504)

@@ -1,4 +1,4 @@
-"""The bodies of requests: read whole, in time, and within a limit for all of them together."""
+"""Read the bodies of requests: each within a time limit, all together within a memory limit."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from constrained.server.chat_request import RequestError
 
 
 class Bodies:
-    """Reads bodies. Where they take too much memory together, the one that came first and isn't whole is given up.
+    """Reads bodies. If they need too much memory together, the incomplete one that began first is dropped.
 
     Parameters
     ----------
     waiting : callable
-        Bytes of the bodies that were read and wait.
+        Returns the bytes of the bodies that were read and wait to be prepared.
     """
 
     def __init__(self, waiting: Callable[[], int]):
         self._waiting = waiting
-        self._received: dict[asyncio.Timeout, int] = {}  # bytes of each that is being read, in the order of their begin
+        self._received: dict[asyncio.Timeout, int] = {}  # bytes of each body being read, oldest first
 
     async def read(self, request: Request) -> bytes:
         """The body of a request.
@@ -59,4 +59,4 @@ class Bodies:
             raise RequestError("too many large requests are waiting", "try again later", status=503)
         first = next(iter(self._received))
         del self._received[first]
-        first.reschedule(0.0)  # its time is over
+        first.reschedule(0.0)  # ends its reading at once

@@ -1,4 +1,4 @@
-"""The limits of the server: a hostile request must cost little, and cost the others nothing."""
+"""The limits of the server, so that a hostile request costs little and doesn't delay others."""
 
 from __future__ import annotations
 

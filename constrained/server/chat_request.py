@@ -47,7 +47,7 @@ class RequestError(ConstrainedError):
 
     @classmethod
     def of(cls, error: ConstrainedError, status: int = 400) -> RequestError:
-        """An error of the library as one of the request's, in the names that a request has for things."""
+        """The library's error as an error of the request, with the names of the request's fields."""
         if isinstance(error, RequestError):
             return error
         return cls(error.message, error.hint and error.hint.replace("max_new_tokens", "max_tokens"), status=status)
@@ -59,7 +59,7 @@ class RequestError(ConstrainedError):
 
 
 def failed(error: Exception) -> RequestError:
-    """The error for a client whose request met a mistake of ours, which is logged: where it is, not what it says."""
+    """The error for a request that raised an unexpected exception, whose type and place are logged, but not its text."""
     at = traceback.extract_tb(error.__traceback__)[-1:]
     log.error("a request failed: %s%s", type(error).__name__, "".join(f" at {f.filename}:{f.lineno}" for f in at))
     return RequestError(f"the server failed: {type(error).__name__}", status=500)
@@ -129,7 +129,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
     if not isinstance(body, dict):
         raise RequestError(f"a request is a JSON object, not {_kind(body)}")
     _check_text(body)
-    body = {field: value for field, value in body.items() if value is not None}  # null: as if it weren't there
+    body = {field: value for field, value in body.items() if value is not None}  # null is read as a missing field
     if body.get("model") != model:
         raise RequestError(f"there is no model {body.get('model')!r}", f"use {model!r}", status=404, param="model")
     for field, nothing in REFUSED.items():
@@ -157,7 +157,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
 
 
 def _check_text(body: Any) -> None:
-    """Raise RequestError where a text, which may be copied into a prompt or an error, is none that can be encoded."""
+    """Raise RequestError if a text can't be encoded as UTF-8: prompts and errors may quote it."""
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -36,7 +36,7 @@ class BoundedConnection(H11Protocol):
 
     seconds: ClassVar[dict[Stage, float]] = {
         Stage.HEAD: bounds.HEAD_SECONDS,
-        Stage.BODY: bounds.BODY_SECONDS + 1.0,  # the application answers first
+        Stage.BODY: bounds.BODY_SECONDS + 1.0,  # a little more, so that the application can answer with an error
         Stage.ANSWER: bounds.SECONDS + bounds.READING_SECONDS,
         Stage.IDLE: bounds.HEAD_SECONDS,
     }
@@ -71,7 +71,7 @@ class BoundedConnection(H11Protocol):
         self._watch(Stage.IDLE if self.stage is Stage.HEAD else None)
 
     def pause_writing(self) -> None:
-        super().pause_writing()  # so the application waits
+        super().pause_writing()  # makes the application wait
         self._unread = self.loop.call_later(bounds.READING_SECONDS, self.drop)
 
     def resume_writing(self) -> None:
@@ -86,12 +86,12 @@ class BoundedConnection(H11Protocol):
                 timer.cancel()
 
     def drop(self) -> None:
-        """Close the connection at once, whatever is unsent."""
+        """Close the connection at once, even if data is unsent."""
         self.transport.abort()
         self.connections.discard(self)
 
     def _watch(self, stage: Stage | None = None) -> None:
-        """Set the deadline anew where the next stage, or the next request, has begun."""
+        """Set a new deadline if another stage, or another request, has begun."""
         at = self.cycle, stage or self.stage
         if at == self._at:
             return

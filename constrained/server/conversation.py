@@ -35,7 +35,7 @@ EXAMPLES = 3
 
 def _without(marker: str) -> str:
     """A regular expression for texts without `marker`, whose first character occurs in it only once."""
-    # Runs without the marker's first character, and every way in which the marker can begin and break off.
+    # Runs of characters other than the marker's first, and every proper prefix of the marker before another character.
     first, rest = marker[0], marker[1:]
     broken = "|".join(f"{marker[: i + 1]}(?:[^{first}{one}][^{first}]*)?" for i, one in enumerate(rest))
     return f"(?:[^{first}]+(?:{broken})*|(?:{broken})+)"
@@ -118,7 +118,7 @@ def _listed(
 
 @contextmanager
 def _refused(param: str) -> Iterator[None]:
-    """Errors of what a request gives as `param` are the request's."""
+    """Turn a ConstrainedError raised inside into a RequestError about the request's field `param`."""
     try:
         yield
     except ConstrainedError as error:
@@ -126,7 +126,7 @@ def _refused(param: str) -> Iterator[None]:
 
 
 def _under(policy: Policy, request: ChatRequest, call_format: str, said: Grammar | None) -> Writable:
-    """What a policy admits after the conversation: one call, as its result decides what may follow, or a text."""
+    """What a policy admits after the conversation: a single call (its result decides what may follow), or a text."""
     with _refused("tools"):
         knowledge = ActionKnowledge.from_tools(request.tools, policy=policy, call_format=call_format, some=True)
     tools = knowledge.tools
@@ -141,7 +141,7 @@ def _under(policy: Policy, request: ChatRequest, call_format: str, said: Grammar
         view = {slot_of(request.named): view.get(slot_of(request.named), [])}
     calls = None
     if request.offered:
-        with suppress(KnowledgeError):  # none is admitted
+        with suppress(KnowledgeError):  # no call is admitted
             calls = knowledge.bind_view(view).next_action()
     if may_say and request.choice != "required":
         if calls is None:
@@ -168,11 +168,11 @@ def _no_tool(name: str) -> RequestError:
 
 
 def _followed(knowledge: ToolKnowledge, messages: list[dict[str, Any]]) -> tuple[ToolKnowledge, Memory]:
-    """The knowledge after a conversation, and what is known then."""
+    """(The knowledge after a conversation, the policy's memory after it)."""
     tools = knowledge.tools
     memory, speaks, said = tools.policy.initial, tools.policy.message, ""
     waiting: dict[str, tuple[str, dict[str, Any]]] = {}  # calls without a result, by id
-    # The user answers the last text; a tool, a waiting call; the assistant calls tools, or says something, which is an
+    # A user answers the last text, a tool a waiting call; the assistant calls tools, or writes a text, which is an
     # action itself if the policy has one for that.
     for number, message in enumerate(messages):
         where, role = f"messages[{number}]", message["role"]
@@ -203,7 +203,7 @@ def _after(knowledge: ToolKnowledge, memory: Memory, name: str, arguments: dict[
     if slot not in knowledge.slots:
         raise RequestError(f"{where}: no rule of the policy is about the tool {name!r}", param=where)
     unmet: list[str] = []
-    # Of a tool that the request doesn't offer, nothing is known but this call: then it is all that its slot may hold.
+    # Nothing is known of a tool that the request doesn't offer: bind its slot to this one call.
     if name not in tools.calls:
         unmet, action = tools.unmet(memory, name, arguments), json.dumps(action)
         view[slot] = [] if unmet else [action]
@@ -283,7 +283,7 @@ def _in_template(loaded: LanguageModel, request: ChatRequest, messages: list[dic
 
 
 def _shown(request: ChatRequest, call_format: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield what may be told of a request's tools, a text and worked examples as turns: ever less."""
+    """Yield (text about a request's tools, worked examples as turns), from the longest to the shortest."""
     knowledge = _listed(request.tools, call_format)
     examples = knowledge.invented_examples(EXAMPLES)
     for count in range(len(examples), -1, -1):
@@ -314,7 +314,7 @@ def parts(text: str, marker: str, schema: bool, final: bool) -> tuple[str, str]:
     final : bool
         Whether that is all of it; until then, what may yet be the beginning of a call is in neither part.
     """
-    if marker == "{":  # the whole answer is a call if it begins as one
+    if marker == "{":  # an answer that begins as a call is a call as a whole
         called = text.lstrip().startswith(marker)
         return ("", "") if (schema or not text.strip()) and not final else ("", text) if called else (text, "")
     if schema and not final:
@@ -330,7 +330,7 @@ def parts(text: str, marker: str, schema: bool, final: bool) -> tuple[str, str]:
 def read_answer(form: CallForm, marker: str, schema: bool, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """What is said in a whole answer, and its calls: each one's tool, and its arguments as they are written."""
     if schema and (not text.startswith(marker) or (marker == "{" and form.read(text) is None)):
-        return text, ()  # it is JSON, as are calls
+        return text, ()  # a JSON text that begins like a call but isn't one
     said, called = parts(text, marker, schema, final=True)
     calls = []
     for written in re.split(rf"\n(?={re.escape(marker)})", called) if called else ():

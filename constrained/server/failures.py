@@ -18,7 +18,7 @@ _EXPECTED = (ConstrainedError, HTTPException, ClientDisconnect)
 
 
 def safe(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose unexpected errors are logged here, by place, and not by others, who would log what they say."""
+    """An endpoint whose unexpected errors are logged here, without their texts, which other loggers would write."""
 
     async def run(request: Request) -> Response:
         try:
@@ -41,10 +41,10 @@ async def error_answer(_: Request, error: Exception) -> Response:
         refused = RequestError.of(error)
     else:
         refused = RequestError(f"the server failed: {type(error).__name__}", status=500)
-    later = {"retry-after": "1"} if refused.status in (429, 503) else None  # clients of OpenAI's API wait so long
+    later = {"retry-after": "1"} if refused.status in (429, 503) else None  # in seconds
     return JSONResponse(refused.body(), status_code=refused.status, headers=later)
 
 
 def handlers(answer: Callable[[Request, Exception], Awaitable[Response]] = error_answer) -> dict[Any, Any]:
-    """The exception handlers of an application that answers every error by `answer`."""
+    """The exception handlers of an application in which `answer` answers every error."""
     return dict.fromkeys((*_EXPECTED, Exception), answer)

@@ -23,23 +23,23 @@ _DONE = "data: [DONE]\n\n"
 
 
 class Stream(Protocol):
-    """An answer that comes in pieces: texts pass as they come, unless they are judged; calls are held."""
+    """A streamed answer. Texts are sent on as they arrive, unless they are judged; calls are held back."""
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream has said why the answer ended."""
+        """Whether the upstream has sent the reason for which the answer ended."""
 
     def add(self, data: str) -> Iterator[str]:
         """Add the data of one event; yields what may be sent on. Raises RequestError: it can't be read."""
 
     def message(self) -> dict[str, Any]:
-        """The whole answer. Raises RequestError: there is none."""
+        """The message of the whole answer. Raises RequestError: the answer isn't valid."""
 
     def rest(self, kept: int | None, **more: Any) -> Iterator[str]:
-        """What was held, to the end; of the calls, only the first `kept`."""
+        """Yield the rest of the stream, which was held back; of its calls, only the first `kept` (None: all)."""
 
     def instead(self, text: str) -> Iterator[str]:
-        """A text in place of what was held, to the end."""
+        """Yield the rest of a stream in which `text` replaces what was held back."""
 
 
 class Form(Protocol):
@@ -60,19 +60,22 @@ class Form(Protocol):
         """The conversation of a request. Raises RequestError: it can't be judged."""
 
     def asks(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """A request with some messages more."""
+        """The request with the `corrections` appended to its conversation."""
 
     def read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        """An answer, and its message. Raises RequestError: it is none."""
+        """(The answer, its message). Raises RequestError: the data isn't an answer."""
 
     def kept(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
-        """An answer with its first calls alone."""
+        """The answer without the calls after the first `calls`."""
 
     def instead(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
-        """An answer with a text in place of what was said and called."""
+        """The answer in which `text` replaces the message's text and calls."""
 
     def stream(self, flows: bool, exact: bool, before: Any) -> Stream:
-        """A streamed answer; whether texts pass as they come, whether they are judged, and the refused one before."""
+        """A new streamed answer.
+
+        `flows`: texts are sent on as they arrive; `exact`: texts are judged; `before`: the refused stream before it.
+        """
 
     def error(self, said: Mapping[str, Any]) -> str:
         """An error's body as an event of a stream."""
@@ -204,12 +207,12 @@ def _named(event: Mapping[str, Any]) -> str:
 
 
 def _line(data: Mapping[str, Any]) -> str:
-    """Data as an event; half a character, which is no text, as a question mark."""
+    """Data as an event of a stream; a lone surrogate becomes a question mark."""
     return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode(errors="replace").decode()
 
 
 def _json(data: bytes) -> Any:
-    """What an upstream wrote; half a character, which is no text, as a question mark."""
+    """The JSON value that an upstream sent; a lone surrogate becomes a question mark."""
     try:
         found = json.loads(data)
         if HALF.search(data):

@@ -41,7 +41,7 @@ SMALL, SMALL_MESSAGES = 32 << 10, 64
 
 
 class Asked(NamedTuple):
-    """A request that was read.
+    """A request as it was read.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
 
 class Judge:
-    """A policy, and what is done with answers that it doesn't admit.
+    """A policy, and the settings for answers that it doesn't admit.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Judge:
 
     def __init__(self, policy: Source, retries: int, on_violation: str, narrow: bool, says_yes: SaysYes | None = None):
         self.policy, self.says_yes = read_policy(policy), says_yes
-        Guard(None, self.policy, says_yes=says_yes)  # refuses what its file alone shows to be wrong
+        Guard(None, self.policy, says_yes=says_yes)  # raises an error for a mistake that the file alone shows
         if on_violation not in (ASK, BLOCK, FLAG):
             raise ConstrainedError(f"--on-violation is {on_violation!r}", f"use {ASK}, {BLOCK} or {FLAG}")
         if not 0 <= retries <= MAX_RETRIES:
@@ -127,7 +127,7 @@ class Judge:
         return Exchange(form, body, conversation, small)
 
     def _followed(self, key: bytes, tools: list[Any]) -> tuple[Followed, list[Any]]:
-        """What replays conversations with these tools, and the tools as they are sent on."""
+        """(The object that replays conversations with these tools, the tools as they are sent to the upstream)."""
         with self._lock:
             found = self._guards.get(key)
             if found is not None:
@@ -142,14 +142,14 @@ class Judge:
         return found
 
     def _make_room(self) -> None:
-        """Forget the lists of tools that weren't asked with for longest, where too much is kept."""
+        """Drop the least recently used lists of tools while too much is cached."""
         with self._lock:
             size = sum(followed.size for followed, _ in self._guards.values())
             while len(self._guards) > _GUARDS or (size > _KEPT_BYTES and len(self._guards) > 1):
                 size -= self._guards.popitem(last=False)[1][0].size
 
     def instead(self, verdict: Verdict) -> str:
-        """The text that a client gets in place of a refused answer. Raises RequestError: `block` is what is done."""
+        """The text that a client gets in place of a refused answer. Raises RequestError: `on_violation` is `block`."""
         if self.on_violation == BLOCK:
             what = f"{verdict.name} was not admitted: {verdict.why}"
             raise RequestError(what, "nothing was carried out", status=422)
@@ -169,7 +169,7 @@ class Exchange:
     ----------
     form : Form
     body : dict
-        As it is sent on, but for corrections.
+        As it is sent to the upstream, without corrections.
     conversation : Conversation
     small : bool
         To judge its answers takes a few milliseconds at most.
@@ -202,13 +202,13 @@ class Exchange:
         return judged
 
     def stream(self, before: Stream | None) -> Stream:
-        """An answer that comes in pieces; `before`: the refused one before it, to the same request."""
+        """A new streamed answer; `before`: the refused one before it, to the same request."""
         exact = self.conversation.guard.looks_at_text
         return self.form.stream(not exact and not self.conversation.judge_text(""), exact, before)
 
 
 def _read(data: bytes) -> dict[str, Any]:
-    """A request's body. Raises RequestError: it is none that can be judged."""
+    """The body of a request as an object. Raises RequestError: it can't be judged."""
     try:
         body = json.loads(data.decode())
         if HALF.search(data):
@@ -223,7 +223,7 @@ def _read(data: bytes) -> dict[str, Any]:
 
 
 def _with_tools(body: dict[str, Any], tools: list[Any], conversation: Conversation) -> dict[str, Any]:
-    """A request that offers these tools alone. Raises RequestError: it asks for a call of another."""
+    """The request with these tools only. Raises RequestError: its tool_choice names another tool."""
     choice = body.get("tool_choice")
     function = choice.get("function", choice) if isinstance(choice, Mapping) else None
     named = function.get("name") if isinstance(function, Mapping) else None

@@ -13,7 +13,7 @@ SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 300, float("i
 
 
 class Metrics:
-    """What Prometheus reads; nothing is counted where its client library isn't installed.
+    """The figures that Prometheus reads; nothing is counted if its client library isn't installed.
 
     Parameters
     ----------

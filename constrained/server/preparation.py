@@ -1,4 +1,4 @@
-"""What is done in a request's own process: it is read and prepared, and its answer's masks are computed.
+"""The work of a request's own process: read and prepare the request, compute the masks of its answer.
 
 The server sends the request's body, and gets a `Prepared` or a `RequestError`. If the answer has a grammar, it then
 sends the id of each token that the model chooses, or `END` where the text ends, and gets a `Continued` or a
@@ -32,7 +32,7 @@ END = -1
 
 
 class Continued(NamedTuple):
-    """What follows a token: more tokens that are certain, and then a choice or the end.
+    """What follows a token: forced tokens, and then a mask or the end.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Shared(NamedTuple):
     call_format: str
 
     def warm(self) -> None:
-        """Let the vocabulary make what it makes at its first use, so that not every process does."""
+        """Compute what the vocabulary computes at its first use, so that forked processes share it."""
         tool = {"name": "warm", "parameters": {"properties": {"text": {"type": "string"}}, "required": ["text"]}}
         user = {"role": "user", "content": "Hello."}
         body = {"model": self.loaded.name, "messages": [user], "tools": [tool], "tool_choice": "required"}
@@ -124,7 +124,7 @@ class Following:
         return Prepared(kept, text.ids[: text.prompt_tokens], limit, form is not None, first)
 
     def step(self, token: int) -> Continued:
-        """What follows a token that was chosen, or `END`."""
+        """What follows the chosen `token`; `END` ends the text."""
         text = self.text
         assert text is not None
         if token == END:

@@ -1,4 +1,4 @@
-"""A process for each request, in which it is prepared and followed: whatever it costs, others go on.
+"""A process for each request, in which it is prepared and its masks are computed, so that its cost delays no other.
 
 The processes are forked from one that holds the tokenizer, the vocabulary and the policy and does nothing else, so that
 one is there within milliseconds. It ends with its request, and gives back what it took. Its processor time and memory
@@ -34,7 +34,7 @@ LEAST_URGENT = 15
 
 
 class TooLong(BaseException):
-    """The work takes too much processor time; not an Exception, which the code at work might catch."""
+    """The work takes too much processor time. Not an Exception, since the interrupted code might catch that."""
 
 
 class Processes:
@@ -53,7 +53,7 @@ class Processes:
             self._parent = _fork_parent(work)
 
     def start(self) -> Connection:
-        """A connection to a new process. Raises OSError: none can be started."""
+        """A connection to a new process. Raises OSError: no process can be started."""
         ours, theirs = Pipe()
         if not FORKS:
             threading.Thread(target=_in_thread, args=(self._work, theirs), daemon=True).start()
@@ -71,11 +71,11 @@ def _in_thread(work: Work, connection: Connection) -> None:
 def _fork_parent(work: Work) -> socket.socket:
     """Fork the process from which all others are forked; its end of the returned socket closes when it ends."""
     ours, theirs = socket.socketpair()
-    parallel = "TOKENIZERS_PARALLELISM"  # of the package tokenizers, which warns of a fork if nobody has decided
+    parallel = "TOKENIZERS_PARALLELISM"  # the package tokenizers warns of a fork if this variable isn't set
     decided = os.environ.get(parallel)
     os.environ.setdefault(parallel, "false")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python's about forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # about a fork while threads run
         pid = os.fork()
     if pid == 0:
         try:
@@ -90,7 +90,7 @@ def _fork_parent(work: Work) -> socket.socket:
 
 
 def _close_files_except(kept: int) -> None:
-    """Close the files of the process that was forked: else connections that it closes would stay open here."""
+    """Close the inherited files except `kept`: otherwise connections that the server closes would stay open here."""
     import resource  # not on Windows
 
     os.closerange(3, kept)
@@ -99,11 +99,11 @@ def _close_files_except(kept: int) -> None:
 
 def _parent(starts: socket.socket, work: Work) -> None:
     """Fork a process for each connection that is sent, until the server has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the server to act on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl+C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a process ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no exit status is read, so that no zombies stay
     gc.collect()
-    gc.freeze()  # collections would write to pages that all processes share
+    gc.freeze()  # garbage collection would write to shared pages
     while True:
         _, files, _, _ = socket.recv_fds(starts, 1, 1)
         if not files:
@@ -120,7 +120,7 @@ def _parent(starts: socket.socket, work: Work) -> None:
 
 def _run(work: Work, connection: Connection) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.nice(5)  # the model goes first
+    os.nice(5)  # the model has precedence
     limit_memory(bounds.MEMORY)
     with suppress(EOFError, OSError):  # the client has gone
         work(connection)

@@ -1,4 +1,4 @@
-"""A proxy before any server of OpenAI's API: answers are judged under a policy before the client sees them.
+"""A proxy for any server of OpenAI's API: answers are judged under a policy before the client sees them.
 
 It keeps no state: what is known comes from the conversation that each request holds. Copies of it can stand behind any
 load balancer.
@@ -46,12 +46,12 @@ _QUOTED = re.compile(r": | ['\"]")
 
 
 class JsonLines(logging.Formatter):
-    """A log whose lines are JSON objects, whoever writes them."""
+    """Formats every record of the log as a JSON object in one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
         if record.exc_info and record.exc_info[0]:
-            line["error"] = record.exc_info[0].__name__  # what it says might be somebody's text
+            line["error"] = record.exc_info[0].__name__  # its message might quote a user's text
         return json.dumps({**line, **getattr(record, "fields", {"message": record.getMessage()})})
 
 
@@ -74,14 +74,14 @@ class Proxy:
         self._running = 0
         self._seen_up = (0.0, False)
 
-    # what is asked
+    # judged requests
 
     def endpoint(self, form: Form) -> Endpoint:
-        """What answers the requests of a form."""
+        """The endpoint for requests of a form."""
         return lambda request: self.answer(request, form)
 
     async def answer(self, request: Request, form: Form) -> Response:
-        """An answer of the upstream: judged before it is given back."""
+        """Answer a request with the upstream's answer, which is judged first."""
         if self._running >= bounds.WAITING:
             raise RequestError("too many requests are being answered", "try again later", status=429)
         began, identity = time.monotonic(), f"req_{uuid.uuid4().hex[:24]}"
@@ -206,10 +206,10 @@ class Proxy:
             if exchange.begun:
                 self._over(note, began, size)
 
-    # what else there is
+    # other requests
 
     async def passed(self, request: Request) -> Response:
-        """A request without tools and conversations, such as the list of models: passed on as it is."""
+        """Pass on a request without tools and conversations, such as for the list of models, unchanged."""
         path = request.url.path.removeprefix("/v1")
         async with self.upstream.ask(request.method, path, dict(request.headers)) as answer:
             data = await whole(answer)
@@ -229,7 +229,7 @@ class Proxy:
         return JSONResponse({"status": "ok" if up else "the upstream can't be reached"}, 200 if up else 503)
 
     async def measured(self, _: Request) -> Response:
-        """Counts and times, for Prometheus."""
+        """Answer with counts and times in Prometheus's form."""
         text, kind = self.metrics.text()
         return Response(text, media_type=kind)
 
@@ -304,7 +304,7 @@ class _PassedOn(RequestError):
 
     @property
     def said(self) -> Any:
-        """Its body, where that is JSON."""
+        """The upstream's error body if it is JSON, else an error of OpenAI's form."""
         try:
             return json.loads(self.data)
         except (ValueError, RecursionError):
@@ -318,12 +318,12 @@ def _passed_on(status: int, data: bytes) -> _PassedOn:
 
 
 async def _worked_out(small: bool, work: Callable[..., T], *arguments: Any) -> T:
-    """The result of some work, which another thread does unless it is small."""
+    """The result of `work`, which runs in another thread unless it is `small`."""
     return work(*arguments) if small else await asyncio.to_thread(work, *arguments)
 
 
 async def _while_there(work: Awaitable[T], request: Request) -> T:
-    """The result of some work, which ends when the client is gone. Raises ClientDisconnect: it is."""
+    """The result of `work`, which is cancelled if the client disconnects. Raises ClientDisconnect: it did."""
     task = asyncio.ensure_future(work)
     try:
         while not (await asyncio.wait([task], timeout=0.5))[0]:

@@ -1,4 +1,4 @@
-"""Another server of OpenAI's API, asked over HTTP: connections, time-outs, and its errors as ours."""
+"""Requests to another server of OpenAI's API over HTTP: connections, time-outs, and its errors as RequestError."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _GIVEN_BACK_BEGIN = "x-ratelimit-"
 
 
 class _Pool:
-    """Connections, and how many requests use them."""
+    """A pool of connections, with the number of requests that use it."""
 
     def __init__(self, seconds: float, context: ssl.SSLContext):
         most = (bounds.WAITING + _OTHERS) // POOLS
@@ -81,14 +81,14 @@ class Upstream:
         self._pools: list[_Pool] = []
 
     def _pool(self) -> _Pool:
-        """The pool with the fewest requests; they are made when the event loop runs."""
+        """The pool with the fewest requests. Pools are made on first use, inside the event loop."""
         if not self._pools:
             context = http.create_ssl_context(trust_env=False)
             self._pools = [_Pool(self.seconds, context) for _ in range(POOLS)]
         return min(self._pools, key=lambda pool: pool.running)
 
     async def up(self, seconds: float) -> bool:
-        """Whether it answers at all."""
+        """Whether the server answers within `seconds`, without a server error."""
         try:
             answer = await self._pool().client.get(f"{self.url}/models", timeout=seconds)
         except http.HTTPError:
@@ -99,7 +99,7 @@ class Upstream:
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str], body: Any = None
     ) -> AsyncIterator[http.Response]:
-        """Send a request; what its answer says is read as it comes, and the connection is closed with the block.
+        """Send a request; its answer is read as it arrives, until the end of the block.
 
         Raises RequestError: the server is away (502), or says nothing for too long (504).
         """
@@ -148,7 +148,7 @@ def _broken(error: Exception) -> RequestError:
 
 
 def nonsense(what: str) -> RequestError:
-    """The error for an answer that can't be read: nothing of it reaches the client."""
+    """The error for an answer that can't be read, which the client gets in its place."""
     return RequestError(f"the upstream's answer can't be read: {what}", "nothing was carried out", status=502)
 
 
@@ -163,7 +163,7 @@ async def whole(answer: http.Response) -> bytes:
 
 
 async def server_sent(answer: http.Response) -> AsyncIterator[list[str]]:
-    """The data of the events of a stream, those together that came together. Raises RequestError: one is too long."""
+    """Yield the data of a stream's events, those that arrived together in one list. Raises RequestError: too long."""
     rest, lines, found = b"", [], []
     async for piece in answer.aiter_bytes():
         rest += piece
@@ -186,7 +186,7 @@ async def server_sent(answer: http.Response) -> AsyncIterator[list[str]]:
 
 
 def headers_back(answer: http.Response) -> dict[str, str]:
-    """The headers of an answer that clients use: limits of their rate, and when to try again."""
+    """The headers of an answer that are passed on to clients, such as rate limits and when to try again."""
     return {
         name: value
         for name, value in answer.headers.items()

@@ -139,7 +139,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
         before: list[str] | dict[str, str] = [str(number) for number in range(1, n)] or {}
         longer = {}
         for last, following in after.items():
-            called = {tool: tool for tool in following} | {ASK: last}  # a question leaves the order where it is
+            called = {tool: tool for tool in following} | {ASK: last}  # questions aren't part of the order
             ends = {tool: "" for tool, now in called.items() if now in over}
             more = {tool: plans[now] for tool, now in called.items() if now in plans}
             if ends or more:

@@ -1,4 +1,4 @@
-"""Masks, choice and state on the device: in its generation loop it never waits for the host.
+"""Masks, choice and state on the device, so that the generation loop never waits for the host.
 
 `DeviceTables.build` visits a grammar's automaton ahead of time and lays it out as tensors; a `DeviceMatcher` moves a
 batch of texts through them, with one kernel a token. On a CPU the same runs in plain torch, with identical tokens.

@@ -59,7 +59,7 @@ class BuildLimits:
 
 
 class TokenClasses:
-    """A partition of the vocabulary: tokens that lead every wide state to the same next states share a class.
+    """A partition of the vocabulary: two tokens share a class if every wide state has the same next state after both.
 
     Free text of bounded length has hundreds of states that each allow nearly the whole vocabulary. A table of next
     states by token would take 4 bytes x states x vocabulary (160 MB for 300 states of 131,072 tokens); but tokens
@@ -70,7 +70,7 @@ class TokenClasses:
         self.of_token = np.zeros(size, np.int32)  # the class of each token
         self._example = np.zeros(1, np.int64)  # class -> one token of it
         self._parent = np.zeros(1, np.int64)  # class -> the class it was split from
-        self._rows: list[np.ndarray] = []  # as wide as there were classes when the state was added
+        self._rows: list[np.ndarray] = []  # each as wide as the number of classes when its state was added
 
     def __len__(self) -> int:
         return len(self._example)
@@ -84,7 +84,7 @@ class TokenClasses:
         """Add a wide state; `column` is int32 ``[size]``: its next state by token, -1 where not allowed."""
         split = np.flatnonzero(column != column[self._example][self.of_token])
         if len(split):
-            # tokens that differ from their class's example leave it, grouped by where they lead
+            # tokens that lead elsewhere than their class's example form new classes, one for each (class, next state)
             key = self.of_token[split].astype(np.int64) << 32 | (column[split] + 1)
             _, first, which = np.unique(key, return_index=True, return_inverse=True)
             self._parent = np.concatenate((self._parent, self.of_token[split[first]]))
@@ -95,7 +95,7 @@ class TokenClasses:
     def table(self) -> np.ndarray:
         """Next state by wide state and class, int32 ``[rows, classes]``."""
         table = np.empty((len(self._rows), len(self)), np.int32)
-        ancestor = np.arange(len(self))  # per class, the one that it was part of when a row was added
+        ancestor = np.arange(len(self))  # the class that each class was part of when row `i` was added
         # From the last row back: a class that didn't exist yet had the entry of the class it was split from.
         for i in range(len(self._rows) - 1, -1, -1):
             classes = len(self._rows[i])
@@ -112,19 +112,19 @@ class Exploration:
         self.compiled, self.limits = compiled, limits
         self.vocabulary = compiled[0].vocabulary
         self.eos = np.array(self.vocabulary.eos_token_ids, np.int32)
-        # Per state: how many tokens it lists, -1 for a wide one; how deep it nests, 0 where no rule does.
-        self.counts, self.levels = [len(self.eos)], [0]  # the finished state reads the end again
+        # Per state: its number of listed tokens, -1 for a wide state; its nesting depth, 0 if no rule nests.
+        self.counts, self.levels = [len(self.eos)], [0]  # after an end-of-text token the finished state stays finished
         # Tokens (ascending) and next states of the narrow states, int32, one after the other.
         self.ids, self.after = [self.eos], [np.full(len(self.eos), FINISHED, np.int32)]
-        self.classes = TokenClasses(self.vocabulary.size)  # next states of the wide ones
+        self.classes = TokenClasses(self.vocabulary.size)  # next states of the wide states
         self.masks: list[np.ndarray] = []  # distinct, int32 [words]
         self.mask_row: list[int] = []  # wide state -> its mask
         self.wide_edges: list[np.ndarray] = []  # wide state -> its next states, distinct
-        self.truncated = False  # some state was left out
+        self.truncated = False  # whether some state was left out
         self._open_levels: dict = {}
         self._mask_numbers: dict[bytes, int] = {}
         self._listed = len(self.eos)
-        self.states: list[tuple[State, CompiledGrammar]] = []  # state `number` stands at `number - 1`
+        self.states: list[tuple[State, CompiledGrammar]] = []  # state `number` has index `number - 1`
         self._numbers: dict[State, int] = {}
         if any(c.automaton.remembers for c in compiled):
             raise GrammarError(
@@ -157,7 +157,7 @@ class Exploration:
         return per_state * (1 + len(self.states)) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
 
     def _number(self, state: State, compiled: CompiledGrammar) -> int:
-        """The number of a state, a new one for a new state; -1 if it is left out."""
+        """The number of a state, which is added if it is new; -1 if it is left out."""
         number = self._numbers.get(state)
         if number is None:
             if self.limits.truncate and 1 + len(self.states) >= self.limits.max_states:
@@ -214,7 +214,7 @@ class Exploration:
 
 
 def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: Any) -> dict[str, np.ndarray]:
-    """The tensors of the forced runs, from the others of the tables."""
+    """The tensors of the forced runs, computed from the other tensors of the tables."""
     states = len(arrays["wide"])
     run_ids, run_after = (np.zeros((states, RUN), np.int32) for _ in range(2))
     run_length = np.zeros(states, np.int32)
@@ -235,7 +235,7 @@ def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: An
 
 
 def _only_token(arrays: dict[str, np.ndarray], state: int) -> int:
-    """The token that is allowed without an alternative, unless it ends the text; -1: none."""
+    """The only token that is allowed; -1 if there are several, or if it ends the text."""
     begin, end = arrays["offsets"][state : state + 2]
     return int(arrays["ids"][begin]) if end - begin == 1 and arrays["after"][begin] != FINISHED else -1
 

@@ -43,7 +43,7 @@ def _allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> t
     out.scatter_(1, torch.where(fits, ids, out.shape[1] - 1).long(), True)
     if len(tables.next):  # wide states have no list
         wide = tables.wide[state]
-        # by class first: there are hundreds of classes, not a hundred thousand
+        # computed by class: there are hundreds of classes, but a hundred thousand tokens
         after = tables.next[wide.clamp(min=0)]  # [rows, classes]
         fits = (wide >= 0).unsqueeze(1) & (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
         out[:, : tables.size] |= fits[:, tables.class_of]
@@ -91,12 +91,12 @@ def step(
         score = inside + temperature.unsqueeze(1) * gumbel(key, draws, tables.size)
         draws.add_(1)
     tokens = score.masked_fill(~kept, -torch.inf).argmax(1)
-    finished |= ~kept.any(1)  # only if `left` was changed without `set_budget`
+    finished |= ~kept.any(1)  # happens only if `left` was changed without `set_budget`
     if pruned is not None:  # the share of exp(logit) on tokens outside the mask
         weights = (values - values.amax(1, keepdim=True)).exp()
         mass = 1 - (weights[:, : tables.size] * may).sum(1) / weights.sum(1)
         pruned.copy_(mass.clamp_(min=0).masked_fill_(finished, 0))
-    unlimited = torch.full_like(left, NEVER)  # the choice was allowed already
+    unlimited = torch.full_like(left, NEVER)  # that the budget allows the choice is checked above
     state.copy_(torch.where(finished, FINISHED, after(tables, state, tokens, unlimited)))
     left.sub_((state != FINISHED).int())  # the end-of-text token is not counted
     return tokens.masked_fill_(finished, pad)

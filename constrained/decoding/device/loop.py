@@ -46,13 +46,13 @@ _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[tuple, _Buffers]] = weak
 
 @dataclass(eq=False)
 class Prompt:
-    """A row: only its prompt is known on the host."""
+    """A row as the host knows it: its prompt only."""
 
     ids: list[int]
 
 
 class Written(NamedTuple):
-    """Result of `decode_on_device`."""
+    """The result of `decode_on_device`."""
 
     tokens: torch.Tensor  # int64 [rows, max_steps], with the padding after each end
     # int64 [rows]: tokens of each row, the end-of-text token included, which may be one more than fit
@@ -90,7 +90,7 @@ def decode_on_device(
 
     def run(forward: RaggedForward) -> Written:
         kept = _KEPT.setdefault(model, OrderedDict())
-        # Taken out, so that no other thread uses it meanwhile, and it isn't kept after an error.
+        # Removed from the cache, so that no other thread uses it meanwhile, and so that it is dropped after an error.
         buffers = kept.pop(key, None) if static else None
         if buffers is None:
             buffers = _Buffers(tables, grammars, room, choice, pad, measure, forward.cache)
@@ -107,13 +107,13 @@ def decode_on_device(
 
     try:
         return run(copy.copy(forward))
-    except torch.OutOfMemoryError:  # perhaps the kept buffers take the memory
+    except torch.OutOfMemoryError:  # try again without the cached buffers
         _KEPT.pop(model, None)
     return run(forward)
 
 
 def release(model: nn.Module) -> None:
-    """Give back the memory that is kept for later calls of a model: caches and CUDA graphs."""
+    """Free the memory that is cached for later calls of a model: key-value caches and CUDA graphs."""
     _KEPT.pop(model, None)
 
 
@@ -144,18 +144,18 @@ class _Buffers:
         self.out = torch.full((rows, room + 1), pad, device=device)
         self.masses = torch.zeros((rows, room + 1 if measure else 0), device=device)
         self.prompts = torch.zeros((rows, 1), dtype=torch.long, device=device)
-        self.length = torch.zeros_like(self.prompts)  # of each text, without its prompt
-        # As many columns as cost no more than the call, if any text is ever forced.
+        self.length = torch.zeros_like(self.prompts)  # tokens of each text, without its prompt
+        # Columns for forced text: as many as cost no more than the call itself; one if no text is ever forced.
         cost = CALL_COST if device.type == "cpu" else CALL_COST_ON_DEVICE
         columns = min(1 + self.matcher.tables.longest_run, max(1, cost // rows))
         self.tokens = torch.zeros((rows, columns), dtype=torch.long, device=device)
         self.slots = torch.zeros_like(self.tokens)  # right-aligned; -1 is no token
         self.replay: Callable[[], None] | None = None  # the step as a graph
-        self._tried = False  # to capture it
-        self._holds = weakref.ref(tables)  # what lies in the matcher's tables
+        self._tried = False  # whether capturing it was tried
+        self._holds = weakref.ref(tables)  # whose contents the matcher's tables have
 
     def begin(self, tables: DeviceTables, prompts: Sequence[int], temperature: float) -> None:
-        """Forget all texts; `prompts` are the lengths of the new ones'."""
+        """Reset all rows; `prompts` are the lengths of the new texts' prompts."""
         if self._holds() is not tables:
             self.matcher.tables.overwrite(tables)
             self._holds = weakref.ref(tables)
@@ -166,7 +166,7 @@ class _Buffers:
             tensor.zero_()
 
     def run(self, forward: RaggedForward, max_steps: int) -> int:
-        """Write the texts; return the number of passes."""
+        """Write the texts; return the number of forward passes."""
         reach = max(len(text.ids) for text in forward.texts)
         end = reach + max_steps
 
@@ -186,7 +186,7 @@ class _Buffers:
         return passes
 
     def _changed(self) -> list[torch.Tensor]:
-        """The tensors that `write` changes."""
+        """The tensors that `write` modifies."""
         matcher = self.matcher
         return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length, self.tokens, self.slots]
 
@@ -197,7 +197,7 @@ class _Buffers:
         return Written(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
 
     def write(self, logits: torch.Tensor) -> None:
-        """Choose a token in each row, add forced text, and set the next input.
+        """Choose a token in each row, append forced text, and set the model's next input.
 
         A row in the middle of forced text isn't asked.
         """
@@ -312,11 +312,11 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
 
 
 class AsyncFlag:
-    """Reads a condition from the device some steps late, so that the device never waits; on a CPU at once.
+    """A condition on the device that the host reads some steps later, so that the device never waits.
 
     A loop that asked the device "are all rows finished?" at every token would leave it idle from the end of a step
     until the host has launched the next. One that never asked would launch all steps long before the first has run.
-    This one copies each condition to pinned memory and waits for the copy of `ahead` steps ago: the loop learns that
+    This class copies each condition to pinned memory and waits for the copy of `ahead` steps ago: the loop learns that
     late of the end, which costs those steps and nothing else.
 
     Parameters

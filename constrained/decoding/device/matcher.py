@@ -1,4 +1,4 @@
-"""A batch of texts on the device: tokens are masked, chosen and read without asking the host."""
+"""A batch of texts on the device, where tokens are masked, chosen and read without the host."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class DeviceMatcher:
         budget: int | Sequence[int] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Begin other texts in as many rows; see `DeviceMatcher`."""
+        """Begin new texts in the same number of rows; see `DeviceMatcher`."""
         self.state.copy_(self.tables.start[torch.tensor(grammars, device=self.state.device)])
         self.draws.zero_()
         self._generator = generator

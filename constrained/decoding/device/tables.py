@@ -215,7 +215,7 @@ class DeviceTables:
 
     @cached_property
     def room(self) -> tuple:
-        """The sizes of `with_room`: tables that have them in common fit into the same tensors."""
+        """The sizes of the tensors of `with_room`: tables with equal sizes can use the same tensors."""
         round_up = (lambda n: n) if self.nbytes > ROUNDED_BYTES else (lambda n: 1 << (n - 1).bit_length() if n else 0)
         shapes = {name: list(tensor.shape) for name, tensor in self.tensors().items()}
         for name in shapes.keys() - {"class_of"}:
@@ -225,7 +225,7 @@ class DeviceTables:
         return self.size, self.device, longest, tuple((name, tuple(shape)) for name, shape in sorted(shapes.items()))
 
     def with_room(self) -> DeviceTables:
-        """A copy, in tensors with room for other tables of about this size."""
+        """A copy whose tensors have room for other tables of the same :attr:`room`."""
         _, device, (longest_list, longest_run), shapes = self.room
         empty: dict[str, Any] = {name: torch.zeros(s, dtype=torch.int32, device=device) for name, s in shapes}
         copied = replace(self, longest_list=longest_list, longest_run=longest_run, **empty)
@@ -233,7 +233,7 @@ class DeviceTables:
         return copied
 
     def overwrite(self, other: DeviceTables) -> None:
-        """Copy tables of the same :attr:`room` into the tensors of these, which stay where they are."""
+        """Copy `other`, of the same :attr:`room`, into these tables' tensors, which keep their addresses."""
         for name, tensor in other.tensors().items():
             getattr(self, name)[tuple(map(slice, tensor.shape))] = tensor
 

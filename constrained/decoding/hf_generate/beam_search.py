@@ -42,7 +42,7 @@ class Finished:
         self.config, self.max_steps = config, max_steps
         self.beams: list[tuple[float, Beam]] = []
         self.open = True  # running beams may still improve on them
-        self.stuck = False  # of some beam, processors have forbidden all that the grammar allows
+        self.stuck = False  # whether processors have forbidden all tokens that the grammar allows for some beam
 
     def add(self, beam: Beam, length: int) -> None:
         self.beams.append((self._penalized(beam.score, length), beam))
@@ -75,7 +75,7 @@ def search_beams(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.
     sampler = ProcessorSampler(args.processors, {}, measure=args.measure)
     forward = args.ragged_forward(beams)
     finished = _search(args, forward, beams, matchers, sampler, rows.tolist())
-    # A grammar may have fewer texts than are asked for; the caller counts on that many rows all the same.
+    # A grammar may have fewer texts than are asked for; the result has the asked number of rows all the same.
     count = config.num_return_sequences
     if any(f.stuck and len(f.beams) < count for f in finished):
         raise all_forbidden()

@@ -152,7 +152,7 @@ def _decode(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tenso
     eos = texts[0].vocabulary.eos_token_ids
     streaming = Streaming(args, prompts, args.pad(eos))
     past, passes = _decode_rows(args, texts, sampler, streaming)
-    # A text without an end token of its own gets one where there is room, unless a criterion of the caller's ended it.
+    # Append an end-of-text token where there is room, unless one of the caller's stopping criteria ended the text.
     for text in texts:
         if text.end is None and text not in streaming.stopped and len(text.tokens) < args.max_steps:
             text.end = Token(args.eos(eos), forced=True)

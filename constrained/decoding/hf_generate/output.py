@@ -86,7 +86,7 @@ def _tensor(rows: Sequence[list[Any]], fill: Any) -> torch.Tensor:
 def _scores(
     written: Sequence[Sequence[Token]], kept: Sequence[dict[int, torch.Tensor]], width: int, pad: int
 ) -> tuple[torch.Tensor, ...]:
-    """Each step's scores, float32 ``[rows, width]``; a token that wasn't asked for is certain."""
+    """Each step's scores, float32 ``[rows, width]``: for a token that wasn't asked for, 0, and -inf for the others."""
     steps = []
     for step in range(max(map(len, written))):
         scores = torch.full((len(written), width), -torch.inf)
@@ -120,7 +120,7 @@ class Streaming:
         if not self.criteria:
             return
         rows = [prompt + text.ids[text.prompt_tokens :] for text, prompt in self.prompts.items()]
-        width = max(map(len, rows))  # aligned at their ends: that is where criteria look
+        width = max(map(len, rows))  # padded on the left, since criteria look at the last columns
         ids = torch.tensor([[self.pad] * (width - len(row)) + row for row in rows], device=self.device)
         stop = torch.zeros(len(rows), dtype=torch.bool)
         for criterion in self.criteria:

@@ -1,4 +1,4 @@
-"""Masks in hosts that run their own loop; one module a host, imported by its name.
+"""Masks in hosts that run their own generation loop: one module for each host, imported by its name.
 
 `hf_processor`: transformers' `generate`. `hf_continuous`: its continuous batching. `outlines_backend`: Outlines, with
 transformers, llama.cpp and MLX models. `vllm_processor` and `vllm_backend`: vLLM. `sglang_backend`: SGLang. A new host

@@ -31,7 +31,7 @@ from constrained.errors import ConstrainedError
 MAX_FOLLOWED = 8192
 """Most requests whose matchers are kept; the tokens of others are read again from their beginning."""
 
-_WARMUP = "__warmup_"  # begins transformers' names of the requests with which it captures graphs
+_WARMUP = "__warmup_"  # the prefix of the request names with which transformers captures CUDA graphs
 
 
 class Constraint:
@@ -69,13 +69,13 @@ class Constraint:
         return matcher
 
     def __deepcopy__(self, memo: object) -> Constraint:
-        return self  # it never changes; transformers copies arguments of forked and restarted requests
+        return self  # immutable; transformers deep-copies the arguments of forked and restarted requests
 
 
 class Follower:
-    """The matcher of one request, kept level with its growing list of tokens.
+    """The matcher of one request, and how many of the request's tokens it has read.
 
-    `matcher`: at the request's beginning; taken over.
+    `matcher` is at the request's beginning; it isn't copied.
     """
 
     __slots__ = ("matcher", "read")
@@ -134,7 +134,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         if len(batch):
             host = self._host[: len(batch)]
             batch.fill_bitmask(host.numpy())
-            # Blocking: the next forward pass is on another stream and must find the new masks.
+            # A blocking copy: the next forward pass runs on another stream and needs the new masks.
             self._masks[1 : 1 + len(batch)].copy_(host)
         return torch.tensor(rows, dtype=torch.int32)
 
@@ -153,7 +153,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         generated = state.to_generation_output().generated_tokens
         before = len(generated) - state.generated_len()
         follower = self._followed.get(state.request_id)
-        if follower is None or not generated:  # without tokens it is a new request, perhaps of an old one's name
+        if follower is None or not generated:  # a request without tokens is new, even if its name was used before
             limit = None if state.max_new_tokens is None else state.max_new_tokens + before
             follower = self._followed[state.request_id] = Follower(constraint.matcher(limit))
             while len(self._followed) > MAX_FOLLOWED:

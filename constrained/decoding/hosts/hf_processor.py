@@ -87,7 +87,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the generation so far: the next call is the first of another."""
+        """Forget the generation so far: the next call begins a new one."""
         self.batch = BatchMatcher()
         self._last = np.zeros((0, 0), np.int64)  # the last step's rows
         self._begin = 0  # columns before the first generated token
@@ -191,7 +191,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         return True
 
     def _advance(self, tokens: np.ndarray, column: int) -> None:
-        # The host pads finished rows, and may write on in dead ones: neither reads anything more.
+        # The host pads finished rows and may go on writing in dead ones: the matchers of both read nothing more.
         matchers = self.batch
         over = [dead or matcher.is_terminated for dead, matcher in zip(self._dead, matchers)]
         read = matchers.advance([None if done else int(token) for done, token in zip(over, tokens)])

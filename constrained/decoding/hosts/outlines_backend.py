@@ -70,7 +70,7 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
 
 
 class WholeGenerator(SteerableGenerator):
-    """An Outlines generator that cuts no text silently.
+    """An Outlines generator that raises an error for a text that was cut at the limit.
 
     The model ends at its own limit (by default 20 tokens in transformers, 16 in llama.cpp), which a processor only
     knows by `max_new_tokens`. A text that was cut there raises ConstrainedError.
@@ -102,7 +102,7 @@ class WholeGenerator(SteerableGenerator):
 
 
 class ConstrainedBackend(BaseBackend):
-    """Makes processors for one model; its vocabulary is read once.
+    """Makes logits processors for one model, whose vocabulary is read once.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
             self._rows.follow(np.array(input_ids))
         except ConstrainedError:
             if self.tensor_library_name == "numpy":
-                # llama.cpp calls from C, where an error is only printed and the logits are used all the same: the
+                # llama.cpp calls this from C, which only prints an error and uses the logits all the same: the
                 # text must end here.
                 logits[:] = -np.inf
                 logits[:, self._rows.vocabulary.eos_token_ids] = 0

@@ -47,7 +47,7 @@ class RequestMatcher:
         return True
 
     def rollback(self, count: int) -> None:
-        """Take back the last `count` tokens."""
+        """Undo the last `count` tokens."""
         with self._lock:
             self.matcher.rollback(count)
             self.read -= count

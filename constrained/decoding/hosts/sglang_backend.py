@@ -50,7 +50,7 @@ def register() -> None:
 
 
 def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None) -> BaseGrammarBackend:
-    """The backend of a server; with a reasoning parser, in SGLang's own wrapper, which leaves thoughts alone.
+    """The backend of a server; with a reasoning parser, inside SGLang's wrapper that leaves thoughts unconstrained.
 
     Raises ConstrainedError: strict thinking is asked for, or (`VocabularyError`) the tokenizer's tokens can't be read
     as bytes.
@@ -89,19 +89,19 @@ class ConstraintGrammar(RequestMatcher, BaseGrammarObject):
         return ConstraintGrammar(self.compiled, self.begun, self._lock)
 
     def begin(self, req: Any, thinks: bool) -> None:
-        """Read the limits of a request that `thinks` first or doesn't; VocabularyError if no text fits in them."""
+        """Set a request's token budget (after its thought, if it `thinks`). VocabularyError: no text fits in it."""
         limit = req.sampling_params.max_new_tokens
         if limit is None:
             return
         if thinks:
-            drafted = get_spec().speculative_num_draft_tokens or 0  # perhaps already written, perhaps not
+            drafted = get_spec().speculative_num_draft_tokens or 0  # drafted tokens may or may not be written already
             self.left = lambda: limit - len(req.output_ids) - drafted
         else:
             with self._lock:
                 self.matcher.set_budget(limit)
 
     def accept_token(self, token: int) -> None:
-        """ValueError, which aborts the request: the token is not allowed."""
+        """Read a token. Raises ValueError, which aborts the request: the token is not allowed."""
         if not self.advance([token]):
             raise ValueError(f"token {token} is not allowed by the constraint")
         self.current_token = token
@@ -129,7 +129,7 @@ class ConstraintGrammar(RequestMatcher, BaseGrammarObject):
         bitmask.apply(logits, vocab_mask)
 
     def try_jump_forward(self, tokenizer: Any) -> None:
-        return None  # SGLang's scheduler asks for every token
+        return None  # no jump-forward: SGLang's scheduler asks for every token
 
 
 class ConstraintBackend(BaseGrammarBackend):

@@ -21,11 +21,11 @@ from constrained.errors import ConstrainedError
 
 try:
     from vllm.v1.sample.logits_processor import LogitsProcessor as V1Interface
-except ImportError:  # no vLLM here, or one that has only the newer interface
+except ImportError:  # vLLM isn't installed, or has only the newer interface
     V1Interface = object
 try:
     from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor as V2Interface
-except ImportError:  # no vLLM here, or one without Model Runner V2
+except ImportError:  # vLLM isn't installed, or has no Model Runner V2
     V2Interface = object
 
 KEY = "constrained"
@@ -65,10 +65,10 @@ _INTERFACES = tuple(c for c in (V1Interface, V2Interface) if c is not object)
 
 
 class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM checks that a plugin is a subclass
-    """Shows requests to `validate`; a subclass of the interfaces of the V1 sampler and of Model Runner V2."""
+    """Passes each request's parameters to `validate`, by the interfaces of vLLM's V1 sampler and Model Runner V2."""
 
     def __init__(self, *arguments: Any, **named: Any):
-        """Whatever either interface passes."""
+        """Accept the arguments of either interface."""
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
@@ -76,7 +76,7 @@ class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM
         validate(sampling_params)
 
     def is_argmax_invariant(self) -> bool:
-        """True: nothing is changed."""
+        """True: the processor changes no logits."""
         return True
 
     def update_state(self, batch_update: Any) -> None:
@@ -98,6 +98,6 @@ class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM
 
     @staticmethod
     def _check_served(sampling_params: Any) -> None:
-        """A front end that doesn't ask `validate_params` can't bring in an unconstrained request."""
+        """Raise ConstrainedError for a constraint that can't be served: not all front ends call `validate_params`."""
         if MISSING and specification_of(sampling_params) is not None:
             raise ConstrainedError(f"constraints are not served here: {MISSING[0]}")

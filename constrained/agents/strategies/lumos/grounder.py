@@ -131,7 +131,7 @@ class Grounder:
 
     @property
     def _told(self) -> Mapping[str, str]:
-        """The actions with their definitions, if prompts tell them."""
+        """The actions with their definitions if prompts contain them, else an empty mapping."""
         return self.episode.start.actions if self.episode.settings.knowledge_in_prompt else {}
 
     @property
