@@ -1,4 +1,4 @@
-"""Compare the figures of README and docs with the records in `benchmarks/results`, or write them anew.
+"""Compare the figures in README and docs with the records in `benchmarks/results`, or update them.
 
     constrained bench figures            says which tables and sentences differ from the records; exit code 1 then
     constrained bench figures --write    writes the tables anew
@@ -68,7 +68,7 @@ def pages() -> list[Path]:
 
 
 def written(page: str) -> str:
-    """A page with its marked tables made anew."""
+    """The text of a page in which the marked tables are generated from the records."""
     parts, at = [], 0
     for mark in MARK.finditer(page):
         table = FIRST_TABLE.match(page, mark.end())
@@ -79,7 +79,7 @@ def written(page: str) -> str:
 
 
 def differences() -> Iterator[str]:
-    """What differs from the records, in words."""
+    """The differences between pages and records, one line each."""
     seen: set[str] = set()
     for page in pages():
         text = page.read_text(encoding="utf-8")

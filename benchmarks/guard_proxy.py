@@ -105,7 +105,7 @@ def table(result: dict[str, Any]) -> str:
     return markdown(["answers", "clients", *head], shown)
 
 
-# what is asked
+# requests
 
 
 def asked(tools: list[Any], tasks: list[dict[str, Any]], stream: bool) -> Iterator[bytes]:
@@ -161,7 +161,7 @@ _HEAD = (
 
 
 def _mark(answer: dict[str, Any]) -> bytes:
-    """Something that only the expected answer has, whole or streamed."""
+    """A text that occurs only in the expected answer, streamed or not."""
     return b"Your" if "content" in answer else answer["tool_calls"][0]["function"]["name"].encode()
 
 
@@ -256,7 +256,7 @@ def _whole(answer: dict[str, Any]) -> bytes:
 
 
 def _serve_bare(upstream: str) -> None:
-    """Pass requests on, and answers back, without a look at them; by the libraries of the proxy."""
+    """A proxy on the same libraries that passes on requests and answers without reading them."""
     import httpx2 as http
     from starlette.applications import Starlette
     from starlette.responses import Response, StreamingResponse

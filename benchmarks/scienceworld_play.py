@@ -190,7 +190,7 @@ def table(rows: list[dict]) -> str:
         group = groups.get((task, player))
         return sum(points(row, limit) for row in group) / len(group) if group else None
 
-    # The mean of a column is over tasks, not over episodes: each task counts alike.
+    # The mean of a column is over tasks, not over episodes, so that all tasks have the same weight.
     head = ["task", *(f"{player}, {limit} steps" for player in players for limit in LIMITS)]
     columns = [(player, limit) for player in players for limit in LIMITS]
     cells = [[mean(task, *column) for column in columns] for task in tasks]

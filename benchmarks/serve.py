@@ -116,7 +116,7 @@ class Server:
             connection.close()
 
     def megabytes(self) -> float:
-        """Memory that the server and its child processes hold, shared pages counted once for each sharer's part."""
+        """Memory of the server and its child processes in megabytes (PSS: shared pages are divided among processes)."""
         total, waiting = 0.0, [self.process.pid]
         while waiting:
             pid = waiting.pop()
@@ -155,7 +155,7 @@ def running(options: argparse.Namespace, descriptors: int | None = None) -> Iter
             if at is None:
                 raise ConstrainedError("the server didn't start", f"see what `{' '.join(command[1:])}` says")
             server = Server(process, int(at[1]))
-            server.ask(user("Hello.", max_tokens=8))  # what is made at the first use
+            server.ask(user("Hello.", max_tokens=8))  # a first request, so that what is made once isn't measured
             server.ask(user("Hello.", max_tokens=8, response_format=schema({"type": "boolean"})))
             yield server
         finally:
@@ -236,7 +236,7 @@ WORDS = "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo li
 
 
 def hostile() -> dict[str, Callable[[Server], int]]:
-    """Name -> a request that is dear to prepare or to follow, which returns the status of its answer."""
+    """Name -> a function that sends an expensive request and returns the status of its answer."""
     bodies: dict[str, Any] = {"an ordinary request": user("Hello.", max_tokens=20)}
     for words, given in {
         "minItems of 1,000,000,000": {"type": "array", "items": {}, "minItems": 10**9},
@@ -257,7 +257,7 @@ def hostile() -> dict[str, Callable[[Server], int]]:
 
 
 def half_sent() -> dict[str, Callable[[Server], int]]:
-    """Name -> requests that are never finished; it returns the status of an ordinary request after them."""
+    """Name -> a function that sends unfinished requests, then an ordinary one, and returns its status."""
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     length = 8_000_000
 

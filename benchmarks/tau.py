@@ -99,7 +99,7 @@ def run_command(options: argparse.Namespace) -> int:
         if (value := getattr(options, name)) is not None and (value < 0 or (name == "limit" and not value)):
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
     tokens = vocabularies.load(options.vocabulary) if options.costs and not options.play else None
-    # Read first what can be missing, before anything long begins. The recorded conversations are the airline's.
+    # Read what may be missing before anything long begins. The recorded conversations are the airline's.
     judged = options.domain != "retail" and not options.play
     talks = read_conversations(options) if judged else []
     gold, cost, played = [], [], []
@@ -275,7 +275,7 @@ def judge_conversations(knowledge: ToolKnowledge, conversations: list[Conversati
     outcomes: dict[str, Counter[str]] = {"solved": Counter(), "failed": Counter()}
     for number, talk in enumerate(tqdm(conversations, desc="conversations", unit="talk", leave=False)):
         messages, outcome, kept_out = talk.messages, outcomes["solved" if talk.solved else "failed"], set()
-        # The memory is told what really happened, whether or not the masks would have admitted it.
+        # The memory is updated by the recorded calls, whether or not the masks would have admitted them.
         memory, said = tools.policy.initial, ""
         for i, message in enumerate(messages):
             if message["role"] == "user":

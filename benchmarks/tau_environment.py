@@ -111,7 +111,7 @@ class TauDomain:
         """What a tool answers, as tau-bench's environment gives it."""
         try:
             return str(self.tools[name].invoke(data=data, **arguments))
-        except Exception as error:  # as tau-bench does: the agent reads it
+        except Exception as error:  # as in tau-bench, the agent reads the error
             return f"Error: {error}"
 
 
@@ -199,7 +199,7 @@ class RecordedDomain:
 
 
 def transcripts() -> Path:
-    """Where the data folder has the gold transcripts."""
+    """The folder of the gold transcripts in the data folder."""
     return data_folder() / "tau_bench" / "gold_transcripts.jsonl.xz"
 
 

@@ -127,7 +127,7 @@ def run_command(options: argparse.Namespace) -> int:
     rows: list[dict] = []
     with _workers(options.workers, open_models, models) as workers:
         for strategy in options.strategy or ["knowagent"]:
-            # What is played may be masked by other knowledge than the environment's own, which then judges it.
+            # The masks may be of other knowledge than the environment's own, which then judges the actions.
             lumos = strategy in suites.STRATEGIES
             played = suites.grounded(suite) if lumos else suite
             own = ActionKnowledge.from_lark(played.knowledge, source_map=options.trace)
@@ -173,7 +173,7 @@ def warn(model: str | None, suite: Suite) -> None:
 
 
 def _levels(options: argparse.Namespace, models) -> list[str]:
-    """The levels asked for, in their order; a chooser can't be without masks."""
+    """The levels that were asked for, in order. A chooser has no level without masks."""
     chosen = [level for level in (OFF, *LEVELS) if not options.level or level in options.level]
     return [level for level in chosen if level != OFF or not isinstance(models[POLICY], Chooser)]
 

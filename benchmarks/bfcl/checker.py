@@ -36,7 +36,7 @@ _IGNORED = re.compile(r"[ \,\.\/\-\_\*\^]")
 def is_right(
     functions: Sequence[dict[str, Any]], calls: Sequence[Call], accepted: Sequence[Accepted], category: str, lang: str
 ) -> bool:
-    """Whether calls are what is wanted. What the benchmark's own checker would stumble over is wrong."""
+    """Whether calls are right. Calls for which the benchmark's own checker would raise an exception are wrong."""
     try:
         return _is_right(functions, calls, accepted, category, lang)
     except Exception:  # the data's errors and odd calls alike: a type without name, items that are missing, ...

@@ -178,7 +178,7 @@ def answer(model: LoadedModel, question: Question, row: str, max_tokens: int) ->
     began = time.perf_counter()
     try:
         generation = generate(model, prompt, grammar, max_new_tokens=max_tokens)
-    except ConstrainedError as error:  # the prompt fills the model's context, or the shortest call what is left
+    except ConstrainedError as error:  # the prompt, or the shortest call after it, doesn't fit the model's context
         return {**out, "right": False, "calls": 0, "tokens": 0, "prompt_tokens": 0, "seconds": 0.0, "text": str(error)}
     seconds = time.perf_counter() - began
     calls: list[Call] = []
@@ -198,7 +198,7 @@ def answer(model: LoadedModel, question: Question, row: str, max_tokens: int) ->
 
 
 def forget(model: LoadedModel) -> None:
-    """Let llama.cpp forget the last prompt: each answer is timed with the reading of its own, which rows share."""
+    """Let llama.cpp forget the last prompt, so that the time of each answer includes reading its whole prompt."""
     from constrained.models.llama_cpp import LlamaCpp
 
     if isinstance(model.model, LlamaCpp):

@@ -11,7 +11,7 @@ LEFT_OUT = ""
 
 
 def variants(accepted: Accepted) -> list[Call]:
-    """Calls that are accepted: every value of every argument in at least one, and what may be left out both ways."""
+    """Accepted calls in which each accepted value occurs at least once, and each optional argument with and without."""
     [(name, arguments)] = accepted.items()
     return [{name: one} for one in _choices(arguments)]
 

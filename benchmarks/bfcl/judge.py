@@ -43,7 +43,7 @@ def official() -> Callable[..., dict[str, Any]] | None:
 
 @cache
 def official_reader(lang: str) -> Callable[[str], list[Call]] | None:
-    """What reads a call in Java or JavaScript in bfcl-eval; None if it or tree-sitter isn't installed, and for Python.
+    """bfcl-eval's parser of calls in Java or JavaScript; None for Python, or if it or tree-sitter isn't installed.
 
     What it reads of Python it evaluates in part, which a model's text must not be.
     """
@@ -58,7 +58,7 @@ def official_reader(lang: str) -> Callable[[str], list[Call]] | None:
 
 
 def judge_name() -> str:
-    """Who judges, for records."""
+    """The name of the checker in use, for records."""
     if official() is None:
         return "ours"
     try:
@@ -82,7 +82,7 @@ def is_right(question: Question, calls: Sequence[Call]) -> bool:
 
 
 def by_official(check: Callable[..., dict[str, Any]], question: Question, calls: Sequence[Call]) -> bool:
-    """The verdict of bfcl-eval; what it stumbles over is wrong."""
+    """The verdict of bfcl-eval; a call for which it raises an exception is wrong."""
     language = import_module("bfcl_eval.constants.enums").Language(question.language)
     given = list(calls), question.accepted
     try:

@@ -59,7 +59,7 @@ class Question:
 
     @property
     def wants_calls(self) -> bool:
-        """Whether a call is right at all."""
+        """Whether some call is a right answer to the question."""
         return not self.category.endswith("irrelevance")
 
 

@@ -86,7 +86,7 @@ def measure(options: argparse.Namespace, wanted: set[str]) -> tuple[dict, list[s
     out.append("{vocabulary}, {dtype}; tables of {states:,} states, {bytes:,} bytes, {build seconds:.1f} s".format(
         **result["workload"]
     ))  # fmt: skip
-    # Small batches first; what the time or the memory doesn't allow is left out and told.
+    # Small batches first; batches that the time or the memory doesn't allow are left out and reported.
     batches, missing = sorted(set(options.batch)), []
     bench, texts = Bench(work, options.repeats), Texts(work)
     runs = [("kernels", batch, kind, bench) for batch in batches for kind in KINDS]

@@ -49,7 +49,7 @@ def best(words: str, texts: Iterable[str]) -> str:
 
 
 class _Grounded:
-    """What both have in common: one action at a time, numbered results, slots."""
+    """The common base: one action at a time, numbered results, slots."""
 
     space: str
     task: str

@@ -146,7 +146,7 @@ def _measure_all(
 
 
 def _least(records: list[dict], rounds: int) -> list[dict]:
-    """One record a schema, with the least of each time in so many rounds; an error in one of them counts."""
+    """One record for each schema: the least of each time over `rounds` rounds, or the error of one of them."""
     by_schema: dict[str, list[dict]] = {}
     for one in records:
         by_schema.setdefault(one["schema"], []).append(one)
@@ -160,7 +160,7 @@ def _least(records: list[dict], rounds: int) -> list[dict]:
 
 
 def _ask(worker: Worker, case: dict, seconds: int) -> dict:
-    """What one engine's process measures; an "error" if it takes too long, or ends."""
+    """The measurements of one schema by an engine's process; "error" if it takes too long, or ends."""
     if not worker.running:
         try:
             worker.start()
@@ -212,7 +212,7 @@ def _compiler(name: str) -> Callable[[Any], Callable[[], Session]]:
 
     def begin(compiled) -> Session:
         session = adapter.start(vocabulary, compiled)
-        if name == "llguidance":  # it takes in tokens that its mask doesn't have
+        if name == "llguidance":  # it accepts tokens that its mask excludes
 
             def advance(token: int) -> bool:
                 return bool(session.mask[token >> 5] >> (token & 31) & 1) and compiled.consume_token(token)
@@ -223,7 +223,7 @@ def _compiler(name: str) -> Callable[[Any], Callable[[], Session]]:
     def compiled(schema) -> Callable[[], Session]:
         return partial(begin, compile_schema(schema))
 
-    compiled({"type": "null"})().fill()  # what is made once for a vocabulary
+    compiled({"type": "null"})().fill()  # tables that are made once for a vocabulary
     return compiled
 
 
@@ -234,14 +234,14 @@ class Measured:
         self._compile = _compiler(name)
 
     def hello(self) -> dict:
-        """Leave what is loaded by now out of the collections that masks would otherwise pay for."""
+        """Exclude the objects loaded so far from garbage collection, which would otherwise slow some masks."""
         gc.collect()
         gc.freeze()
         return {}
 
     def measure(self, case: dict) -> dict:
         """The verdicts and times (microseconds) of one schema."""
-        gc.collect()  # of the schema before
+        gc.collect()  # free the previous schema's objects
         masks: list[float] = []
         out: dict[str, Any] = {"masks": masks}
         try:
@@ -262,7 +262,7 @@ class Measured:
                         break
                 if accepted != test["valid"]:
                     out["invalidation" if accepted else "validation"] = True
-        except Exception as error:  # engines raise many kinds
+        except Exception as error:  # engines raise exceptions of many types
             out["validation" if "ttfm" in out else "error"] = f"{type(error).__name__}: {error}"[:300]
         return out
 

@@ -106,7 +106,7 @@ class WithMemory(Protocol):
 
 @runtime_checkable
 class WithPrior(Protocol):
-    """An environment that can be imagined from its first observation, to write a whole plan in."""
+    """An environment that can make an imagined one from its first observation, in which a whole plan is written."""
 
     def prior(self, first_observation: str) -> Environment:
         """An imagined environment, made from the first observation and general knowledge."""
@@ -115,7 +115,7 @@ class WithPrior(Protocol):
 
 @runtime_checkable
 class WithExploration(Protocol):
-    """An environment in which some actions only look."""
+    """An environment in which some actions only observe."""
 
     exploring: Sequence[str]
     """The names of these actions in the action knowledge."""

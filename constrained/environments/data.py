@@ -143,7 +143,7 @@ def _open(path: Path) -> TextIO:
 
 def _loads(text: str) -> Any:
     value = json.loads(text)
-    if "\\ud" in text or "\\uD" in text:  # may be a lone surrogate, which is not text: encoding the value tells
+    if "\\ud" in text or "\\uD" in text:  # may be a lone surrogate, which encoding the value detects
         json.dumps(value, ensure_ascii=False).encode()
     return value
 

@@ -1,4 +1,4 @@
-"""Demonstrations that nobody writes: a search solves a renamed twin of a problem, and the twin's world answers.
+"""Generated demonstrations: a search solves a renamed copy (twin) of a problem, whose world writes the answers.
 
 The twin has the problem's facts with other names for the objects, and a goal of the same form about others of them. So
 it shows how such a goal is reached without naming anything that the task is about.
@@ -149,13 +149,13 @@ def _played(environment: FactsEnvironment, sentence: str) -> Demonstration | Non
         answer, _, _ = environment.step(text)
         if environment.had_effect:
             steps.append(Demonstrated(text, answer, thought))
-        # What was only supposed may have turned out otherwise: then there is a new plan.
+        # A supposed fact may have turned out false: then make a new plan.
         plan = plan[1:] if environment.had_effect and not facts.optimistic else []
     return None
 
 
 def _plan(facts: WorldState) -> list[GroundAction]:
-    """A plan by what is known, or else by what may hold."""
+    """A plan by the known facts; if there is none, by the facts that may hold."""
     state = facts.state
     if facts.optimistic and Relaxed.of(facts.task).dead_end(state):
         state = facts.hopeful

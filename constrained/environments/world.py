@@ -89,7 +89,7 @@ class WorldEnvironment(FactsEnvironment):
         return super().reset()
 
     def _nothing_learned(self) -> Known:
-        """What the player knows at the start."""
+        """The player's knowledge at the start."""
         known = Known(self.world)
         known.words |= self._words
         return known
@@ -188,7 +188,7 @@ def own_world(knowledge: Knowledge, task: str) -> tuple[WorldEnvironment, str]:
 
 
 class Answers:
-    """The answers to actions, written by the world's `tells` lines from the state after the action.
+    """Writes the answers to actions, by the world's `tells` lines and the state after the action.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class RequestError(ConstrainedError):
 
 
 def failed(error: Exception) -> RequestError:
-    """The error for a request that raised an unexpected exception, whose type and place are logged, but not its text."""
+    """The error for a request that raised an unexpected exception; its type and place are logged, its text is not."""
     at = traceback.extract_tb(error.__traceback__)[-1:]
     log.error("a request failed: %s%s", type(error).__name__, "".join(f" at {f.filename}:{f.lineno}" for f in at))
     return RequestError(f"the server failed: {type(error).__name__}", status=500)

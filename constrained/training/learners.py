@@ -133,7 +133,7 @@ class ChooserLearner:
         lessons = [lesson for text in texts for lesson in self._lessons(text)]
         if not lessons:
             raise TrainingError("in every state of the plans only one action is possible", "give larger problems")
-        # Each round starts from the last one's weights, the first from those that were drawn at random.
+        # Each round starts from the weights of the last one, the first from random weights.
         network = Network.of(self._load(previous) if previous else self._network.scorer()).train()
         steps, loss = self._fit(network, lessons, folder.parent.name)
         folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ class ChooserLearner:
         optimizer = torch.optim.AdamW(network.parameters(), lr=tuning.rate, weight_decay=tuning.decay)
         order: list[int] = []
         losses: list[float] = []
-        # Lessons come in random order, none again until nearly all were seen. The rate rises, then falls to a fiftieth.
+        # Lessons in random order; an epoch has nearly all of them. The learning rate rises, then falls to a fiftieth.
         # The weights that are kept are an average over the last steps.
         for step in tqdm(range(steps), desc=f"{words}, tuning", unit="step", disable=None):
             if len(order) < tuning.batch:

@@ -138,7 +138,7 @@ def begin(folder: Path, run: dict[str, Any]) -> Tuned | None:
     result = record.get("result")
     recorded = record["run"]
     differing = [name for name in run if recorded.get(name) != run[name]]
-    if result is not None and differing == ["number of processes"]:  # it no longer matters after the end
+    if result is not None and differing == ["number of processes"]:  # doesn't matter for a finished run
         differing = []
     if differing:
         if "settings" in differing:

@@ -111,7 +111,7 @@ class BaseAdapter(ABC):
             rows[row] = self.session(compileds[row], mask[row])
 
         def advance_row(row: int, token: int):
-            rows[row].fill()  # an engine may follow its text only as far as it was asked for masks
+            rows[row].fill()  # an engine may advance through its text only by asking for masks
             return rows[row].advance(token)
 
         return Batch(fill, lambda ids: [row.advance(i) for row, i in zip(rows, ids)], advance_row, restart, mask)

@@ -103,7 +103,7 @@ class AlfworldEnv(HouseholdTexts):
         action = action.strip()
         says_move = any(command.startswith("move ") for command in self._now()["admissible"])
         moved = _PUT.fullmatch(action) if says_move else None
-        self._state = None  # until the engine has answered
+        self._state = None  # stays so if the engine raises an error
         self._state = self._ask("step", f"move {moved[1]} to {moved[2]}" if moved else action)
         answer = _MOVE_ANSWER.sub(r"You put the \1 in/on the \2.", self._state["text"])
         self.had_effect = answer != NOTHING_HAPPENS

@@ -48,7 +48,7 @@ def _shipped_slots() -> frozenset[str]:
 
 
 class HouseholdTexts:
-    """What follows from the texts of a household game alone, whichever engine writes them.
+    """The methods that need only the texts of a household game, whichever engine writes them.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class Prior:
 
 
 class Seen:
-    """What a memory knows of a house, as the expert asks for it."""
+    """A memory's facts about a house, as properties for the expert."""
 
     def __init__(self, memory: WorldMemory):
         self.shown, self.known, self.last = memory.shown, memory.known, memory.last
@@ -144,7 +144,7 @@ def _search(memory: Seen, prior: Prior, kind: str) -> Move:
 
 
 def _again(memory: Seen, kind: str) -> Move:
-    """Everything was searched: walk on, as objects may have been moved."""
+    """The action when every receptacle was searched: search again, since objects may have been moved."""
     others = [name for name in memory.receptacles if name not in memory.here()]
     following = [name for name in others if name > (memory.standing_at or "")] or others
     return Move(f"I need a {kind}. I look again.", f"go to {following[0]}" if following else "look")

@@ -172,7 +172,7 @@ def resolve_task(task: str) -> tuple[TaskSpec, int]:
         raise GameError(
             f"no household game can be made for the task {task[:80]!r}", hint=f"understood are {', '.join(understood)}"
         )
-    # The first thing that is wrong is told: an unknown object, then an unknown destination, then what can't be done.
+    # The error names the first problem: an unknown object, then an unknown destination, then an impossible task.
     kind = _known_kind(spec.object_kind, commonsense.OBJECTS, "thing", task)
     if spec.task_type == LIGHT:
         return TaskSpec(LIGHT, kind, _known_kind(spec.destination, commonsense.LAMPS, "lamp", task)), wording

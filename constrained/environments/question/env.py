@@ -224,7 +224,7 @@ class QuestionEnv:
 
 @lru_cache(maxsize=EXAMPLES_TRIED)
 def answered(question: Question, index: PassageIndex, measures: Sequence[str], word: str) -> Demonstration | None:
-    """A question as its source answers it; None if the index doesn't show what that takes. Kept: pages can be live."""
+    """A demonstration of a question's answer; None if the index lacks a page that it needs. Cached."""
     env, steps = QuestionEnv(question, index, measures, word), list[Demonstrated]()
     for action in (*(f"Retrieve[{page}]" for page in question.pages), f"Finish[{question.answer}]"):
         observation, _, _ = env.step(action)

@@ -181,7 +181,7 @@ def _add_named(
     named = defaultdict(list)
     for passage in store.named({key for ends in spans.values() for key in ends.values()}):
         named[name_key(passage.title)].append(passage)
-    # A name of many passages tells less: they share its points, by the root of their number.
+    # The name of many passages is worth less: its points are divided by the root of their number.
     for key in _longest(spans, named):
         for passage in named[key]:
             if passage != source:
@@ -223,7 +223,7 @@ def open_or_build(target: Path, build: Callable[[Path], None], opener: Callable[
     try:
         return opener(target)
     except OSError:
-        pass  # it doesn't exist; if the folder can't be written, building the store tells why
+        pass  # the store doesn't exist; if the folder can't be written, building it raises the error
     except DataError as error:
         warnings.warn(f"{error.message}: it is built again", RuntimeWarning, stacklevel=2)
     try:

@@ -67,7 +67,7 @@ class JavaFunctions:
         return function
 
     def feed(self, function, first):
-        """`function` with its first argument computed by `first`, whose arguments it takes instead."""
+        """The composition: `function` whose first argument is the result of `first`, which takes the arguments."""
         kind = function.type().changeParameterType(0, first.type().returnType())
         return self._collect(function.asType(kind), 0, first)
 

@@ -1,4 +1,4 @@
-"""The memory of ScienceWorld: what is new after each action, and the facts; and one name for each thing.
+"""The memory of ScienceWorld: each action with what it changed, and the known facts; one name for each thing.
 
 The room's description and the inventory take no time in the world, and the package gives both to agents at every step.
 A line of them is shown if it is new or has changed since it was last shown, so that the text grows only at its end: a

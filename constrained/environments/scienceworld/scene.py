@@ -86,7 +86,7 @@ class Observer:
     def __init__(self, gateway: Any):
         jvm = gateway.jvm
         make = self._functions = JavaFunctions(gateway)
-        # Functions that tell about each thing: its number, its names (from this room), whether it can be connected.
+        # Functions that return for each thing its number, its names (from this room), whether it can be connected.
         thing, strings = _THING.replace(".", "/"), "Lscala/collection/immutable/Set;"
         show = make.method("java.lang.String", "valueOf", "(Ljava/lang/Object;)Ljava/lang/String;", static=True)
         listing = make.method("scala.collection.TraversableOnce", "mkString", "(Ljava/lang/String;)Ljava/lang/String;")
@@ -98,7 +98,7 @@ class Observer:
         self._connectable = make.mapper(
             make.chain(make.method(connecting, "getTerminal", f"(L{thing};)Lscala/Tuple3;", static=True), show)
         )
-        # Functions that tell about each terminal: the thing that it is part of, and whether it is connected already.
+        # Functions that return for each terminal the thing that it is part of, and whether it is connected already.
         self._part_of = make.mapper(make.chain(make.method(_TERMINAL, "parentObject", f"()L{thing};"), show))
         self._connected = make.mapper(
             make.chain(

@@ -226,7 +226,7 @@ class WebshopEnv:
         if self._state.part == "Features":
             return list(product.features)
         if self._state.part == "Reviews":
-            return []  # the catalogue's three files hold no reviews
+            return []  # the catalogue has no reviews
         options = [text for name, values in product.options.items() for text in (name, *values)]
         return [*options, product.name, f"Price: {product.price_shown}", "Rating: N.A.", *PARTS, BUY]
 

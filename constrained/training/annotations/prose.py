@@ -176,7 +176,7 @@ def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
     """
     # Tried first with percent signs as hundredths, or as units where the text shows that they are.
     *formulas, last = ["".join(side) for side in sides]
-    as_unit = "* 100%" in formulas[0]  # "6/10 * 100% = 60%" has the sign as a unit, "50% * 8 = 4" as a hundredth
+    as_unit = "* 100%" in formulas[0]  # in "6/10 * 100% = 60%" the sign is a unit, in "50% * 8 = 4" a hundredth
     for keep in (not as_unit, as_unit):
         read = (lambda text: text) if keep else (lambda text: text.replace("%", ""))
         stated = value_of(read(last))
