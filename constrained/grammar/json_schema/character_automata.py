@@ -1,8 +1,9 @@
 """Deterministic automata over characters: intersections and complements of patterns, and bounds on their length.
 
-A tree of characters becomes one by the subset construction (Rabin and Scott, "Finite automata and their decision
-problems", 1959). What all of several have in common is their product. All is made at once, over classes of characters
-that nothing tells apart, and within the limit `pattern_steps`: so no limit is met later, in the middle of a text.
+Trees of characters become one by the subset construction (Rabin and Scott, "Finite automata and their decision
+problems", 1959): their automata read a text side by side, those of which it must be a text and those of which it must
+not. All is made at once, over classes of characters that nothing tells apart, and within the limit `pattern_steps`: so
+no limit is met later, in the middle of a text.
 
 Where a pattern that texts must have takes too many states, it stays nondeterministic: of the sets of its states only
 those are made that a text reaches. Whether a text can still end shows of single states, which are few. A complement has
@@ -11,10 +12,11 @@ no such form: it is made, or refused.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from itertools import product, takewhile
+from itertools import pairwise, product, takewhile
 from operator import or_
 from typing import ClassVar
 
@@ -27,16 +29,12 @@ from constrained.grammar.assertions import Look
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.finite_automata import ANY, Nfa, nfa
 from constrained.grammar.json_schema.pattern_trees import without_counts
-from constrained.grammar.json_text import NO_END, Table, distances
+from constrained.grammar.json_text import NO_END, Table
 from constrained.limits import Limits
 
 States = tuple[int, ...]
 """States in which a text has come to; of a deterministic automaton, one."""
 
-_PAIRS = 1 << 28
-"""Pairs of states of two automata, of which those that texts reach are marked in a bitmap."""
-_MERGING = 1_000_000
-"""Steps that it may take to find states that read the same texts."""
 _COUNTING = 100
 """Counts of characters take so many times fewer resources than states of an automaton."""
 
@@ -53,17 +51,15 @@ class Automaton:
         (states, classes) The state after a character of each class; -1: none.
     ends : numpy.ndarray of bool
         (states,) Whether a text may end in a state.
+    fewest : numpy.ndarray of int
+        (states,) The fewest characters from each state to an end; `NO_END` if no text is read at all.
     """
 
     starts: np.ndarray
     classes: np.ndarray
     after: np.ndarray
     ends: np.ndarray
-
-    @cached_property
-    def fewest(self) -> np.ndarray:
-        """The fewest characters from each state to an end; `NO_END` where there is none."""
-        return distances(self.after, self.ends)
+    fewest: np.ndarray
 
     @cached_property
     def characters(self) -> list[CharSet]:
@@ -100,170 +96,139 @@ class Automaton:
         """The class of a character."""
         return int(self.classes[np.searchsorted(self.starts, character, "right") - 1])
 
-    def complement(self) -> Automaton:
-        """The automaton of all other texts."""
-        failed = len(self.ends)
-        after = np.vstack([np.where(self.after < 0, failed, self.after), np.full((1, self.after.shape[1]), failed)])
-        return Automaton(self.starts, self.classes, after, ~np.append(self.ends, False)).trimmed()
-
-    def trimmed(self) -> Automaton:
-        """The same without states from which no end is reached, but the first; equal ones merged, if that is quick."""
-        alive = self.fewest != NO_END
-        alive[0] = True
-        number = np.where(alive, np.cumsum(alive) - 1, -1)
-        after = np.where(self.after < 0, -1, number[self.after])[alive]
-        ends = self.ends[alive]
-        # classes of characters that no state tells apart become one
-        after, classes = np.unique(after, axis=1, return_inverse=True)
-        classes = np.where(self.classes < 0, -1, classes.ravel()[self.classes])
-        changes = np.append(True, classes[1:] != classes[:-1])
-        starts, classes = self.starts[changes], classes[changes]
-        kept, group = _merged(after, ends)
-        return Automaton(starts, classes, np.where(after < 0, -1, group[after])[kept], ends[kept])
-
-    def both(self, other: Automaton, limits: Limits) -> Automaton:
-        """The automaton of the texts that both have: its states are the pairs that a text reaches.
-
-        Raises
-        ------
-        LimitError
-            There are too many (`limits.pattern_steps`).
-        """
-        starts = np.union1d(self.starts, other.starts)
-        one, two = (a.classes[np.searchsorted(a.starts, starts, "right") - 1] for a in (self, other))
-        code = np.where(one < 0, -1, one * other.after.shape[1] + two)
-        cells, classes = np.unique(code, return_inverse=True)
-        classes = classes.ravel()
-        if cells[0] < 0:
-            cells, classes = cells[1:], classes - 1
-        left, right = (a.after.astype(np.int64) for a in (self, other))
-        left, right = left[:, cells // other.after.shape[1]], right[:, cells % other.after.shape[1]]
-        width = len(other.ends)
-        if len(self.ends) * width > _PAIRS:
-            _too_many(limits.pattern_steps + 1, limits)
-        seen = np.zeros(len(self.ends) * width, bool)
-        found = [np.zeros(1, np.int64)]
-        rows = []
-        seen[0], count = True, 1
-        while found[-1].size:
-            first, second = left[found[-1] // width], right[found[-1] % width]
-            onward = np.where((first < 0) | (second < 0), -1, first * width + second)
-            rows.append(onward)
-            new = np.unique(onward)
-            new = new[new >= 0]
-            new = new[~seen[new]]
-            seen[new] = True
-            count += len(new)
-            _too_many(count * len(cells), limits)
-            found.append(new)
-        pairs, onward = np.concatenate(found), np.concatenate(rows)
-        order = np.argsort(pairs)
-        after = np.where(onward < 0, -1, order[np.searchsorted(pairs[order], onward).clip(max=len(order) - 1)])
-        ends = self.ends[pairs // width] & other.ends[pairs % width]
-        return Automaton(starts, classes, after, ends).trimmed()
-
 
 def _too_many(steps: int, limits: Limits) -> None:
     what = "patterns and lengths of a string that take too many states together"
     limits.check("pattern_steps", steps, what, "write simpler patterns, smaller repeats, or fewer of them together")
 
 
-def _merged(after: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One state of each group that reads the same texts, and the group of each state; all where that takes long."""
-    # Moore, "Gedanken-experiments on sequential machines", 1956: states are told apart by what they lead to, until
-    # nothing more is.
-    group, count = ends.astype(np.int64), 1 + int(ends.any() and not ends.all())
-    first = np.arange(len(ends))
-    for _ in range(_MERGING // max(after.size, 1)):
-        told = np.column_stack([group, np.where(after < 0, -1, group[after])])
-        _, first, group = np.unique(told, axis=0, return_index=True, return_inverse=True)
-        group = group.ravel()
-        if len(first) == count:
-            order = np.argsort(first)  # the first state stays the first
-            number = np.empty_like(order)
-            number[order] = np.arange(count)
-            return first[order], number[group]
-        count = len(first)
-    return np.arange(len(ends)), np.arange(len(ends))
+class _SideBySide:
+    """The automata of some trees, which read a text side by side: a set of their states is the bits of a number."""
+
+    def __init__(self, fitting: tuple[nodes.Node, ...], without: tuple[nodes.Node, ...], limits: Limits):
+        self._edges: list[list[tuple[CharSet, int]]] = []
+        self._empty: list[list[int]] = []
+        self._closures: dict[int, int] = {}
+        self._moves: dict[int, list[tuple[int, int]]] = {}
+        self._inside: dict[CharSet, list[int]] = {}
+        first, every = [], []
+        for tree in (*fitting, *without):
+            one, at = nfa(tree, limits), len(self._edges)
+            self._edges += [[(chars, at + to) for chars, to in edges] for edges in one.edges]
+            self._empty += [[at + to for to in states] for states in one.empty]
+            universal = sum(1 << at + state for state in one.universal)
+            first.append(at + one.begin)
+            # all its states, those from which it reads any text, and those where a text may end
+            every.append(((1 << len(self._edges)) - (1 << at), universal, universal | 1 << at + one.end))
+        self.start = reduce(or_, map(self._closure, first), 0)
+        self._wanted, refused = every[: len(fitting)], every[len(fitting) :]
+        self._never = reduce(or_, (universal for _, universal, _ in refused), 0)
+        self._refusing = reduce(or_, (ends for _, _, ends in refused), 0)
+        self.cells = charsets.partition([ANY, *{chars: None for edges in self._edges for chars, _ in edges}])
+        self._lows = sorted((cell.ranges[0][0], i) for i, cell in enumerate(self.cells))
+
+    def settled(self, states: int) -> int | None:
+        """The same set of states, in one form for all that plainly read the same texts; None if it reads none."""
+        for own, universal, _ in self._wanted:
+            if not states & own:
+                return None
+            if states & universal:
+                states = states & ~own | self._closure(universal.bit_length() - 1)
+        return None if states & self._never else states
+
+    def may_end(self, states: int) -> bool:
+        """Whether a text may end in a set of states."""
+        return all(states & ends for _, _, ends in self._wanted) and not states & self._refusing
+
+    def after(self, states: int) -> list[int]:
+        """The set of states after a character of each class."""
+        row = [0] * len(self.cells)
+        for state in _bits(states):
+            if state not in self._moves:
+                self._moves[state] = [
+                    (i, self._closure(to)) for chars, to in self._edges[state] for i in self._classes(chars)
+                ]
+            for i, to in self._moves[state]:
+                row[i] |= to
+        return row
+
+    def _classes(self, chars: CharSet) -> list[int]:
+        """The classes of characters in a set."""
+        if chars not in self._inside:
+            ends = [
+                (bisect_left(self._lows, (low,)), bisect_left(self._lows, (high + 1,))) for low, high in chars.ranges
+            ]
+            self._inside[chars] = [i for low, high in ends for _, i in self._lows[low:high]]
+        return self._inside[chars]
+
+    def _closure(self, state: int) -> int:
+        """A state and those that no character leads to from there."""
+        if state not in self._closures:
+            found, work = {state}, [state]
+            while work:
+                new = [to for to in self._empty[work.pop()] if to not in found]
+                found.update(new)
+                work += new
+            self._closures[state] = sum(1 << one for one in found)
+        return self._closures[state]
 
 
 @lru_cache(maxsize=256)
-def automaton_of(node: nodes.Node, limits: Limits) -> Automaton:
-    """The deterministic automaton of a tree of characters, made once.
+def automaton_of(fitting: tuple[nodes.Node, ...], without: tuple[nodes.Node, ...], limits: Limits) -> Automaton:
+    """The deterministic automaton of the texts that all of some trees have, and none of others; made once.
 
     Raises
     ------
     LimitError
         It has too many states (`limits.pattern_steps`).
     """
-    # Sets of states are bits of a number. A set with a state that reads every text reads every text: all these are one,
-    # as soon as one of some words is found, whatever else has been found.
-    automaton = nfa(node, limits)
-    cells = charsets.partition([ANY, *{chars: None for edges in automaton.edges for chars, _ in edges}])
-    inside: dict[CharSet, list[int]] = {}
-    closures: dict[int, int] = {}
-    onward: dict[int, list[int]] = {}
-
-    def closure(state: int) -> int:
-        if state not in closures:
-            closures[state] = sum(1 << one for one in automaton.closure(state))
-        return closures[state]
-
-    def moves(state: int) -> list[int]:
-        if state not in onward:
-            row = [0] * len(cells)
-            for chars, to in automaton.edges[state]:
-                if chars not in inside:
-                    inside[chars] = [i for i, cell in enumerate(cells) if cell.ranges[0][0] in chars]
-                for i in inside[chars]:
-                    row[i] |= closure(to)
-            onward[state] = row
-        return onward[state]
-
-    everything = sum(1 << one for one in automaton.universal)
-    numbers = {closure(automaton.begin): 0}
-    work = [*numbers]
-    rows = []
+    automata = _SideBySide(fitting, without, limits)
+    start = automata.settled(automata.start)
+    work = [] if start is None else [start]
+    numbers: dict[int | None, int] = {start: 0, None: -1}
+    known: dict[int, int] = {}  # the number of each set of states, before it is settled
+    rows: list[list[int]] = []
+    before: list[set[int]] = [set() for _ in work]
     for states in work:  # which grows meanwhile
-        if states & everything:
-            onwards = [everything] * len(cells)
-        else:
-            each = [moves(state) for state in _bits(states)]
-            onwards = each[0] if len(each) == 1 else [reduce(or_, some) for some in zip(*each)]
-        row = []
-        for to in onwards:
-            if to & everything:
-                to = everything
-            number = numbers.setdefault(to, len(numbers)) if to else -1
-            if number == len(work):
+        row = automata.after(states)
+        for raw in set(row).difference(known):
+            to = automata.settled(raw)
+            if to is not None and to not in numbers:
+                numbers[to] = len(work)
                 work.append(to)
-            row.append(number)
+                before.append(set())
+            known[raw] = numbers[to]
+        row = [known[raw] for raw in row]
+        for number in set(row):
+            if number >= 0:
+                before[number].add(len(rows))
         rows.append(row)
-        if len(work) * len(cells) > limits.pattern_steps:
-            _too_many(len(work) * len(cells), limits)
-    end = everything | 1 << automaton.end
-    starts = sorted([(0xD800, -1), *((low, i) for i, cell in enumerate(cells) for low, _ in cell.ranges)])
-    lows, classes = np.array(starts).T
-    return Automaton(lows, classes, np.array(rows), np.array([bool(states & end) for states in work])).trimmed()
+        if len(work) * len(row) > limits.pattern_steps:
+            _too_many(len(work) * len(row), limits)
+    nearest = [number for number, states in enumerate(work) if automata.may_end(states)]
+    fewest: dict[int, int] = {}
+    for count in range(len(work)):
+        fewest.update(dict.fromkeys(nearest, count))
+        nearest = list({one for number in nearest for one in before[number]} - fewest.keys())
+    if 0 not in fewest:
+        return _NOTHING
+    # States from which no end is reached are left out, and classes that no state tells apart are one.
+    alive = sorted(fewest)
+    renumbered = {number: i for i, number in enumerate(alive)}
+    columns = [*zip(*([renumbered.get(to, -1) for to in rows[number]] for number in alive))]
+    classes = {column: i for i, column in enumerate(dict.fromkeys(columns))}
+    class_of = [classes[column] for column in columns]
+    starts = sorted(
+        [(0xD800, -1), *((low, class_of[i]) for i, cell in enumerate(automata.cells) for low, _ in cell.ranges)]
+    )
+    changes = [starts[0], *(after for one, after in pairwise(starts) if one[1] != after[1])]
+    lows, numbered = np.array(changes).T
+    least = np.array([fewest[number] for number in alive])
+    return Automaton(lows, numbered, np.array([*classes]).T, least == 0, least)
 
 
-@lru_cache(maxsize=64)
-def _complement_of(node: nodes.Node, limits: Limits) -> Automaton:
-    """The automaton of the texts that a tree doesn't have, made once."""
-    return automaton_of(node, limits).complement()
-
-
-@lru_cache(maxsize=64)
-def _both(one: Automaton, other: Automaton, limits: Limits) -> Automaton:
-    """What two automata both read, made once: the branches of a oneOf leave out many of the same patterns."""
-    return one.both(other, limits)
-
-
-def _at_least(count: int) -> Automaton:
-    """The automaton of texts of `count` characters or more."""
-    starts, classes = np.array([0, 0xD800, 0xE000]), np.array([0, -1, 0])
-    after = np.minimum(np.arange(count + 1) + 1, count)[:, None]
-    return Automaton(starts, classes, after, np.arange(count + 1) == count)
+_NOTHING = Automaton(np.array([0]), np.array([0]), np.array([[-1]]), np.array([False]), np.array([NO_END]))
+"""The automaton that reads no text."""
 
 
 class Ambiguous:
@@ -385,15 +350,13 @@ class Texts:
     @cached_property
     def automaton(self) -> Automaton | Ambiguous:
         """What reads them, but for the bounds on their length."""
-        refused = [_complement_of(node, self.limits) for node in self._without]
-        rest = reduce(lambda one, other: _both(one, other, self.limits), refused) if refused else _at_least(0)
+        fitting, without = tuple(self._fitting), tuple(self._without)
         try:
-            every = [automaton_of(node, self.limits) for node in self._fitting]
-            return reduce(lambda one, other: one.both(other, self.limits), [rest] * bool(refused) + every or [rest])
+            return automaton_of(fitting, without, self.limits)
         except LimitError as error:
-            if error.limit != "pattern_steps" or not self._fitting:
+            if error.limit != "pattern_steps" or not fitting:
                 raise
-        return Ambiguous(self._fitting, rest, self.limits)
+        return Ambiguous(self._fitting, automaton_of((), without, self.limits), self.limits)
 
     @cached_property
     def _least(self) -> list[np.ndarray]:
@@ -442,7 +405,8 @@ class Texts:
         if isinstance(made, Ambiguous) or (self.low + 1) * made.size > self.limits.pattern_steps:
             return None
         if self.low:
-            made = made.both(_at_least(self.low), self.limits)
+            longer = nodes.repeat(nodes.Chars(ANY), self.low, None)
+            made = automaton_of((*self._fitting, longer), tuple(self._without), self.limits)
         # The last column is for characters escaped without need, which may be of any class: they may come only where
         # all classes lead to one state.
         alike = (made.after == made.after[:, :1]).all(axis=1)

@@ -344,10 +344,12 @@ class Members(Record):
         states, classes = 1, 0
         try:
             for pair in trees.values():
-                automata = [automaton_of(tree, limits) for tree in pair]
+                automata = [automaton_of((tree,), (), limits) for tree in pair]
                 states *= 1 + max(len(one.ends) for one in automata)
                 classes += max(one.after.shape[1] for one in automata)
-            if states * classes > limits.pattern_steps and len(trees) <= MULTIPLIED:
+                if states * classes > limits.pattern_steps and len(trees) > MULTIPLIED:
+                    return False
+            if states * classes > limits.pattern_steps:
                 # where they begin differently, few
                 every = [(None, []), *((pattern, [both]) for pattern, (both, _) in trees.items())]
                 others = [[either for p, (_, either) in trees.items() if p != pattern] for pattern, _ in every]
