@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema import Options, validator
 from constrained.grammar.source import Source
-from constrained.guard.messages import Answered, Call, Event, Heard, Said, events_of
+from constrained.guard.messages import Answered, Call, Did, Event, Heard, Said, events_of
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS, Unmet, Verdict
 from constrained.guard.words import YES, SaysYes, agrees, names_of_words, with_says_yes
 from constrained.knowledge import ActionKnowledge
@@ -71,6 +71,7 @@ class Guard:
         # Which call may follow which doesn't depend on arguments: on this path, a call is its slot's name.
         self.slots = knowledge.slots
         self._order = knowledge.bind(**{slot: [slot] for slot in self.slots}).state.order
+        self.user_slots = frozenset(map(slot_of, self.policy.users))
         self._names = {slot_of(name): name for name in self.tools.calls}
         self._words = names_of_words(self.policy)
         self._valid: dict[str, Callable[[Any], bool]] = {}
@@ -161,19 +162,18 @@ class Conversation:
     # what happens
 
     def after(self, event: Event) -> Conversation:
-        """The conversation after what the user or the assistant said, calls, or a call's result."""
+        """The conversation after what the user or the assistant said or did, or a call's result."""
         match event:
             case Heard(text):
                 return self.heard(text)
-            case Answered(identity, result):
-                return self.answered(identity, result)
+            case Answered(identity, result, by_user):
+                return self.answered(identity, result, by_user=by_user)
+            case Did(calls):
+                return reduce(Conversation.called, calls, self)
             case Said(text, calls):
                 if not calls:
                     return self.spoke(text)
-                now = replace(self, said=text) if text else self
-                for call in calls:
-                    now = now.called(call)
-                return now
+                return reduce(Conversation.called, calls, replace(self, said=text) if text else self)
         raise AssertionError(event)
 
     def heard(self, text: str) -> Conversation:
@@ -196,28 +196,30 @@ class Conversation:
     def called(self, call: Call, *, refused: bool | None = None) -> Conversation:
         """The conversation after a call, whose result may come later; also after one that was not admitted.
 
-        `refused`: whether it was not, where that is known.
+        `refused`: whether it was not, where that is known. What the user does with their own tools is no violation of
+        the assistant's; calls in the user's name of any other tool are ignored.
         """
+        if call.by_user and slot_of(call.name) not in self.guard.user_slots:
+            return self
         if self.guard.policy.message == call.name and isinstance(call.arguments, Mapping):
             said = str(call.arguments.get("content", ""))
             return replace(self, said=said, order=self._ordered(slot_of(call.name)))
-        if refused is None:
+        if refused is None and not call.by_user:
             try:
                 refused = bool(self._unmet(call.name, call.arguments, offered=False))
             except RecursionError:
                 refused = True
-        call = call._replace(refused=refused)
+        call = call._replace(refused=bool(refused))
         order = self._ordered(slot_of(call.name))
         return replace(self._with(self.memory, (*self.waiting, call)), order=order)
 
-    def answered(self, identity: str, result: Any) -> Conversation:
+    def answered(self, identity: str, result: Any, *, by_user: bool = False) -> Conversation:
         """The conversation after the result of the call with this identity (without one: of the oldest that waits).
 
         A result of nothing that waits is ignored, and so is a guard's own answer to a call that it refused.
         """
-        waits = [call for call in self.waiting if call.identity == identity] or (
-            [] if identity else [*self.waiting[:1]]
-        )
+        own = [call for call in self.waiting if call.by_user == by_user]
+        waits = [call for call in own if call.identity == identity] or ([] if identity else own[:1])
         if not waits:
             return self
         call, rest = waits[0], tuple(one for one in self.waiting if one is not waits[0])

@@ -1,4 +1,4 @@
-"""Messages of conversations as events: what the user said, what the assistant said and called, and results.
+"""Messages of conversations as events: what the user said and did, what the assistant said and called, and results.
 
 These forms are read: OpenAI's chat completions, Anthropic's messages, the records of tau-bench and tau2-bench, and
 LangChain's message objects.
@@ -14,7 +14,7 @@ from constrained.errors import KnowledgeError
 
 
 class Call(NamedTuple):
-    """A call that the assistant made.
+    """A call that the assistant made, or the user of one of their own tools.
 
     Attributes
     ----------
@@ -25,18 +25,27 @@ class Call(NamedTuple):
         By which its result names it; empty if it has none.
     refused : bool
         Whether the policy didn't admit it.
+    by_user : bool
+        Whether the user made it.
     """
 
     name: str
     arguments: Mapping[str, Any] | str
     identity: str = ""
     refused: bool = False
+    by_user: bool = False
 
 
 class Heard(NamedTuple):
     """What the user said."""
 
     text: str
+
+
+class Did(NamedTuple):
+    """What the user did with tools of their own."""
+
+    calls: tuple[Call, ...]
 
 
 class Said(NamedTuple):
@@ -47,13 +56,14 @@ class Said(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The result of a call."""
+    """The result of a call; `by_user`: of one that the user made."""
 
     identity: str
     text: Any
+    by_user: bool = False
 
 
-Event = Heard | Said | Answered
+Event = Heard | Did | Said | Answered
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "developer": "system", "function": "tool"}
 """Names of roles that others have for those of OpenAI."""
@@ -85,17 +95,16 @@ def message_events(message: Any, where: str = "the message") -> list[Event]:
             # Anthropic has results in the user's messages, and tau2 has calls of the user's own tools there.
             answers = [Answered(_text(block.get("tool_use_id")), _plain(block.get("content"), where))
                     for block in _blocks(content, "tool_result")]  # fmt: skip
-            said = _plain(content, where)
-            return [*answers, *([Heard(said)] if said or not answers and not given.get("tool_calls") else [])]
+            said, did = _plain(content, where), tuple(_calls(given, where, by_user=True))
+            heard = [Heard(said)] if said or not answers and not given.get("tool_calls") else []
+            return [*answers, *heard, *([Did(did)] if did else [])]
         case "assistant":
             return [Said(_plain(content, where), tuple(_calls(given, where)))]
         case "tool":
             if isinstance(given.get("tool_messages"), list):  # tau2: several results in one message
                 return [event for part in given["tool_messages"] for event in message_events(part, where)]
-            if given.get("requestor") == "user":  # the result of a user's own tool
-                return []
             identity = given.get("tool_call_id") or given.get("id")
-            return [Answered(_text(identity), _plain(content, where))]
+            return [Answered(_text(identity), _plain(content, where), given.get("requestor") == "user")]
     raise KnowledgeError(f"{where} has the role {given.get('role')!r:.60}", "system, user, assistant or tool")
 
 
@@ -120,7 +129,8 @@ def _refuse(text: str) -> Any:
     raise ValueError(text)
 
 
-def _calls(message: Mapping[str, Any], where: str) -> Iterator[Call]:
+def _calls(message: Mapping[str, Any], where: str, *, by_user: bool = False) -> Iterator[Call]:
+    """The calls in a message that the assistant made, or the user (tau2's `requestor`)."""
     listed = message.get("tool_calls") or ()
     if not isinstance(listed, (list, tuple)):
         raise KnowledgeError(f"{where}: tool_calls are {listed!r:.80}", "give a list of calls")
@@ -131,7 +141,7 @@ def _calls(message: Mapping[str, Any], where: str) -> Iterator[Call]:
         listed.append(message["function_call"])
     for given in listed:
         call = as_mapping(given)
-        if call is not None and call.get("requestor", "assistant") != "assistant":
+        if call is not None and call.get("requestor", "assistant") != ("user" if by_user else "assistant"):
             continue
         function = None if call is None else call.get("function", call)
         function = as_mapping(function)
@@ -144,7 +154,7 @@ def _calls(message: Mapping[str, Any], where: str) -> Iterator[Call]:
         if not isinstance(arguments, Mapping):
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
             arguments = read_arguments(text)
-        yield Call(function["name"], arguments, _text(call.get("id")))
+        yield Call(function["name"], arguments, _text(call.get("id")), by_user=by_user)
 
 
 def as_mapping(value: Any) -> Mapping[str, Any] | None:

@@ -311,7 +311,7 @@ def _answers(events: list[tuple[int, Any]], number: int) -> list[str | None]:
     for at, event in events:
         if at > number and isinstance(event, Said):
             break
-        if at > number and isinstance(event, Answered):
+        if at > number and isinstance(event, Answered) and not event.by_user:
             answers.append(event)
     found: list[str | None] = []
     for call in calls:

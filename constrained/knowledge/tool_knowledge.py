@@ -31,6 +31,9 @@ from constrained.knowledge.tools import (
     toolbox,
 )
 
+OF_THE_USER = "(The user has this tool: the call asks them to use it, and its result is what they say.)"
+"""What a prompt says of a tool that the user has."""
+
 
 class CallKnowledge(Knowledge):
     """Knowledge whose actions are calls; they may be given as text, as dictionaries, and in messages.
@@ -143,7 +146,9 @@ class ToolKnowledge(CallKnowledge):
         box = toolbox(listed, policy, call_format, options)
         check_policy(box.policy, state.grammar.slots - {STEP}, box.form.schemas, some=some)
         comments = {**dict.fromkeys(state.graph.actions, ""), **comments}
-        comments = joined_comments(comments, tool_comments(listed), overview(call_format))
+        described = tool_comments(listed)
+        described |= {tool: f"{described[tool]} {OF_THE_USER}" for tool in box.policy.users & described.keys()}
+        comments = joined_comments(comments, described, overview(call_format))
         return ToolKnowledge(name, state, comments, box, demonstrations)
 
     def _written_forms(self) -> dict[str, str]:

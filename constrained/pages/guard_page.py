@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from constrained.guard.messages import Heard, Said, message_events
+from constrained.guard.messages import Answered, Heard, Said, message_events
 from constrained.guard.records import Findings, Record, Violation
 from constrained.html import code, faint, paragraph, plain, table
 from constrained.pages.html_page import page
@@ -91,12 +91,13 @@ def _violation(one: Violation, record: Record) -> str:
 
 
 def _said(record: Record, number: int) -> Iterator[tuple[str, str]]:
-    """The last texts before a message, with who said them."""
+    """The last texts before a message, with who said them; also what the user's own tools showed."""
     found: list[tuple[str, str]] = []
     for message in record.messages[:number]:
         for event in message_events(message):
-            if isinstance(event, (Heard, Said)) and event.text:
-                found.append(("user" if isinstance(event, Heard) else "assistant", event.text))
+            spoken = isinstance(event, (Heard, Said)) or (isinstance(event, Answered) and event.by_user)
+            if spoken and event.text:
+                found.append(("assistant" if isinstance(event, Said) else "user", event.text))
     yield from found[-_BEFORE:]
 
 

@@ -80,6 +80,20 @@ def read_regex(pattern: str) -> regex.Pattern:
     return regex.compile(pattern)
 
 
+def _number(value: Any) -> int | float:
+    """A number that a text says, such as "2.50"; a number itself. Raises ValueError: it is none."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError("no number")
+    if not isinstance(value, str):
+        return value
+    if _NUMBER.fullmatch(value) is None:
+        raise ValueError("no number")
+    return float(value) if "." in value else int(value)
+
+
+_NUMBER = regex.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
+
+
 def _values(value: Any) -> list:
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
@@ -96,7 +110,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs, "range": lambda *bounds: _limited(range(*bounds)), "zip": zip, "keys": list, "values": _values,
     "lower": str.lower, "search": lambda pattern, text: _search("search", pattern, text) is not None,
     "find_all": partial(_search, "findall"), "unique": _unique,
-    "count": lambda values, value: list(values).count(value),
+    "count": lambda values, value: list(values).count(value), "number": _number,
 }  # fmt: skip
 """The functions that an expression may call; `search(pattern, text)` and `find_all(pattern, text)` take regular
 expressions."""

@@ -63,7 +63,7 @@ MAX_DEPTH = 60
 _GRAMMAR = r"""
 start: _statement*
 _statement: action | type | fact | object | init | goal | needs | makes | tells | maybe | fails
-          | means | shows | again | explores | let | message | write
+          | means | shows | again | explores | let | message | user | write
 
 action: "action" NAME
 type: "type" kinds (";" kinds)*
@@ -89,6 +89,7 @@ piece: STRING ["if" either]
 place: NAME ["[" PATH ("," PATH)* "]"]
 let: "let" NAME "(" [NAME ("," NAME)*] ")" "=" _value
 message: "message" NAME
+user: "user" NAME ("," NAME)*
 write: "write" NAME ":" NAME ("," NAME)*
 
 patterns: STRING ("," STRING)*

@@ -48,7 +48,7 @@ STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "make
 """The keywords that a world's lines begin with."""
 OF_WORLDS = ("type", "object", "goal", "action", "maybe", "means", "shows", "again", "explores")
 """Those that only worlds have."""
-OF_TOOLS = ("let", "message", "write")
+OF_TOOLS = ("let", "message", "user", "write")
 """Those that only the lines of policies of tools begin with."""
 
 _OF_VALUES = {"SIGN", "OVER", "EQUAL", "DOT", "LSQB", "LBRACE", "NUMBER", "EMPTY", "FOR", "IN", "PATH",

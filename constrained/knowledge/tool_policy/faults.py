@@ -44,7 +44,7 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 
 def _tools(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
     """Tools without a rule, and rules without a tool."""
-    named = {*policy.needs, *policy.makes, *policy.order, *filter(None, [policy.message])}
+    named = {*policy.needs, *policy.makes, *policy.order, *policy.users, *filter(None, [policy.message])}
     for tool in sorted(named.union(*(stored.tools for stored in policy.stores))):
         if slot_of(tool) not in slots if schemas is None else tool not in schemas:
             hint = nearest(tool, [slot.lower() for slot in slots] if schemas is None else schemas)

@@ -73,6 +73,8 @@ class Policy:
     initial : Memory
     message : str
         The tool that speaks to the user; empty if there is none.
+    users : frozenset of str
+        The tools that the user has: who calls them asks the user, and hears what they show.
     order : dict of str to list of str
         Tool -> the order in which its arguments are written, if that is not its schema's.
     fails : list of Pattern
@@ -89,6 +91,7 @@ class Policy:
     functions: dict[str, Function] = field(default_factory=dict)
     initial: Memory = field(default_factory=Memory)
     message: str = ""
+    users: frozenset[str] = frozenset()
     order: dict[str, list[str]] = field(default_factory=dict)
     fails: list[Pattern] = field(default_factory=list)
     facts: dict[str, int] = field(default_factory=dict)
@@ -103,6 +106,7 @@ class Policy:
         stores = [replace(stored, tools=frozenset(map(name, stored.tools))) for stored in self.stores]
         other = replace(self, stores=stores)
         other.message = self.message and name(self.message)
+        other.users = frozenset(map(name, self.users))
         for field_name in ("needs", "makes", "order", "places"):
             setattr(other, field_name, {name(rule): value for rule, value in getattr(self, field_name).items()})
         return other
@@ -136,8 +140,8 @@ class Policy:
         result = result.encode(errors="replace").decode()
         if self.failed(result):
             return memory
-        # What the user says is text, even if it looks like JSON.
-        data = result if tool == self.message else read_result(result)
+        # What the user says, and what they say that a tool of theirs shows, is text, even if it looks like JSON.
+        data = result if tool == self.message or tool in self.users else read_result(result)
         names = {**memory, **arguments, "arguments": dict(arguments), "result": data}
         evaluation = memory.evaluation(self.functions)
         after = memory

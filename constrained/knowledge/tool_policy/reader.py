@@ -11,6 +11,8 @@ is that of a world (`constrained.knowledge.world`), with values beside facts:
 //: let total(o) = sum(i.price for i in order[o].items)
 //: fails by "Error"                              results that begin like this tell and change nothing
 //: message respond                               the tool that speaks to the user; the user's answers are its results
+//: user toggle_airplane_mode, reboot_device      tools of the user: a call asks for it, they say what it shows
+//: tells airplane by "Airplane Mode: ON"         above no rule: whatever the user says, or a tool of theirs shows
 //: write book: user_id, cabin, flights           the order in which arguments are written
 //: needs order[order_id].status == "pending"     // (above a rule) a condition; this comment is the reason it gives
 //: makes order[order_id].status = "cancelled"    (above a rule) what a call changes
@@ -39,7 +41,7 @@ from constrained.knowledge.lines.expression import (
 )
 from constrained.knowledge.lines.reader import LineReader, plain
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
-from constrained.knowledge.tool_policy.policy import Makes, Policy, Stored
+from constrained.knowledge.tool_policy.policy import Makes, Policy, Stored, slot_of
 
 
 def read_policy(text_or_path: str | Path | Source) -> Policy:
@@ -60,6 +62,8 @@ class _PolicyReader(LineReader):
         super().__init__(source)
         self.policy = Policy(source)
         self.params: dict[str, int] = {}  # of the functions
+        self.heard: list[Makes] = []  # what the user's words and tools tell
+        self.speakers = False  # there is somebody who says it
 
     def read(self, statements: Sequence[tuple[ParseTree, str | None]]) -> Policy:
         # Facts and functions first, as all other lines may use them, wherever they stand.
@@ -73,13 +77,24 @@ class _PolicyReader(LineReader):
                 if str(name) in FUNCTIONS:
                     raise self.error(name, f"`{name}` is a built-in function", "take another name")
                 self.params[str(name)] = len(params)
+            elif statement.data in ("user", "message"):
+                self.speakers = True
+                if statement.data == "user":
+                    self.policy.users |= {self.named(tool) for tool in statement.children}
         self.policy.initial = self.policy.initial.with_values(**{name: [] for name in self.policy.facts})
         for statement, rule in statements:
             read = getattr(self, statement.data, None)
             if read is None:
                 raise self.error(statement, f"a policy has no `{statement.data}` lines", "only worlds have them")
             read(statement, rule)
+        self._tell_heard()
         return self.policy
+
+    def _tell_heard(self) -> None:
+        """Put what the user's words and tools tell before what the rules of these tools change."""
+        for tool in sorted({self.policy.message, *self.policy.users} - {""} if self.heard else ()):
+            rule = next((name for name in self.rules if slot_of(name) == slot_of(tool)), tool)
+            self.policy.makes[rule] = [*self.heard, *self.policy.makes.get(rule, [])]
 
     def above(self, statement: ParseTree, rule: str | None) -> str:
         """The rule that a statement stands above. Raises GrammarError: there is none."""
@@ -132,7 +147,8 @@ class _PolicyReader(LineReader):
             return
         if by.data == "tools":
             raise self.error(by, "a fact is told by a text in a result", 'write the text in quotes: by "yes"')
-        # Facts told by a text are changes that happen if a result contains the text.
+        # Facts told by a text are changes that happen if a result contains the text: that of the rule's tool; above no
+        # rule, all that comes from the user.
         said = self.patterns(by)
         if holes := [hole for pattern in said for hole in pattern.holes]:
             raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
@@ -142,7 +158,10 @@ class _PolicyReader(LineReader):
                 raise self.error(fact, "only worlds have `all`", "leave it out")
             change = self.change(ParseTree("change", [mark, atom, None]))
             made = replace(change, condition=only_if, said=tuple(said))
-            self.policy.makes.setdefault(self.above(statement, rule), []).append(made)
+            if rule is None and self.speakers:
+                self.heard.append(made)
+            else:
+                self.policy.makes.setdefault(self.above(statement, rule), []).append(made)
 
     def stored(self, tree: ParseTree, only_if: Expression | None, by: ParseTree) -> None:
         """Values of a result that are stored under a name."""
@@ -151,6 +170,8 @@ class _PolicyReader(LineReader):
             raise self.error(by, "values are told by tools", "name the tools: by get_order, list_orders")
         name, *keys = (child for child in place.children if child is not None)
         tools = frozenset(map(self.named, by.children))
+        if str(path) != "$" and (asked := tools & self.policy.users):
+            raise self.error(path, f"what {min(asked)} shows is a text, as it is the user's", "its path is `$`")
         self.policy.stores.append(
             Stored(str(name), tuple(map(str, keys)), str(path), tools, only_if, str(member or ""))
         )
@@ -164,6 +185,12 @@ class _PolicyReader(LineReader):
 
     def message(self, statement: ParseTree, rule: str | None) -> None:
         self.policy.message = self.named(statement.children[0])
+        if self.policy.message in self.policy.users:
+            what = f"{self.policy.message} speaks to the user, so it is none of their tools"
+            raise self.error(statement, what, "leave it out of the `user` line")
+
+    def user(self, statement: ParseTree, rule: str | None) -> None:
+        """The user's tools are read before all other statements."""
 
     def write(self, statement: ParseTree, rule: str | None) -> None:
         tool, *names = statement.children

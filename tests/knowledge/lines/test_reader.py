@@ -32,7 +32,14 @@ def test_a_file_is_a_policy_if_a_rule_writes_a_slot_of_its_own_name(rules, polic
 
 @pytest.mark.parametrize(
     ("name", "policy"),
-    [("household", False), ("world", False), ("scienceworld", False), ("tau_retail", True), ("tau_airline", True)],
+    [
+        ("household", False),
+        ("world", False),
+        ("scienceworld", False),
+        ("tau_retail", True),
+        ("tau_airline", True),
+        ("tau_telecom", True),
+    ],
 )
 def test_the_files_that_ship(name, policy):
     source = read_source(name)
