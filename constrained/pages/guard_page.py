@@ -95,9 +95,11 @@ def _said(record: Record, number: int) -> Iterator[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for message in record.messages[:number]:
         for event in message_events(message):
-            spoken = isinstance(event, (Heard, Said)) or (isinstance(event, Answered) and event.by_user)
-            if spoken and event.text:
-                found.append(("assistant" if isinstance(event, Said) else "user", event.text))
+            match event:
+                case Said(text) if text:
+                    found.append(("assistant", text))
+                case Heard(text) | Answered(_, text, True) if text:
+                    found.append(("user", text))
     yield from found[-_BEFORE:]
 
 
