@@ -1,7 +1,7 @@
-/* From Python's positions and back: what bridge.py describes, as plain structs with numbers for objects. */
+/* Conversion between Python's positions, as bridge.py describes them, and plain structs with numbers for objects. */
 #include "kernel.h"
 
-#define MOST_FLAT (1 << 20) /* bytes of choices that are laid side by side */
+#define MOST_FLAT (1 << 20) /* most bytes of choices that are copied into one block */
 
 /* A Python int from `low` to `high`; -1, with an error set, if it isn't one (`low` is never below -1). */
 int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what) {
@@ -34,12 +34,12 @@ int32_t know_literal(Engine *e, PyObject *data) {
     return e->literal_count++;
 }
 
-/* Python's bytes lie all over memory; a walk that looks at a hundred of them waits for each. */
+/* Copy the values into one block: Python's bytes objects lie far apart, and a walk would wait for the memory of each. */
 static void flatten(Engine *e, Choices *choices, size_t total) {
     Py_ssize_t n = PyTuple_GET_SIZE(choices->values);
     uint8_t *flat = malloc(total + 1);
     int32_t *offsets = malloc((n + 1) * sizeof *offsets);
-    if (!flat || !offsets) { /* it works without */
+    if (!flat || !offsets) { /* without memory, walks read the objects */
         free(flat), free(offsets);
         return;
     }
@@ -107,7 +107,7 @@ done:
     return result;
 }
 
-/* A loop is kept among the choices, its key told from theirs by its length. */
+/* Loops are stored among the choices; the length of the key distinguishes the two. */
 static int32_t know_loop(Engine *e, PyObject *charset, PyObject *loop) {
     int32_t set = text_set(e->tokens, charset), result = -1;
     PyObject *key = set < 0 ? NULL : Py_BuildValue("(NOi)", PyLong_FromVoidPtr(loop), charset, 0), *first = NULL;
@@ -144,7 +144,7 @@ static int choices_agree(const Choices *choices, int32_t low, int32_t high, int3
 
 static int32_t inside_state(TextSet *set, PyObject *inside) {
     PyObject *state = PyDict_GetItemWithError(set->numbers, inside);
-    /* states inside a character get their numbers as they are found: go on until this one has its own */
+    /* states inside a character are numbered when they are reached: step until this one has a number */
     for (int i = 0; !state && i < set->states && !PyErr_Occurred(); i++)
         if (text_expand(set, i) == 0) state = PyDict_GetItemWithError(set->numbers, inside);
     if (!state && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no such state inside a character");

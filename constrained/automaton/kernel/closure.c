@@ -1,10 +1,10 @@
-/* What follows a frame without reading a byte: closure.py, in C. Python is asked for templates' calls and the like. */
+/* The closure of a frame: closure.py in C. Calls of templates and other rare constructs are left to Python. */
 #include "kernel.h"
 
 #define MOST_STAMP ((1 << 28) - 1)
-#define FEW 32 /* constructs waiting that need no memory of their own */
+#define FEW 32 /* waiting constructs that fit on the C stack */
 
-/* Constructs still to be entered, each over a frame. */
+/* The list of constructs still to be entered, each over a frame. */
 typedef struct {
     int32_t (*at)[2];
     int n, room;
@@ -27,19 +27,19 @@ static int wait(Waiting *w, int32_t construct, int32_t rest) {
     return 0;
 }
 
-/* Where the entering of a frame's construct has come to. */
+/* The state of entering a frame's construct. */
 typedef struct {
     Engine *engine;
     Waiting waiting;
-    Vec found;      /* what is read */
-    int32_t below;  /* the frame below, which may be reached */
+    Vec found;      /* the positions found so far */
+    int32_t below;  /* the frame below, which is reached if the construct may be empty */
     int reached;
-    int32_t stamp;  /* tells its marks on frames from others' */
+    int32_t stamp;  /* the value of this closure's marks on frames */
 } Entry;
 
-enum { PASSED = 1, SEEN = 2, AGAIN = 4 }; /* it came at once; its construct was entered; it goes on with a repeat */
+enum { PASSED = 1, SEEN = 2, AGAIN = 4 }; /* marks: reached without a byte; its construct was entered; it is the rest of a repeat */
 
-/* Mark a frame: whether it was marked so before, since `entry` began. */
+/* Mark a frame; return whether it had this mark already since `entry` began. */
 static int marked(Entry *entry, int32_t frame, int32_t mark) {
     int32_t *marks = &entry->engine->frames[frame].marks;
     if (*marks / 8 != entry->stamp) *marks = entry->stamp * 8;
@@ -48,7 +48,7 @@ static int marked(Entry *entry, int32_t frame, int32_t mark) {
     return before;
 }
 
-/* `frame` comes at once. */
+/* Note that `frame` is reached without reading a byte. */
 static int pass(Entry *entry, int32_t frame) {
     Engine *e = entry->engine;
     if (frame == entry->below) entry->reached = 1;
@@ -56,7 +56,7 @@ static int pass(Entry *entry, int32_t frame) {
     return wait(&entry->waiting, e->frames[frame].construct, frame_next(e, frame));
 }
 
-/* What Python finds behind a frame, each position checked, as a closure. */
+/* The closure of a frame as Python computes it, with every position checked. */
 static Closure *ask(Engine *e, int32_t frame) {
     PyObject *object = frame_object(e, frame);
     PyObject *found = object ? PyObject_CallMethodOneArg(e->bridge, name_enter, object) : NULL;
@@ -71,7 +71,7 @@ static Closure *ask(Engine *e, int32_t frame) {
     int failed = !closure;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(found) && !failed; i++) {
         Config config;
-        PyObject *described = Py_NewRef(PyList_GET_ITEM(found, i)); /* Python may run, and hold the list, too */
+        PyObject *described = Py_NewRef(PyList_GET_ITEM(found, i)); /* hold it: Python code may run, and change the list */
         failed = config_of(e, described, &config) < 0 || vec_push(&vec, &config) < 0;
         Py_DECREF(described);
     }
@@ -84,11 +84,12 @@ static Closure *ask(Engine *e, int32_t frame) {
     return closure;
 }
 
-/* A repeat in `frame`: its item and then one fewer, or what comes after. */
+/* Enter the repeat in `frame`: its item and then one item fewer, or what comes after it. */
 static int enter_repeat(Entry *entry, int32_t frame, Construct c, int32_t rest) {
     Engine *e = entry->engine;
     int32_t item = e->children[c.first];
-    if (e->frames[frame].marks / 8 == entry->stamp && e->frames[frame].marks & AGAIN) { /* passed without reading: if all items can be, no smaller count adds to it */
+    /* reached by an empty item: then all items may be empty, and a smaller count adds nothing */
+    if (e->frames[frame].marks / 8 == entry->stamp && e->frames[frame].marks & AGAIN) {
         PyObject *answer = PyObject_CallMethod(e->bridge, "may_be_empty", "OO", e->constructs[item].node, e->constructs[item].env);
         int empty = answer ? PyObject_IsTrue(answer) : -1;
         Py_XDECREF(answer);
@@ -106,7 +107,7 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
     Engine *e = entry->engine;
     const Construct *at = construct_at(e, construct);
     if (!at) return -1;
-    Construct c = *at; /* it may move */
+    Construct c = *at; /* the array may have moved */
     if (c.kind <= JSON_TEXT && c.kind >= LITERAL) {
         Config config = {c.kind, c.object, rest, c.low, c.kind == LITERAL ? 0 : c.high, 0};
         return vec_push(&entry->found, &config) < 0 || (c.empty && pass(entry, rest) < 0) ? -1 : 0;
@@ -117,7 +118,7 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
         return wait(&entry->waiting, e->children[c.first], rest);
     }
     int32_t frame = 0;
-    if (c.kind != ALT || c.count == 1) { /* rules come back to themselves only through these */
+    if (c.kind != ALT || c.count == 1) { /* only through these can a rule reach itself again */
         if ((frame = frame_of(e, construct, rest)) < 0) return -1;
         if (frame == entry->below) return pass(entry, frame);
     }
@@ -128,7 +129,7 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
         return failed ? -1 : 0;
     }
     if (frame && marked(entry, frame, SEEN)) return 0;
-    if (c.kind == MEMBERS) { /* what follows a name depends on what is written, which is in this frame */
+    if (c.kind == MEMBERS) { /* what follows a name depends on the names written, which this frame holds */
         Config names = {CHOICES, c.object, frame, 0, c.high, 0};
         if (vec_push(&entry->found, &names) < 0) return -1;
     }
@@ -138,7 +139,7 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
     return 0;
 }
 
-/* What a frame's own construct begins with, and which frames come at once below it (fill_closure adds theirs).
+/* The positions of a frame's own construct, and the frames below that are reached without a byte (fill_closure adds theirs).
  *
  * Constructs are entered from a list, not recursively: a grammar may nest deeply. Marks on frames keep one from being entered
  * twice; they carry a stamp, so that they needn't be cleared. */
@@ -177,7 +178,7 @@ static Closure *enter(Engine *e, int32_t frame) {
         }
         free(entry.found.at);
         entry.found = shared, entry.reached = 0, entry.waiting.n = 0;
-        closure->apart = 1; /* it is whole */
+        closure->apart = 1; /* the closure is complete */
     }
     if (entry.waiting.at != entry.waiting.few) free(entry.waiting.at);
     if (!failed && entry.reached) {
@@ -192,7 +193,7 @@ static Closure *enter(Engine *e, int32_t frame) {
     return closure;
 }
 
-/* Add to a closure those of the frames that come at once, all of which are known. A few positions aren't joined, so that Python
+/* Add to a closure those of the frames reached without a byte, all of which are complete. A few positions aren't joined, so that Python
  * doesn't run: these are added where the closure's own are. */
 static int finish(Engine *e, int32_t frame, Closure *closure) {
     Vec all = {closure->configs, closure->n, closure->n};
@@ -203,7 +204,7 @@ static int finish(Engine *e, int32_t frame, Closure *closure) {
     for (int i = 0; i < closure->below_count && !failed; i++) {
         const Closure *below = e->frames[closure->below[i]].closure;
         failed = vec_append(&all, below->configs, below->n) < 0;
-        if (few) closure->configs = all.at; /* it may have moved */
+        if (few) closure->configs = all.at; /* the array may have moved */
     }
     if (!failed && all.n > 1) vec_distinct(&all);
     if (!failed && !closure->apart && all.n > e->crowded && vec_alike(&all) > e->crowded / 2) {
@@ -217,7 +218,7 @@ static int finish(Engine *e, int32_t frame, Closure *closure) {
     Config *fitted = few || failed || !all.n ? NULL : realloc(all.at, all.n * sizeof(Config));
     if (fitted) all.at = fitted;
     if (few && failed) return -1;
-    if (failed || closure->done) { /* done: another thread was faster, while Python ran */
+    if (failed || closure->done) { /* another thread has finished it while Python code ran */
         free(all.at);
         return failed ? -1 : 0;
     }
@@ -243,7 +244,7 @@ int know_closure(Engine *e, int32_t frame, const Config *config) {
     return finish(e, frame, closure);
 }
 
-/* Fill the closure of a frame. It contains the closures of the frames that come at once below it, so these are filled first: a
+/* Fill the closure of a frame. It contains the closures of the frames below that are reached without a byte, which are filled first: a
  * frame stays on `work` until none of them is missing. Frames only lead downwards, so this ends. */
 static int fill_closure(Engine *e, int32_t frame) {
     Waiting work = {.room = FEW};
@@ -258,11 +259,11 @@ static int fill_closure(Engine *e, int32_t frame) {
         }
         if (!closure) {
             if (!(closure = enter(e, top))) failed = -1;
-            else if (e->frames[top].closure) free(closure->configs), free(closure->below), free(closure); /* another thread's */
+            else if (e->frames[top].closure) free(closure->configs), free(closure->below), free(closure); /* set by another thread */
             else e->frames[top].closure = closure;
             if (failed) break;
             closure = e->frames[top].closure;
-            if (closure->done) continue; /* the other thread's is all there: `finish` would free what it holds */
+            if (closure->done) continue; /* another thread has completed it: `finish` would free its contents */
         }
         int missing = 0;
         for (int i = 0; i < closure->below_count && !failed; i++) {

@@ -5,22 +5,22 @@
 #include "kernel.h"
 #include <structmember.h>
 
-#define MOST_AHEAD 1024  /* constructs read when a grammar is compiled */
-#define MOST_EXPECTED 64 /* frames of the first masks that there is room for from the beginning */
-#define MOST_VALUES 256  /* values of choices that are looked up then */
-#define MOST_DEPTH 8     /* calls and sequences that such choices may be inside of */
-#define MOST_ENTERED 4   /* constructs entered for closures then, for each that is read */
+#define MOST_AHEAD 1024  /* most constructs that are read when a grammar is compiled */
+#define MOST_EXPECTED 64 /* frames for which memory is reserved then, enough for the first masks */
+#define MOST_VALUES 256  /* most values of choices that are looked up then */
+#define MOST_DEPTH 8     /* most calls and sequences around such choices */
+#define MOST_ENTERED 4   /* most constructs entered for closures then, for each construct read */
 #define MOST_NESTED 256  /* and for closures of stacks of more than FLAT frames, which may be without end */
 #define FLAT 2
 
 /* Bridge.types, in their order. */
 enum { LITERAL_NODE, CHARS_NODE, SEQ_NODE, ALT_NODE, CALL_NODE, REPEAT_NODE, CHOICES_NODE };
 
-/* Where objects of a type keep an attribute, if it is one of their `__slots__`. */
+/* The offset of an attribute in objects of a type, if it is one of the type's `__slots__`. */
 static void find_field(PyTypeObject *type, PyObject *name, Field *field) {
     PyObject *found = PyObject_GetAttr((PyObject *)type, name);
     if (!found) PyErr_Clear();
-    Py_XSETREF(field->type, (PyTypeObject *)Py_NewRef(type)); /* held: another may not come to lie at its address */
+    Py_XSETREF(field->type, (PyTypeObject *)Py_NewRef(type)); /* a reference is held, so that no other type gets this address */
     field->offset = 0;
     if (found && Py_IS_TYPE(found, &PyMemberDescr_Type) && type->tp_getattro == PyObject_GenericGetAttr) {
         const PyMemberDef *member = ((PyMemberDescrObject *)found)->d_member;
@@ -29,14 +29,14 @@ static void find_field(PyTypeObject *type, PyObject *name, Field *field) {
     Py_XDECREF(found);
 }
 
-/* As PyObject_GetAttr: `field` tells where it lies in an object of the type that was asked last. */
+/* As PyObject_GetAttr; `field` caches the offset for the type of the last object. */
 PyObject *field_of(PyObject *object, PyObject *name, Field *field) {
     if (Py_TYPE(object) != field->type) find_field(Py_TYPE(object), name, field);
     PyObject *value = field->offset ? *(PyObject **)((char *)object + field->offset) : NULL;
     return value ? Py_NewRef(value) : PyObject_GetAttr(object, name);
 }
 
-/* The number of a node in an environment, both kept; -1 on error. */
+/* The number of the construct of a node in an environment, to both of which a reference is held; -1 on error. */
 int32_t construct_of(Engine *e, PyObject *node, PyObject *env) {
     int32_t before = e->construct_index.count;
     PyObject *key[] = {node, env};
@@ -65,7 +65,7 @@ static int add_children(Engine *e, Construct *c, PyObject *const *nodes, Py_ssiz
     return 0;
 }
 
-/* What Bridge.construct says of it: (kind, what, low, high, may be empty, has values, environment, nodes). */
+/* Fill in the construct by Bridge.construct: (kind, what, low, high, may be empty, has values, environment, nodes). */
 static int read_described(Engine *e, int32_t number, PyObject *described) {
     PyObject *what, *env, *nodes;
     int kind, low, high, empty, tied;
@@ -102,20 +102,20 @@ static int read_described(Engine *e, int32_t number, PyObject *described) {
 /* A node of one of Bridge.types with these fields; NULL on error. */
 static PyObject *make_node(Engine *e, int type, int count, PyObject *const *names, PyObject *const *values) {
     PyTypeObject *of = (PyTypeObject *)PyTuple_GET_ITEM(e->types, type);
-    PyObject *node = of->tp_new ? of->tp_new(of, no_arguments, NULL) : NULL; /* `__init__` would run Python, to set the fields */
+    PyObject *node = of->tp_new ? of->tp_new(of, no_arguments, NULL) : NULL; /* the fields are set directly, as `__init__` is Python code */
     if (!node && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a node's type can't be called");
     for (int i = 0; node && i < count; i++)
         if (PyObject_SetAttr(node, names[i], values[i]) < 0) Py_CLEAR(node);
     return node;
 }
 
-/* Take `made` for what `key` leads to in a dict, unless something else is known there; that is returned, NULL on error. */
+/* dict.setdefault(key, made), as a new reference; NULL on error. */
 static PyObject *known_or(PyObject *dict, PyObject *key, PyObject *made) {
     PyObject *found = key && made ? PyDict_SetDefault(dict, key, made) : NULL;
     return Py_XNewRef(found);
 }
 
-/* What follows the first of several items: of two, the other; else a sequence, as Frames.tail makes it. */
+/* The items after the first: of two, the second; else the sequence that Frames.tail makes. */
 static PyObject *tail_of(Engine *e, PyObject *node, PyObject *items) {
     Py_ssize_t count = PyTuple_GET_SIZE(items);
     if (count == 2) return Py_NewRef(PyTuple_GET_ITEM(items, 1));
@@ -136,7 +136,7 @@ static PyObject *tail_of(Engine *e, PyObject *node, PyObject *items) {
     return tail;
 }
 
-/* The repeat of an item that Frames.repeat makes; `node`, if given, is one with these bounds. `high` -1: none. */
+/* The repeat of an item as Frames.repeat makes it; `node`, if given, is a repeat with these bounds. `high` -1: unbounded. */
 static PyObject *repeat_of(Engine *e, PyObject *item, int32_t low, int32_t high, PyObject *node) {
     PyObject *names[] = {name_item, name_low, name_high};
     PyObject *values[] = {item, PyLong_FromLong(low), high < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(high)};
@@ -152,8 +152,8 @@ static PyObject *repeat_of(Engine *e, PyObject *item, int32_t low, int32_t high,
     return found;
 }
 
-/* The body of the rule that a call without arguments names; NULL, and no error, where it waits to be written until a text
- * reaches it, and none does, as that is only read ahead. */
+/* The body of the rule that a call without arguments names. NULL without an error: the rule isn't made yet, and is only read
+ * ahead (`ahead`), not reached by a text. */
 static PyObject *body_of(PyObject *call, PyObject *env, int ahead) {
     static Field of_call, of_env, of_grammar, of_rule;
     PyObject *grammar = field_of(env, name_grammar, &of_env), *rules = grammar ? field_of(grammar, name_rules, &of_grammar) : NULL;
@@ -165,7 +165,7 @@ static PyObject *body_of(PyObject *call, PyObject *env, int ahead) {
     return body;
 }
 
-/* Which of Bridge.types a node is of; NODE_TYPES: none. */
+/* The index of a node's type in Bridge.types; NODE_TYPES: it isn't among them. */
 static int type_of(const Engine *e, PyObject *node) {
     int type = 0;
     while (type < NODE_TYPES && (PyObject *)Py_TYPE(node) != PyTuple_GET_ITEM(e->types, type)) type++;
@@ -180,7 +180,7 @@ static int32_t bound_of(PyObject *node, PyObject *name, Field *field, int32_t no
     return PyErr_Occurred() ? -2 : bound;
 }
 
-/* As read_plain, of a repeat. Bounded ones of alternatives may be loops, which Python tells. */
+/* read_plain for a repeat. A bounded repeat of alternatives may be a loop, which Python decides. */
 static int read_repeat(Engine *e, Construct *found, PyObject *item, PyObject *env) {
     static Field low, high, of_chars;
     PyObject *node = found->node;
@@ -210,7 +210,7 @@ static int read_repeat(Engine *e, Construct *found, PyObject *item, PyObject *en
     return failed ? -1 : 1;
 }
 
-/* As read_plain, of sorted texts. */
+/* read_plain for sorted texts. */
 static int read_choices(Engine *e, Construct *found, PyObject *values) {
     Py_ssize_t count = PyTuple_Check(values) ? PyTuple_GET_SIZE(values) : 0;
     if (!count || count > INT32_MAX) return 0;
@@ -221,16 +221,16 @@ static int read_choices(Engine *e, Construct *found, PyObject *values) {
     return 1;
 }
 
-/* The field that nodes of each type are made of. */
+/* The name of each node type's field of child nodes. */
 static PyObject **const name_inside[NODE_TYPES] = {
     &name_data, &name_chars, &name_items, &name_items, &name_args, &name_item, &name_values,
 };
 
-/* Read a node of Bridge.types as Bridge.construct would: 1. 0: that has to, or it waits where it is only read ahead; -1: an error. */
+/* Read a node without Python: 1: done; 0: Bridge.construct must read it, or (`ahead`) its rule isn't made yet; -1: an error. */
 static int read_plain(Engine *e, int32_t number, int ahead) {
     static Field of_env, of_type[NODE_TYPES];
     Construct found = e->constructs[number];
-    PyObject *node = found.node, *env = found.env; /* the construct holds them */
+    PyObject *node = found.node, *env = found.env; /* the construct holds the references */
     int type = type_of(e, node);
     if (type == NODE_TYPES) return 0;
     PyObject *values = field_of(env, name_values, &of_env);
@@ -258,7 +258,7 @@ static int read_plain(Engine *e, int32_t number, int ahead) {
         result = read_repeat(e, &found, inside, env);
     } else if (type == CHOICES_NODE) {
         result = read_choices(e, &found, inside);
-    } else if (type == CALL_NODE && (count || tied)) { /* parameters are Python's */
+    } else if (type == CALL_NODE && (count || tied)) { /* constructs with parameters are left to Python */
         result = 0;
     } else if (type == CALL_NODE || (type == SEQ_NODE && count > 1)) {
         PyObject *made = type == CALL_NODE ? body_of(node, env, ahead) : tail_of(e, node, inside);
@@ -274,7 +274,7 @@ static int read_plain(Engine *e, int32_t number, int ahead) {
     return result;
 }
 
-/* A construct, described; NULL on error. It stays where it is until another is added. */
+/* A construct, read if it wasn't yet; NULL on error. The pointer is valid until another construct is added. */
 const Construct *construct_at(Engine *e, int32_t number) {
     if (e->constructs[number].kind != UNREAD) return &e->constructs[number];
     int known = e->asks ? 0 : read_plain(e, number, 0);
@@ -303,7 +303,7 @@ int is_distinct(Engine *e, int32_t number) {
     return e->constructs[number].distinct = (int8_t)found;
 }
 
-/* The plain choices that a construct begins with, as far as it is read; NULL: none. */
+/* The choices without a parameter that a construct begins with, as far as constructs are read; NULL: none. */
 static const Construct *choices_first(const Engine *e, int32_t construct) {
     for (int i = 0; i <= MOST_DEPTH; i++) {
         const Construct *c = &e->constructs[construct];
@@ -314,7 +314,7 @@ static const Construct *choices_first(const Engine *e, int32_t construct) {
     return NULL;
 }
 
-/* Where a literal comes before choices, such as "go to " before objects, look up the tokens that begin with its last byte and
+/* If a literal comes before choices, such as "go to " before objects, compute the tokens that begin with its last byte and
  * go on with a value. They are the same after all such literals, and the first mask that needs them would take longest of all. */
 static int look_up_values(Engine *e) {
     int32_t left = MOST_VALUES;
@@ -333,7 +333,7 @@ static int look_up_values(Engine *e) {
     return 0;
 }
 
-/* Whether all constructs are read, and Python is asked of none. */
+/* Whether all constructs are read, and none of them is left to Python. */
 static int all_plain(const Engine *e) {
     int plain = !e->asks;
     for (int32_t i = 0; i < e->construct_index.count && plain; i++) {
@@ -343,8 +343,8 @@ static int all_plain(const Engine *e) {
     return plain;
 }
 
-/* Make the closures of the frames so far, and of those that come of it. Where several literals may come next, such as the verbs of
- * actions, look up what each allows. */
+/* Compute the closures of all frames, including frames made meanwhile. If a closure consists of several literals, such as the verbs
+ * of actions, compute the mask of each. */
 static int close_ahead(Engine *e) {
     int64_t left = MOST_ENTERED * (int64_t)e->construct_index.count, nested = MOST_NESTED;
     for (int32_t i = 1; i < e->frame_index.count && left > 0; i++) {
@@ -357,18 +357,18 @@ static int close_ahead(Engine *e) {
     return 0;
 }
 
-/* Read what the positions so far are made of, and what these are made of, up to MOST_AHEAD in all, but rules that wait to
- * be written. A grammar was just made when it is compiled, so its nodes are in the processor's cache; the mask that needs
- * them first would wait for them. */
+/* Read the constructs known so far and, recursively, their parts, up to MOST_AHEAD, except rules that aren't made yet. When a
+ * grammar is compiled it was just made, so that its nodes are in the processor's cache; later, the first mask that needs them
+ * would wait for memory. */
 int read_ahead(Engine *e) {
     for (int32_t i = 0; i < e->construct_index.count && i < MOST_AHEAD && !e->asks; i++) {
         if (e->constructs[i].kind == UNREAD && read_plain(e, i, 1) < 0) return -1;
     }
-    int32_t more = 2 * e->construct_index.count; /* or the first masks would move the frames several times */
+    int32_t more = 2 * e->construct_index.count; /* otherwise the array of frames would grow several times during the first masks */
     if (expect_frames(e, more < MOST_EXPECTED ? more : MOST_EXPECTED) < 0 || look_up_values(e) < 0) return -1;
     e->ahead = 1;
     int failed = all_plain(e) && close_ahead(e) < 0;
     e->ahead = 0;
     if (failed || look_up_first(e, MOST_VALUES) < 0) return -1;
-    return map_expect(&e->rows, e->rows.used); /* a map that grows takes longer than most masks */
+    return map_expect(&e->rows, e->rows.used); /* growing this map takes longer than most masks */
 }

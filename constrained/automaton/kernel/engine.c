@@ -1,13 +1,13 @@
-/* One grammar over one vocabulary, as Python sees it. */
+/* The Python type Engine: one grammar over one vocabulary. */
 #include "kernel.h"
 
 PyTypeObject *EngineType;
 
-/* Described positions, a list or tuple, appended to `vec`. */
+/* Append positions, described in a list or tuple, to `vec`. */
 static int configs_of(Engine *e, PyObject *described, Vec *vec) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(described); i++) {
         Config config;
-        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(described, i)); /* Python may run, and hold the list, too */
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(described, i)); /* hold it: Python code may run, and change the list */
         int failed = config_of(e, item, &config) < 0 || vec_push(vec, &config) < 0;
         Py_DECREF(item);
         if (failed) return -1;

@@ -1,11 +1,11 @@
-/* Stacks of constructs, as linked frames. A frame of Python's is made only where Python is asked about it. */
+/* Stacks of constructs, as linked frames. Python's object for a frame is made only when Python code needs it. */
 #include "kernel.h"
 
-#define FRAME_KEY (2 * sizeof(int32_t)) /* construct and next */
-#define APART -1 /* the construct of frames without a construct: the end, Python's forks, and the bottom */
-#define FORKED -2 /* and of the kernel's own forks */
+#define FRAME_KEY (2 * sizeof(int32_t)) /* bytes of a key: construct and next frame */
+#define APART -1 /* `construct` of frames without one: the end, Python's forks, and the bottom */
+#define FORKED -2 /* `construct` of the kernel's own forks */
 
-/* Room for `count` items of `size` bytes at `*array`, new ones all 0. */
+/* Make room for `count` items of `size` bytes at `*array`; new items are 0. */
 int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
     if (count <= *room) return 0;
     int32_t more = count + (count < 32 ? count : count / 4);
@@ -20,7 +20,7 @@ int grow_items(void **array, int32_t *room, int32_t count, size_t size) {
     return 0;
 }
 
-/* Twice as many slots for the numbers of an index. */
+/* Double the slots of an index. */
 static int grow_slots(Index *index, const void *items, size_t size, size_t length) {
     int32_t room = index->slot_room ? 2 * index->slot_room : 16;
     int32_t *slots = malloc(room * sizeof *slots);
@@ -40,7 +40,7 @@ static int grow_slots(Index *index, const void *items, size_t size, size_t lengt
     return 0;
 }
 
-/* As index_number, where the sizes are known to the compiler. */
+/* index_number, inlined where the compiler knows the sizes. */
 static inline int32_t number_in(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
     if (2 * index->count >= index->slot_room && grow_slots(index, *items, size, length) < 0) return -1;
     size_t at = hash(key, length) & (index->slot_room - 1);
@@ -53,7 +53,7 @@ static inline int32_t number_in(Index *index, void **items, size_t size, const v
     return index->slots[at] = index->count++;
 }
 
-/* The number of the item of `size` bytes that begins with `key`, of 8 bytes or a multiple; a new one comes last.
+/* The number of the item of `size` bytes that begins with `key` (a multiple of 8 bytes); a new item is appended.
  * -1: no memory; -2: more than `most`. */
 int32_t index_number(Index *index, void **items, size_t size, const void *key, size_t length, int32_t most) {
     return number_in(index, items, size, key, length, most);
@@ -63,7 +63,7 @@ static int by_number(const void *a, const void *b) {
     return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
 }
 
-/* Sort numbers, each to stand there once: how many are left. */
+/* Sort numbers and remove duplicates; the new count. */
 int32_t put_in_order(int32_t *numbers, int32_t count) {
     int32_t kept = 1;
     qsort(numbers, count, sizeof *numbers, by_number);
@@ -94,7 +94,7 @@ int expect_frames(Engine *e, int32_t more) {
 /* Frame 0 stands for the end of the text; the bottom of stacks comes next. */
 int first_frames(Engine *e, PyObject *bottom) {
     Config end = {ACCEPT, 0, 0, 0, 0, 0};
-    e->bottom = -1; /* the end is not it */
+    e->bottom = -1; /* never 0, which is the end of the text */
     if (new_frame(e, APART, -1, 0) < 0 || know_closure(e, 0, &end) < 0 || (e->bottom = know_frame(e, bottom)) < 0) return -1;
     if (!e->bottom || e->frames[e->bottom].construct >= 0) {
         PyErr_SetString(PyExc_ValueError, "the bridge's bottom is none");
@@ -114,15 +114,15 @@ int32_t frame_of(Engine *e, int32_t construct, int32_t next) {
     return new_frame(e, construct, next, next ? e->frames[next].depth + 1 : 1);
 }
 
-/* A frame that any of `frames` may stand for, which are put in order: one of the kernel's own forks, unless they are all the same.
+/* The kernel's fork that joins `frames`, which are sorted; if all are the same frame, that frame.
  * -1: some belong to calls with parameters, or it is too late to make one; -2: an error. */
 int32_t fork_of(Engine *e, int32_t *frames, int32_t count) {
     count = put_in_order(frames, count);
     if (count == 1) return frames[0];
-    intptr_t known = frames[0]; /* number of the list of the first, the first two … */
+    intptr_t known = frames[0]; /* the number of the list of the first frame, of the first two, … */
     Config key = {FORKS, 0, 0, 0, 0, 0};
     for (int32_t i = 1; i < count; i++) {
-        key.object = i == count - 1 ? -i : i; /* below 0: of a whole list, its fork */
+        key.object = i == count - 1 ? -i : i; /* negative keys map a whole list to its fork */
         key.rest = frames[i], key.low = (int32_t)known;
         if ((known = (intptr_t)map_get(&e->joined, &key))) continue;
         if (read_only) return -1;
@@ -185,7 +185,7 @@ static long frame_number(Engine *e, PyObject *frame) {
     return -1;
 }
 
-/* Let Python's `frame` be `known`. */
+/* Note that Python's `frame` is the frame `known`. */
 static int tie_frame(Engine *e, int32_t known, PyObject *frame, long number) {
     if (grow_items((void **)&e->by_number, &e->by_number_room, (int32_t)number + 1, sizeof *e->by_number) < 0) return -1;
     if (!e->by_number[number]) e->by_number[number] = known;
@@ -196,7 +196,7 @@ static int tie_frame(Engine *e, int32_t known, PyObject *frame, long number) {
 /* The frame of Python's `frame`, and of those below it; -1 on error. */
 int32_t know_frame(Engine *e, PyObject *frame) {
     static Field of_node, of_env, of_next;
-    PyObject *above = NULL; /* list of frames that aren't known yet, from the top down */
+    PyObject *above = NULL; /* frames that have no number yet, from the top of the stack down */
     int32_t known = 0;
     long last = LONG_MAX;
     PyObject *node = NULL, *env = NULL;
@@ -204,7 +204,7 @@ int32_t know_frame(Engine *e, PyObject *frame) {
     while (frame != Py_None) {
         long number = frame_number(e, frame);
         if (number < 0) goto error;
-        if (number >= last) { /* or it might go round in circles */
+        if (number >= last) { /* a cycle would not end */
             PyErr_SetString(PyExc_ValueError, "a frame's number is not above those of the frames below");
             goto error;
         }
@@ -243,8 +243,8 @@ done:
     return known;
 }
 
-/* Frames that something is to be worked out of, the first last: each after those below it. A stack is gone down once, not once for
- * each of its frames. */
+/* A worklist of frames, whose last item is processed first: a frame is processed after all frames below it, so that each stack is
+ * traversed once. */
 typedef struct {
     int32_t *at, count, room;
 } Path;
@@ -256,7 +256,7 @@ static int push_frame(Engine *e, Path *path, int32_t frame) {
     return 0;
 }
 
-/* Add the frames right below one that aren't known: how many there are; -1 on error. */
+/* Push the frames directly below one that aren't known; return their number, -1 on error. */
 static int push_below(Engine *e, Path *path, int32_t frame, int (*is_known)(const Frame *)) {
     int32_t next = frame_next(e, frame), before = path->count;
     if (next && !is_known(&e->frames[next]) && push_frame(e, path, next) < 0) return -1;
@@ -276,7 +276,7 @@ static int is_capped(const Frame *frame) {
     return frame->capped != 0;
 }
 
-/* Python's frame for a fork of the kernel's own, all of whose ways Python has. */
+/* Make Python's frame for one of the kernel's forks, whose frames all have Python objects. */
 static PyObject *python_fork(Engine *e, int32_t fork) {
     int32_t at = e->frames[fork].next, count = e->ways[at];
     PyObject *objects = PyTuple_New(count);
@@ -287,7 +287,7 @@ static PyObject *python_fork(Engine *e, int32_t fork) {
     return objects ? PyObject_CallMethod(e->bridge, "join", "(N)", objects) : NULL;
 }
 
-/* Python's own of a frame, made where there is none yet: borrowed, NULL on error. */
+/* Python's object for a frame, made if there is none yet: a borrowed reference, NULL on error. */
 PyObject *frame_object(Engine *e, int32_t frame) {
     Path path = {NULL, 0, 0};
     if (!frame) return Py_None;
@@ -314,8 +314,8 @@ PyObject *frame_object(Engine *e, int32_t frame) {
     return failed ? NULL : e->frames[frame].python;
 }
 
-/* A deep stack's top over any stack (the bottom): its masks are the same, if a walk gets no deeper. Stacks with parameters,
- * whose values may be tied further down, and forks stay as they are. -1 on error. */
+/* The top of a deep stack over the bottom frame, which stands for any stack: masks are the same unless a walk reaches the bottom.
+ * Stacks with parameters, whose values other frames may share, and forks are returned unchanged. -1 on error. */
 int32_t near_frame(Engine *e, int32_t frame) {
     if (!frame || e->frames[frame].depth <= e->deep || e->asks) return frame;
     if (e->frames[frame].near) return e->frames[frame].near;
@@ -336,7 +336,7 @@ int32_t near_frame(Engine *e, int32_t frame) {
     return near;
 }
 
-/* A repeat's frame with counts beyond one token's reach cut, as in masks.py, over `next`. */
+/* A repeat's frame over `next`, with counts that one token can't reach capped, as in masks.py. */
 static int32_t cut(Engine *e, int32_t frame, int32_t next) {
     int32_t construct = e->frames[frame].construct, cap = e->tokens->longest + 1;
     const Construct *c = construct_at(e, construct);
@@ -353,7 +353,7 @@ static int32_t cut(Engine *e, int32_t frame, int32_t next) {
     return frame_of(e, construct, next);
 }
 
-/* The fork of the same ways with such counts cut. */
+/* The fork of the same frames with such counts capped. */
 static int32_t cut_fork(Engine *e, int32_t fork) {
     int32_t count, *ways = fork_ways(e, fork, &count);
     for (int32_t i = 0; ways && i < count; i++) ways[i] = ways[i] ? e->frames[ways[i]].capped : 0;
@@ -362,7 +362,7 @@ static int32_t cut_fork(Engine *e, int32_t fork) {
     return found;
 }
 
-/* The frame with counts beyond one token's reach cut: masks are shared between far-off counts. -1 on error. */
+/* The frame with counts that one token can't reach capped, so that stacks with other large counts share masks. -1 on error. */
 int32_t capped_frame(Engine *e, int32_t frame) {
     Path path = {NULL, 0, 0};
     int32_t found = 1;

@@ -1,22 +1,21 @@
-/* Free text without walking.
+/* Masks of free text (runs of characters of one set) without walking all its tokens.
  *
- * Which tokens lie inside its set of characters depends on the set, on the node of the trie that the walk has come to, and on
- * how many characters are left, not on the grammar. So it is found once for a vocabulary, and kept for all grammars, in two
- * ways. What is left to try are the tokens in which, after characters of the set, something else stands.
+ * Which tokens consist of characters of the set depends on the set, the current node of the trie, and how many characters may
+ * still come, but not on the grammar. So it is computed once for a vocabulary and cached for all grammars. Only the tokens that
+ * continue after the text with other bytes must be tried. There are two forms:
  *
- * - Large sets (`permissive`): a base row of the tokens inside; the others are the set's outliers.
- * - Any set, where the text ends where a character outside the set stands (a run): the tokens inside, and the branches of the
- *   trie in which others leave the set (`Inside`). Digits and words are read so, and what is left of a character that a token
- *   has begun.
+ * - Large sets (`permissive`): a base row of the tokens inside the set; all other tokens are the set's outliers.
+ * - Any set, if what follows the text can't begin with a character of the set: the tokens inside, and the branches of the trie in
+ *   which tokens leave the set (`Inside`). It is used for digits and words, and for the rest of a character that a token has begun.
  */
 #include "kernel.h"
 
-#define ROW_COST 128 /* ids that take as long to emit as a row */
-#define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
+#define ROW_COST 128 /* emitting so many ids takes as long as copying a row */
+#define SMALL 1024    /* for a subtree of at most so many tokens no row is cached */
 #define MOST_BASES 512
-#define MOST_INSIDE (8 << 20) /* bytes of what is kept of runs */
+#define MOST_INSIDE (8 << 20) /* most bytes of cached `Inside` objects */
 
-/* Where `token` stands, or would stand, among outliers[begin … end - 1], which are in the order of their tokens. */
+/* The index of the first outlier among outliers[begin … end - 1], sorted by token, whose token is `token` or greater. */
 static int32_t outlier_at(const TextSet *set, int32_t begin, int32_t end, int32_t token) {
     while (begin < end) {
         int32_t middle = begin + (end - begin) / 2;
@@ -36,7 +35,7 @@ static int32_t outlier_range(const TextSet *set, int byte, int half, int32_t low
     return set->outliers[end - 1].token < high ? end : outlier_at(set, *first, end, high);
 }
 
-/* How many characters begin in a token's bytes from `begin` to `end`. */
+/* The number of characters whose first byte is among a token's bytes from `begin` to `end`. */
 static int32_t begun_between(const Tokens *t, int32_t token, int32_t begin, int32_t end) {
     const uint8_t *data = t->flat + t->offsets[token];
     int32_t count = 0;
@@ -53,18 +52,18 @@ static void write_base(const Tokens *t, const TextSet *set, const Node *node, in
     const int32_t *ids = t->ids, *chars = t->chars;
     const uint8_t *inside = set->free;
     int32_t low = node->low + node->ends;
-    for (int32_t token = low; token < node->high; token++) { /* tens of thousands, perhaps: nothing but the bit */
+    for (int32_t token = low; token < node->high; token++) { /* may run tens of thousands of times */
         uint32_t in = inside[token] & (most < 0 || chars[token] <= most);
         row[ids[token] >> 5] |= in << (ids[token] & 31);
     }
     int32_t i, end = outlier_range(set, 0, 1, low, node->high, &i);
     for (; i < end; i++) {
-        const Outlier *outlier = &set->outliers[i]; /* one that ends inside a character of the set */
+        const Outlier *outlier = &set->outliers[i]; /* tokens that end inside a character of the set */
         if (outlier->offset < 0 && (most < 0 || outlier->before < most)) row[outlier->id >> 5] |= 1u << (outlier->id & 31);
     }
 }
 
-/* The same as a row, kept; it stays valid until the next is made. */
+/* write_base as a cached row, which is valid until another is made. */
 static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t most) {
     Config key = {TEXT, set, number, most, 0, 0};
     uint32_t *row = map_get(&t->bases, &key);
@@ -116,7 +115,7 @@ const uint32_t *text_base(const Engine *e, const Config *c) {
     return base_row(e->tokens, ROOT, set_of(e, c), most_characters(e->tokens, c, 0));
 }
 
-/* Try a token in which, after so many characters, something else stands that a loop reads. */
+/* Try a token in which, after `taken` characters, a loop's other alternative begins at `offset`. */
 static int try_aside(Walk *w, const Config *c, int32_t token, int32_t offset, int32_t taken) {
     if (taken < 0 || (c->high >= 0 && taken >= c->high)) return 0;
     Config at = *c;
@@ -128,7 +127,7 @@ static int try_aside(Walk *w, const Config *c, int32_t token, int32_t offset, in
     return state < 0 ? -1 : try_sorted(w, token, offset, state);
 }
 
-/* Try the tokens below the node in which something else than characters stands, that a loop reads. */
+/* Try the tokens below the node that contain a loop's other alternative. */
 static int loop_others(Walk *w, const Node *node, const Config *c, int32_t before) {
     const Tokens *t = w->engine->tokens;
     const TextSet *set = t->sets[set_of(w->engine, c)];
@@ -152,7 +151,7 @@ static int loop_others(Walk *w, const Node *node, const Config *c, int32_t befor
     return 0;
 }
 
-/* As try_sorted, for a token from the byte after that with which it leaves its set: nearly always the bytes beside it tell. */
+/* try_sorted for an outlier, after the byte with which it leaves the set. The copied bytes in `after` nearly always decide. */
 static int try_outlier(Walk *w, const Outlier *outlier, int32_t state) {
     for (int i = 0; i < OUTLIER_BYTES; i++) {
         uint8_t byte = outlier->after[i];
@@ -168,14 +167,14 @@ static int try_outlier(Walk *w, const Outlier *outlier, int32_t state) {
     return try_sorted(w, outlier->token, outlier->offset + OUTLIER_BYTES + 1, state);
 }
 
-/* Whether a text may end before an outlier's byte, `before` characters of which are read already. */
+/* Whether the text may end before the byte with which an outlier leaves the set; `before` of its characters were read before. */
 static inline int may_end(const Config *c, const Outlier *outlier, int32_t before) {
     int32_t taken = outlier->before - before;
     return outlier->offset >= 0 && taken > 0 && taken >= c->low && (c->high < 0 || taken <= c->high);
 }
 
-/* Try the outliers of one byte below a node, `before` of whose characters are read. `state` is what follows the text, and reads
- * that byte. There may be a thousand: those that end with it need no look, and nearly all others fail at the next byte. */
+/* Try the outliers of one byte below a node that is `before` characters deep. `state` is the state after the text; it reads the
+ * byte. There may be a thousand outliers: those that end with the byte are allowed, nearly all others fail at the next byte. */
 static int try_outliers(Walk *w, const TextSet *set, const Config *c, int byte, const Node *node, int32_t before, int32_t state) {
     int32_t low = node->low + node->ends, i, end = outlier_range(set, byte, 0, low, node->high, &i);
     if (!node->depth && c->low <= 1 && c->high < 0) {
@@ -199,7 +198,7 @@ static int try_outliers(Walk *w, const TextSet *set, const Config *c, int byte, 
     return 0;
 }
 
-/* Try the tokens below the node that leave the text, or may: its set isn't all they take. */
+/* Try the tokens below the node that the base row doesn't decide: those that leave the set, or may leave the text. */
 int text_others(Walk *w, const Node *node, const Config *c, int open) {
     Engine *e = w->engine;
     Tokens *t = e->tokens;
@@ -212,7 +211,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
     int32_t state = table_state(e, &from, 1);
     if (state < 0) return -1;
     if (open && c->kind == LOOP) return visit_from(w, node, state);
-    if (open) { /* the text may end anywhere: read every token that isn't free */
+    if (open) { /* the text may end anywhere: try every token that isn't in the base row */
         int32_t longer = node->depth || most < 0 ? 0 : t->chars_end[t->longest] - t->chars_end[most];
         if (longer + set->outlier_count > t->n / 8) return visit_from(w, node, state);
         for (int32_t token = low; most >= 0 && token < node->high; token++)
@@ -232,7 +231,7 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
     return 0;
 }
 
-/* Free text somewhere inside a token, at a node whose own bytes are whole characters of the set. */
+/* Emit the tokens below a node whose own bytes are whole characters of the set. */
 static int free_text(Walk *w, const Node *node, const Config *c) {
     Tokens *t = w->engine->tokens;
     int32_t number = node_number(t, node);
@@ -254,7 +253,7 @@ static int free_text(Walk *w, const Node *node, const Config *c) {
     return text_others(w, node, c, open);
 }
 
-/* Whether the node's own bytes are whole characters of the set, so that `free` tells of what follows them. */
+/* Whether the node's own bytes are whole characters of the set, so that `free` is valid for the tokens below it. */
 static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
     const uint8_t *data = t->flat + t->offsets[node->low];
     int state = 0;
@@ -265,8 +264,8 @@ static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
     return state == 0;
 }
 
-/* What is kept of a run of characters below a node: how many tokens stay in the set, their ids (sort_by_characters), and
- * the branches in which others leave the set; if the tokens are many, a row of them, too. */
+/* The tokens of a run of characters below a node: the ids of those that stay in the set (in the order of sort_by_characters), the
+ * branches in which others leave the set, and, if the ids are many, also a row of them. */
 typedef struct {
     int32_t count, branches;
     int32_t row;     /* words of the row, or 0 */
@@ -281,8 +280,8 @@ static uint32_t *row_of(const Inside *inside) {
     return (uint32_t *)(branches_of(inside) + inside->branches);
 }
 
-/* List the tokens below a node that stay in the set, in whose `state` the node is; push a branch where others leave it after
- * a character. `begin`: the depth at which the run began. */
+/* List the tokens below a node that stay in the set; push a branch where others leave it after a whole character. `state`: the
+ * node's state in the set; `begin`: the depth at which the run began. */
 static int list_inside(Walk *w, TextSet *set, const Node *node, int state, int32_t begin, Target *found) {
     const Tokens *t = w->engine->tokens;
     if (!set->known[state] && text_expand(set, state) < 0) return -1;
@@ -309,12 +308,12 @@ static int list_inside(Walk *w, TextSet *set, const Node *node, int state, int32
     return 0;
 }
 
-/* How many characters begin in the token of an id. */
+/* The number of characters that begin in the token with an id. */
 static int32_t begun_in(const Tokens *t, uint32_t id) {
     return begun_between(t, t->ranks[id], 0, t->lengths[t->ranks[id]]);
 }
 
-/* List ids by the characters that begin in their tokens, fewest first. 0: no memory. */
+/* Sort ids by the number of characters that begin in their tokens. 0: no memory. */
 static int sort_by_characters(const Tokens *t, const Target *found, uint32_t *ids) {
     int32_t *end = calloc(t->longest + 2, sizeof *end);
     for (int32_t i = 0; end && i < found->listed; i++) end[begun_in(t, found->list[i]) + 1]++;
@@ -324,7 +323,7 @@ static int sort_by_characters(const Tokens *t, const Target *found, uint32_t *id
     return end != NULL;
 }
 
-/* What a run of characters allows below a node, whatever its bounds and what follows it: kept for all grammars. NULL on error. */
+/* The cached `Inside` of a run of characters below a node, for any bounds and any grammar. NULL on error. */
 static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
     Tokens *t = w->engine->tokens;
     Config key = {TEXT, c->object, node_number(t, node), c->depth, 0, 0};
@@ -341,7 +340,7 @@ static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
         if (branches) memcpy(branches_of(kept), w->branches + begin, branches * sizeof(Branch));
         for (int32_t i = 0; row && i < found.listed; i++) row_of(kept)[found.list[i] >> 5] |= 1u << (found.list[i] & 31);
         if (t->inside_bytes + bytes > MOST_INSIDE) map_clear(&t->inside, 1), t->inside_bytes = 0;
-        Inside *before = map_get(&t->inside, &key); /* another thread's, while Python ran */
+        Inside *before = map_get(&t->inside, &key); /* cached by another thread while Python code ran */
         if (before || map_put(&t->inside, &key, kept) < 0) free(kept), kept = before;
         else t->inside_bytes += bytes;
     }
@@ -349,7 +348,7 @@ static const Inside *inside_of(Walk *w, const Node *node, const Config *c) {
     return kept;
 }
 
-/* How many of the tokens that stay in the set have no more than `most` characters that begin in them. */
+/* The number of tokens that stay in the set and in which at most `most` characters begin. */
 static int32_t short_ones(const Tokens *t, const Inside *inside, int32_t most) {
     int32_t low = 0, high = inside->count;
     while (low < high) {
@@ -360,8 +359,8 @@ static int32_t short_ones(const Tokens *t, const Inside *inside, int32_t most) {
     return low;
 }
 
-/* Emit what a run of characters and what follows it allow below a node. One that allows many counts as emitted, so that its
- * mask is kept the next time. */
+/* Emit the tokens below a node that a run of characters and what follows it allow. Copied rows count as emitted tokens, so that
+ * the mask is worth caching the next time. */
 static int read_run(Walk *w, const Node *node, const Config *c) {
     const Tokens *t = w->engine->tokens;
     Closure *rest = closure_of(w->engine, c->rest);
@@ -374,7 +373,7 @@ static int read_run(Walk *w, const Node *node, const Config *c) {
     w->emitted += count, w->visits++;
     if (inside->row && count == inside->count) set_row(w->target, row_of(inside));
     else if (emit_all(w, inside->data, count) < 0) return -1;
-    for (int32_t i = 0; i < inside->branches; i++) { /* those that go on: other runs, which are read meanwhile, may forget `inside` */
+    for (int32_t i = 0; i < inside->branches; i++) { /* copy the branches first: reading other runs may evict `inside` from the cache */
         Branch branch = ends[i];
         if (!(first[branch.low >> 6] >> (branch.low & 63) & 1)) continue;
         if (bounded) {
@@ -391,11 +390,11 @@ static int read_run(Walk *w, const Node *node, const Config *c) {
     return failed;
 }
 
-/* Emit what free text, a position of those before a node, allows below it: 1. 0: it is to be walked. */
+/* Emit the tokens below a node that a position in free text allows: 1: done; 0: the position must be walked; -1: an error. */
 int read_text(Walk *w, const Node *node, const Config *c) {
     Engine *e = w->engine;
     TextSet *set = e->tokens->sets[set_of(e, c)];
-    /* a run that is over where something else than a character of its set stands: not open */
+    /* open: what follows may begin with a character of the set, so that the end of the text is ambiguous */
     int open = c->kind == LOOP ? 1 : ambiguous(e, set, c->rest), bounded = c->high >= 0 || c->low > 1;
     if (open < 0) return -1;
     if (node->depth && !c->depth && (open || bounded || node->high - node->low > SMALL)) {
@@ -403,13 +402,13 @@ int read_text(Walk *w, const Node *node, const Config *c) {
         int inside = set->permissive ? stays_inside(e->tokens, set, node) : 0;
         if (inside) return inside < 0 || free_text(w, node, c) < 0 ? -1 : 1;
     }
-    if (open || (c->high == 1 && !c->depth)) return 0; /* one character is soon stepped over */
+    if (open || (c->high == 1 && !c->depth)) return 0; /* for a single character a walk is fast */
     return read_run(w, node, c) < 0 ? -1 : 1;
 }
 
-/* which positions are alike ---------------------------------------------------------------------- */
+/* positions with equal masks ---------------------------------------------------------------------- */
 
-/* Whether the rest can begin with a character of the set: then where the text ends is open. */
+/* Whether what follows can begin with a character of the set, so that the end of the text is ambiguous. */
 int ambiguous(Engine *e, TextSet *set, int32_t rest) {
     if (text_expand(set, 0) < 0) return -1;
     Closure *closure = closure_of(e, rest);
@@ -420,16 +419,16 @@ int ambiguous(Engine *e, TextSet *set, int32_t rest) {
     return 0;
 }
 
-/* The position that stands for all with the same row. */
+/* The representative of all positions with the same row. */
 int canonical(Engine *e, const Config *c, TextSet *set, int open, Config *key) {
     int32_t reach = e->tokens->longest + 1;
     *key = *c;
     if ((key->rest = capped_frame(e, c->rest)) < 0) return -1;
-    if (key->low < 1) key->low = 1; /* one character is read in any case */
+    if (key->low < 1) key->low = 1; /* a token has at least one character */
     if (key->low > reach) key->low = reach;
     if (key->high > reach) key->high = reach;
     if (key->high >= 0 && key->high < key->low) key->high = key->low;
-    if (!open && c->kind == TEXT) /* only counts that some token takes can matter */
+    if (!open && c->kind == TEXT) /* lower `high` to a count that some token has */
         while (key->high > 0 && !set->counts[key->high]) key->high--;
     return 0;
 }

@@ -1,37 +1,38 @@
-/* What stands between the quotes of a JSON string, read by a table: constrained/grammar/json_text.py.
+/* The contents of JSON strings, read by tables (constrained/grammar/json_text.py).
  *
- * For masks, a table runs over a second trie of the vocabulary's tokens, of characters in place of bytes, that serves all tables.
- * One that does so often gets a smaller one, of classes of characters, in which tokens that are alike to it share a node.
+ * For a mask, a table is run over a second trie of the vocabulary's tokens, whose edges are characters instead of bytes and
+ * which all tables share. A table that is used often gets a smaller trie of its own, whose edges are the table's classes of
+ * characters.
  */
 #include "kernel.h"
 
-enum { CHARACTER = 1, ESCAPE, DIGITS, PAIR, PAIR_ESCAPE, PAIR_DIGITS }; /* where in a character */
-#define FEW 24 /* where no more ASCII characters than this may come, the vocabulary's own trie is walked */
-#define WALKS 2 /* after so many, tokens are taken together by classes: to do so costs about as much */
-#define FEWER 8 /* if that makes so many times fewer nodes */
-#define ANY_ESCAPE (-1) /* a character that is escaped without need */
+enum { CHARACTER = 1, ESCAPE, DIGITS, PAIR, PAIR_ESCAPE, PAIR_DIGITS }; /* the state inside a character */
+#define FEW 24 /* if at most so many ASCII characters may come, the vocabulary's byte trie is walked instead */
+#define WALKS 2 /* after so many masks, a trie of character classes is made, which costs about as much as they did */
+#define FEWER 8 /* only if it has so many times fewer nodes */
+#define ANY_ESCAPE (-1) /* the class of a character that is escaped although it needn't be */
 #define MOST_INSIDE ((PAIR_DIGITS << 28) | (3 << 24) | 0xFFFFFF)
 
-/* A token, and from which of its bytes on it isn't plain characters. */
+/* A token, and the offset of its first byte that isn't part of a plain character. */
 typedef struct {
     int32_t node, token, offset;
 } Part;
 
-/* A node: where a token that begins with plain characters has come to. Nodes stand in the order of a walk. */
+/* A node of the trie of plain characters. Nodes are stored in the order of a walk (depth first). */
 typedef struct {
-    int32_t character, depth; /* the last one's place in `codes`, or its class; how many */
-    int32_t end;              /* of the nodes below */
-    int32_t whole, part;      /* where its tokens begin */
+    int32_t character, depth; /* its last character as an index into `codes`, or as a class; its depth in characters */
+    int32_t end;              /* the end of the nodes below it */
+    int32_t whole, part;      /* the index of its first token */
 } Place;
 
 /* The tokens of a vocabulary by the plain characters that they begin with, or by the classes of these. */
 struct Characters {
     Place *place;
     int32_t count, room;
-    int32_t *codes; /* the characters, ascending; NULL: by classes */
+    int32_t *codes; /* the code points, ascending; NULL in a trie of classes */
     int32_t code_count;
-    int32_t *whole; /* ids of the tokens that end at a node, by node */
-    Part *parts;    /* the others, by node */
+    int32_t *whole; /* ids of the tokens that end exactly at a node, by node */
+    Part *parts;    /* the tokens that continue with other bytes, by node */
     size_t bytes;
 };
 
@@ -41,10 +42,10 @@ struct JsonText {
     int32_t *starts, *of_range; /* [ranges] */
     int32_t *after;             /* [states][classes + 1] */
     int32_t *fewest, *ends;     /* [states] */
-    int32_t ascii[128];         /* classes of these characters; -1: none stands for itself */
-    int32_t *of_code;           /* classes of the vocabulary's characters; NULL: not looked up yet */
+    int32_t ascii[128];         /* the class of each ASCII character; -1: it can't stand unescaped */
+    int32_t *of_code;           /* the class of each of the vocabulary's characters; NULL: not computed yet */
     int32_t walks;
-    Characters *merged;         /* by classes; NULL: not made (yet) */
+    Characters *merged;         /* the trie of classes; NULL: not made (yet) */
 };
 
 void characters_free(Characters *all) {
@@ -149,7 +150,7 @@ int32_t know_json(Engine *e, PyObject *table) {
     return count;
 }
 
-/* Whether a position's numbers, as Python gives them, can be. */
+/* Whether a position's numbers, as Python gives them, are valid. */
 int json_checked(const JsonText *t, const Config *c) {
     int kind = c->depth >> 28, count = c->depth >> 24 & 15;
     return c->low >= 0 && c->low < t->states && c->high >= -1 && c->depth >= 0 && c->depth <= MOST_INSIDE &&
@@ -169,7 +170,7 @@ static int some(const JsonText *t, const Config *c, int32_t low, int32_t high) {
     return 0;
 }
 
-/* Whether a character that is begun may become one that may come. */
+/* Whether the bytes of a begun character can be completed to one that may come. */
 static int may_become(const JsonText *t, const Config *c) {
     int kind = c->depth >> 28, count = c->depth >> 24 & 15;
     int32_t value = c->depth & 0xFFFFFF;
@@ -203,7 +204,7 @@ static int digit_of(uint8_t byte) {
     return byte >= '0' && byte <= '9' ? byte - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* Where in a character the next byte leads, -1 for nowhere; if it ends there (0), which one it is. */
+/* The state inside a character after the next byte, -1 if there is none; 0: it ends, and `*code` is set. */
 static int32_t next_inside(int32_t inside, uint8_t byte, int32_t *code) {
     int kind = inside >> 28, count = inside >> 24 & 15;
     int32_t value = inside & 0xFFFFFF;
@@ -218,7 +219,7 @@ static int32_t next_inside(int32_t inside, uint8_t byte, int32_t *code) {
         if ((byte & 0xC0) != 0x80 || value > 0x10FFFF >> 6) return -1;
         value = value << 6 | (byte & 0x3F);
         count--;
-        if ((count == 1 && value < 0x20) || (count == 2 && (value < 0x10 || value > 0x10F))) return -1; /* or spelled too long */
+        if ((count == 1 && value < 0x20) || (count == 2 && (value < 0x10 || value > 0x10F))) return -1; /* or an overlong encoding */
         *code = value;
         return count ? CHARACTER << 28 | count << 24 | value : 0;
     }
@@ -255,7 +256,7 @@ static int take(const JsonText *t, Config *c, int32_t of) {
     return 1;
 }
 
-/* Read a byte: 0 if that can't be. */
+/* Read a byte; 0 if it isn't allowed. */
 static int take_byte(const JsonText *t, Config *c, uint8_t byte) {
     if (!c->depth && byte < 0x80 && byte != '\\') return take(t, c, t->ascii[byte]);
     int32_t code, inside = next_inside(c->depth, byte, &code);
@@ -272,7 +273,7 @@ static int goes_on(const JsonText *t, const Config *c) {
     return 0;
 }
 
-/* 1: `next` goes on, 2: what comes after the text may come, 3: both; 0: the byte can't be read. */
+/* Bits: 1: `next` can continue the text, 2: the text may end after the byte; 0: the byte isn't allowed. */
 int step_json(const Engine *e, const Config *c, uint8_t byte, Config *next) {
     const JsonText *t = e->json[c->object];
     *next = *c;
@@ -287,7 +288,7 @@ size_t characters_bytes(const Characters *all) {
     return all ? all->bytes : 0;
 }
 
-/* The plain character at an offset, which moves behind it; -1: none. */
+/* The plain character at an offset, which is moved behind it; -1: there is none. */
 static int32_t plain_character(const uint8_t *data, int32_t length, int32_t *at) {
     int32_t code = -1, inside = 0, end = *at;
     do inside = next_inside(inside, data[end++], &code);
@@ -313,7 +314,7 @@ static int32_t add_places(Characters *all, const uint8_t *data, int32_t length, 
     return at;
 }
 
-/* Number the characters, and let nodes have the numbers. */
+/* Number the characters in ascending order, and replace those in nodes by their numbers. */
 static int number_codes(Characters *all) {
     int32_t *number = calloc(0x110000, sizeof *number);
     all->codes = malloc(all->count * sizeof *all->codes);
@@ -329,19 +330,19 @@ static int number_codes(Characters *all) {
     return 0;
 }
 
-/* Give the nodes their tokens, which are whole where they end at the offset. */
+/* Sort the tokens to their nodes: into `ids` those that end at the offset, into the other list the rest. */
 static int hold(const Tokens *tokens, Characters *all, const Part *found, int32_t count) {
     Place *place = all->place;
     int32_t wholes = 0, parts = 0;
     for (int32_t i = 0; i < count; i++) (*(found[i].offset == tokens->lengths[found[i].token] ? &place[found[i].node].whole : &place[found[i].node].part))++;
-    for (int32_t n = 0; n < all->count; n++) { /* counts become beginnings */
+    for (int32_t n = 0; n < all->count; n++) { /* turn counts into start indices */
         int32_t whole = place[n].whole, part = place[n].part;
         place[n].whole = wholes, place[n].part = parts;
         wholes += whole, parts += part;
     }
     all->whole = malloc((wholes + 1) * sizeof *all->whole), all->parts = malloc((parts + 1) * sizeof *all->parts);
     if (!all->whole || !all->parts) return -1;
-    for (int32_t i = 0; i < count; i++) { /* and these the ends, which are the beginnings of the next */
+    for (int32_t i = 0; i < count; i++) { /* now the ends, which are the start indices of the next nodes */
         Place *of = &place[found[i].node];
         if (found[i].offset == tokens->lengths[found[i].token]) all->whole[of->whole++] = tokens->ids[found[i].token];
         else all->parts[of->part++] = found[i];
@@ -381,7 +382,7 @@ static Characters *characters_of(const Tokens *tokens) {
     return all;
 }
 
-/* Look up the classes of a vocabulary's characters. */
+/* Compute the class of each of a vocabulary's characters. */
 static int class_codes(Engine *e, JsonText *t) {
     Tokens *tokens = e->tokens;
     if (!tokens->characters && !(tokens->characters = characters_of(tokens))) return -1;
@@ -400,9 +401,9 @@ static int class_codes(Engine *e, JsonText *t) {
     return 0;
 }
 
-/* Nodes that are alike to a table, while they are collected. */
+/* Nodes that a table can't tell apart, while they are collected. */
 typedef struct {
-    int32_t parent, of; /* its key; of the last character, the class */
+    int32_t parent, of; /* the key: parent, and class of the last character */
     int32_t depth, size, at;
 } Alike;
 
@@ -429,7 +430,7 @@ static int32_t list_alike(const Tokens *tokens, const JsonText *t, Index *index,
     return count;
 }
 
-/* Take the tokens together that are alike to a table, if that pays; -1 on error. */
+/* Make the trie of character classes for a table, if it has few enough nodes; -1 on error. */
 static int merge(Engine *e, JsonText *t) {
     const Tokens *tokens = e->tokens;
     Index index = {0};
@@ -444,7 +445,7 @@ static int merge(Engine *e, JsonText *t) {
         alike[n].size++;
         if (n) alike[alike[n].parent].size += alike[n].size;
     }
-    for (int32_t n = 0; n < index.count && merged && !failed; n++) { /* `at` of a parent: where its next child comes */
+    for (int32_t n = 0; n < index.count && merged && !failed; n++) { /* `at` of a parent is the index of its next child */
         int32_t at = n ? alike[alike[n].parent].at : 0;
         if (n) alike[alike[n].parent].at += alike[n].size;
         merged->place[at] = (Place){alike[n].of, alike[n].depth, at + alike[n].size, 0, 0};
@@ -477,7 +478,7 @@ static int try_part(Walk *w, const JsonText *t, Config c, int32_t token, int32_t
     return emit(w, tokens->ids[token]);
 }
 
-/* The same for all tokens below a node, whose bytes were read. */
+/* emit_token for all tokens that continue after a node, whose bytes were read. */
 static int walk_below(Walk *w, const JsonText *t, const Config *c, const Node *node, int32_t after) {
     const Tokens *tokens = w->engine->tokens;
     const uint64_t *first = node->depth && !c->depth && t->ends[c->low] ? table_first(w->engine, after) : NULL;
@@ -503,7 +504,7 @@ static int walk_characters(Walk *w, const JsonText *t, const Config *c, int32_t 
     const Characters *all = t->merged ? t->merged : w->engine->tokens->characters;
     const Place *places = all->place;
     const int32_t *of_code = t->merged ? NULL : t->of_code, *after = t->after, *fewest = t->fewest, *whole = all->whole;
-    uint32_t *row = w->target->row; /* locals: what is read in the loop would be read again after each bit that is set */
+    uint32_t *row = w->target->row; /* copies in locals: otherwise the compiler reads them again after each bit that is set */
     int32_t width = t->classes + 1, high = c->high < 0 ? INT32_MAX : c->high, count = all->count, emitted = 0;
     for (int32_t n = 0; n < count;) {
         const Place *place = &places[n];
@@ -543,13 +544,13 @@ int walk_json(Walk *w, const Config *c) {
     const uint64_t *first = rest ? closure_first(e, rest) : NULL;
     if (!first) return -1;
     for (int b = 0x20; b < 0x100; b++)
-        if (b != '"' && first[b >> 6] >> (b & 63) & 1) return 0; /* where the text ends is open */
+        if (b != '"' && first[b >> 6] >> (b & 63) & 1) return 0; /* the text may end in several places */
     Vec from = {rest->configs, rest->n, 0};
     int32_t after = table_state(e, &from, 1);
     if (after < 0) return -1;
     if (c->depth || is_narrow(e, c)) return walk_below(w, t, c, node_at(e->tokens, ROOT), after) < 0 ? -1 : 1;
     if (!t->of_code && class_codes(e, t) < 0) return -1;
-    if (t->walks++ == WALKS && e->choices_bytes <= e->max_row_bytes && merge(e, t) < 0) return -1; /* up to so many bytes of such tries */
+    if (t->walks++ == WALKS && e->choices_bytes <= e->max_row_bytes && merge(e, t) < 0) return -1; /* most bytes of such tries */
     int32_t *state = malloc((e->tokens->longest + 1) * sizeof *state), failed = 0;
     if (!state) {
         no_memory();

@@ -48,7 +48,7 @@ static inline int count_bits(uint64_t word) {
     for (; word; word &= word - 1) count++;
     return count;
 }
-static inline int lowest_bit(uint64_t word) { /* of a word that isn't 0 */
+static inline int lowest_bit(uint64_t word) { /* the word must not be 0 */
     int bit = 0;
     while (!(word >> bit & 1)) bit++;
     return bit;
@@ -65,7 +65,7 @@ static inline int lowest_bit(uint64_t word) { /* of a word that isn't 0 */
 
 /* threads --------------------------------------------------------------------------------------- */
 
-extern THREAD_LOCAL int read_only; /* without the GIL: what isn't in the tables yet fails, with no error set */
+extern THREAD_LOCAL int read_only; /* set in threads without the GIL: what isn't in the tables yet fails, without an error set */
 
 void kernel_enter(void); /* around each call from Python that touches tables or matchers */
 void kernel_leave(void);
@@ -119,63 +119,63 @@ typedef struct {
 
 /* vocabulary ------------------------------------------------------------------------------------ */
 
-/* A node of the trie: a beginning that two or more tokens share. Its children stand right behind it, because a walk spends most
- * of its time waiting for memory. */
+/* A node of the trie: a prefix that two or more tokens share. Its children are stored directly behind it, because a walk spends
+ * most of its time waiting for memory. */
 typedef struct {
-    int32_t low, high;     /* the tokens that begin so: low … high - 1 of the sorted ones */
-    int32_t ends, end_id;  /* how many of them end here (they come first), and the id of one; -1: none */
-    uint16_t count, depth; /* children; bytes read so far */
-    uint32_t child[];      /* bits 0-7: the next byte; bit 8: it leads to a Leaf, not to a node; from bit 9: where in the trie */
+    int32_t low, high;     /* the sorted tokens low … high - 1 have the prefix */
+    int32_t ends, end_id;  /* how many of them are the prefix itself (they come first), and the id of one; -1: none */
+    uint16_t count, depth; /* children; bytes of the prefix */
+    uint32_t child[];      /* bits 0-7: the next byte; bit 8: the child is a Leaf, not a node; from bit 9: its index in the trie */
 } Node;
 
-/* Where a node of FANNED or more children has them: it stands right before the node, and both begin in one line of memory. */
+/* The index of the children of a node with FANNED or more: stored directly before the node, so that both begin in one cache line. */
 typedef struct {
-    uint64_t bytes[4]; /* of its children, one bit each */
-    uint8_t before[4]; /* children whose bytes are below those of bytes[k] */
+    uint64_t bytes[4]; /* the children's bytes, one bit each */
+    uint8_t before[4]; /* the number of children in bytes[0 … k - 1] */
 } Fanout;
 
-/* A child below which only one token is left. Leaves stand behind their node, with the bytes that a walk compares. */
+/* A child below which there is only one token, with its bytes to compare. Leaves are stored behind their node. */
 typedef struct {
     int32_t id;
-    uint16_t length;  /* of its bytes after those of the node */
+    uint16_t length;  /* the number of bytes after those of the node */
     uint8_t bytes[];
 } Leaf;
 
 #define OUTLIER_BYTES 6
 
-/* A token that isn't all inside a set of characters. */
+/* A token that doesn't consist of whole characters of a set. */
 typedef struct {
     int32_t token;  /* sorted index */
-    int32_t offset; /* where its first character outside begins; -1: it ends inside a character */
+    int32_t offset; /* the offset of its first character outside the set; -1: there is none, but it ends inside a character */
     int32_t before; /* whole characters before that */
     int32_t id;
     uint8_t byte;   /* the byte at `offset` */
-    uint8_t left;   /* bytes from there to its end; 255: so many or more */
-    uint8_t after[OUTLIER_BYTES]; /* those after `byte` */
+    uint8_t left;   /* bytes from `offset` to its end; 255: so many or more */
+    uint8_t after[OUTLIER_BYTES]; /* the bytes after `byte` */
 } Outlier;
 
 /* One set of characters over one vocabulary. */
 typedef struct {
     PyObject *charset;           /* constrained.grammar.charset.CharSet */
-    PyObject *keys;              /* list: state -> CharSet's own name of it; state 0 is "before a character" */
-    PyObject *numbers;           /* dict: the other way */
-    int16_t (*next)[256];        /* -1: not in the set; 0: the character is whole */
-    uint64_t (*first)[4];        /* the bytes it can read, one bit each */
-    uint8_t *known;              /* whether a row of `next` is filled */
+    PyObject *keys;              /* list: state -> CharSet's name of the state; state 0 is "before a character" */
+    PyObject *numbers;           /* dict: CharSet's name -> state */
+    int16_t (*next)[256];        /* next state; -1: not in the set; 0: the character is whole */
+    uint64_t (*first)[4];        /* per state: the bytes that can be read, one bit each */
+    uint8_t *known;              /* per state: whether its rows of `next` and `first` are filled */
     int states, room;
-    int indexed;                 /* whether what follows is filled */
-    int permissive;              /* most tokens lie inside, so that base rows are made of it: free_text.c */
-    uint32_t *row;               /* packed over ids: tokens all inside */
+    int indexed;                 /* whether the fields below are filled */
+    int permissive;              /* most tokens are inside, so that base rows are used: free_text.c */
+    uint32_t *row;               /* packed over ids: the tokens that are inside the set */
     uint8_t *free;               /* the same by sorted index, one byte each */
-    Outlier *outliers;           /* the others, if permissive: by `byte`, those that end with it first, then by token */
-    uint32_t *outlier_ids;       /* and their ids, side by side */
+    Outlier *outliers;           /* if permissive, the other tokens: sorted by `byte` (those that end with it first), then by token */
+    uint32_t *outlier_ids;       /* the ids of the outliers */
     int32_t outlier_count;
-    int32_t outlier_start[257];      /* where those of a byte begin; byte 0: those that end inside a character */
-    int32_t outlier_longer[256];     /* and where those that go on after it do */
-    uint8_t *counts;             /* [longest + 2]: some token may take that many characters */
+    int32_t outlier_start[257];      /* the first outlier of each byte; byte 0: those that end inside a character */
+    int32_t outlier_longer[256];     /* the first outlier of each byte that continues after it */
+    uint8_t *counts;             /* [longest + 2]: whether some token may have that many characters */
 } TextSet;
 
-/* Blocks of one size, kept to be used again: the page faults of new memory take longer than writing to it. */
+/* Blocks of one size, kept for reuse: the page faults of new memory take longer than writing to it. */
 typedef struct {
     void **at;
     int count, most;
@@ -192,32 +192,32 @@ typedef struct {
     int ready;                   /* checked, and the trie is built */
     const uint8_t *flat;         /* all sorted tokens' bytes */
     const int32_t *lengths, *ids, *ranks;
-    int32_t *offsets;            /* with flat, ids and the trie in one block */
+    int32_t *offsets;            /* flat, ids, offsets and the trie are in one block */
     int32_t n, size, words, longest;
-    uint32_t *trie;              /* nodes, each as many words as it takes; its number is where it begins. The root comes first */
+    uint32_t *trie;              /* the nodes, of different sizes; a node's number is the index of its first word. The root comes first */
     int32_t trie_words;
-    uint64_t (*ascii)[2];        /* which ASCII characters a token contains */
-    uint8_t *plain;              /* 1: only ASCII; 2: whole characters, some beyond; 0: neither */
-    int32_t *chars;              /* characters that begin in it */
-    int32_t *by_chars;           /* whole tokens, fewest characters first */
-    int32_t *chars_end;          /* [longest + 1]: end of those with at most so many */
+    uint64_t (*ascii)[2];        /* per token: the ASCII characters that it contains */
+    uint8_t *plain;              /* per token: 1: only ASCII; 2: whole characters, some beyond ASCII; 0: others */
+    int32_t *chars;              /* per token: the number of characters that begin in it */
+    int32_t *by_chars;           /* the tokens of whole characters, fewest characters first */
+    int32_t *chars_end;          /* [longest + 1]: index in by_chars after the tokens with at most so many characters */
     uint32_t *whole;             /* packed over ids: tokens of whole characters */
-    Spare rows, states;          /* of engines that are gone */
-    struct CachedMask *clear;    /* a row of no tokens, while none is being written: masks.c */
-    struct Walk *spare;          /* a walk's scratch memory, while no walk uses it */
-    struct Characters *characters; /* its tokens as characters: json_text.c */
+    Spare rows, states;          /* blocks of engines that were freed */
+    struct CachedMask *clear;    /* a spare empty row; NULL while it is written: masks.c */
+    struct Walk *spare;          /* a walk's scratch memory; NULL while a walk uses it */
+    struct Characters *characters; /* the trie of characters: json_text.c */
     Map bases;                   /* (set, node, characters) -> row of the tokens that stay inside: free_text.c */
-    Map inside;                  /* (set, node, state) -> the same of a run without bounds, and where others leave the set */
+    Map inside;                  /* (set, node, state) -> Inside: free_text.c */
     size_t inside_bytes;
     PyObject *set_numbers;       /* dict: CharSet -> index into sets */
     TextSet **sets;
     int set_count;
 } Tokens;
 
-int tokens_text(Tokens *tokens);                         /* fill what tells characters, once */
-int text_set(Tokens *tokens, PyObject *charset);         /* its number, or -1 */
-int text_expand(TextSet *set, int state);                /* fill next[state] */
-int text_index(Tokens *tokens, TextSet *set);            /* fill what a set knows of the tokens */
+int tokens_text(Tokens *tokens);                         /* fill `ascii` … `whole`, once */
+int text_set(Tokens *tokens, PyObject *charset);         /* the set's number, or -1 */
+int text_expand(TextSet *set, int state);                /* fill next[state] and first[state] */
+int text_index(Tokens *tokens, TextSet *set);            /* fill the set's fields from `permissive` on */
 void text_free(TextSet *set);
 static inline const Node *node_at(const Tokens *tokens, int32_t number) {
     return (const Node *)(tokens->trie + number);
@@ -230,19 +230,19 @@ static inline int32_t node_number(const Tokens *tokens, const Node *node) {
 int32_t tokens_below(const Tokens *tokens, uint32_t child, int32_t *end);
 
 #define MOST_NODES (1 << 23)
-#define MOST_WORDS (1 << 23) /* of the trie: what a child has room for */
+#define MOST_WORDS (1 << 23) /* words of the trie, whose indices must fit into a child */
 #define MOST_FRAMES (1 << 28)
 #define MOST_NEAR 16
-#define CROWD_OF_STACKS 8 /* so many positions aren't joined, as in graph_stack.py */
+#define CROWD_OF_STACKS 8 /* up to so many positions aren't joined, as in graph_stack.py */
 #define CHILD_BYTE(child) ((uint8_t)(child))
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
 #define CHILD_AT(child) ((int32_t)((child) >> 9))
 
-#define FANNED 16 /* children from which on a node has a Fanout */
-#define LINE 16 /* words in a line of memory */
-#define ROOT ((int32_t)(sizeof(Fanout) / sizeof(uint32_t))) /* the number of the root, behind room for one */
+#define FANNED 16 /* nodes with so many children have a Fanout */
+#define LINE 16 /* words in a cache line */
+#define ROOT ((int32_t)(sizeof(Fanout) / sizeof(uint32_t))) /* the number of the root, which has a Fanout before it */
 
-/* Let a node's memory arrive, or a leaf's: more than one line, as what is looked for among many children stands behind them. */
+/* Prefetch a node or a leaf: more than one cache line, since many children take several. */
 static inline void prefetch_at(const Tokens *tokens, int32_t number) {
     prefetch_read(tokens->trie + number);
     prefetch_read(tokens->trie + number + LINE);
@@ -252,10 +252,10 @@ static inline const Fanout *fanout_of(const Node *node) {
     return (const Fanout *)((const uint32_t *)node - ROOT);
 }
 
-/* The child of a byte that a Fanout has. */
+/* The child for a byte that is in the Fanout. */
 static inline uint32_t fanned_child(const Node *node, int byte) {
     const Fanout *fanout = fanout_of(node);
-    uint64_t lower = fanout->bytes[byte >> 6] & ((1ull << (byte & 63)) - 1); /* its bits are counted in parallel: gcc would call a function */
+    uint64_t lower = fanout->bytes[byte >> 6] & ((1ull << (byte & 63)) - 1); /* bits are counted in parallel here: for a builtin, gcc would call a function */
     lower -= lower >> 1 & 0x5555555555555555ull;
     lower = (lower & 0x3333333333333333ull) + (lower >> 2 & 0x3333333333333333ull);
     lower = (lower + (lower >> 4)) & 0x0F0F0F0F0F0F0F0Full;
@@ -270,7 +270,7 @@ static inline int find_child(const Node *node, uint8_t byte, uint32_t *child) {
         *child = fanned_child(node, byte);
         return 1;
     }
-    for (uint32_t n = node->count; n > 1;) { /* without branches: none of them could be foreseen */
+    for (uint32_t n = node->count; n > 1;) { /* without branches, which the processor couldn't predict */
         uint32_t half = n / 2;
         at += CHILD_BYTE(at[half]) <= byte ? half : 0;
         n -= half;
@@ -285,56 +285,56 @@ static inline const Leaf *leaf_at(const Tokens *tokens, uint32_t child) {
 
 /* grammar --------------------------------------------------------------------------------------- */
 
-/* Where the objects of one type keep an attribute; offset 0: as Python says. */
+/* The offset of an attribute in objects of one type; 0: use PyObject_GetAttr. */
 typedef struct {
     PyTypeObject *type;
     Py_ssize_t offset;
 } Field;
 
-/* Numbers of items, by the key that each begins with. */
+/* A hash index: the numbers of items by the key that each item begins with. */
 typedef struct {
     int32_t *slots;
     int32_t count, room, slot_room;
 } Index;
 
-#define NODE_TYPES 7 /* in Bridge.types */
+#define NODE_TYPES 7 /* the length of Bridge.types */
 
 enum { UNREAD = -1, ASKED = 9, SEQ, ALT, REPEAT, MEMBERS }; /* kinds of constructs, beside LITERAL … JSON_TEXT; as in bridge.py */
 
 /* A node of the grammar with its parameters' values. */
 typedef struct {
-    PyObject *node, *env;      /* its key */
+    PyObject *node, *env;      /* the key */
     int32_t kind;
     int32_t object, low, high; /* as in Config */
-    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one;
-                                * MEMBERS: others */
-    int8_t empty;              /* LITERAL … JSON_TEXT: it may read nothing, too */
-    int8_t tied;               /* its environment has values */
-    int8_t distinct;           /* what differs in it is remembered: 1; 0: it isn't; -1: not looked up yet */
+    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, the repeat after one item;
+                                * MEMBERS: what isn't a listed name */
+    int8_t empty;              /* LITERAL … JSON_TEXT: it may also be empty */
+    int8_t tied;               /* its environment has values of parameters */
+    int8_t distinct;           /* whether items or names in it must differ: 1, 0; -1: not looked up yet */
 } Construct;
 
-/* The positions that come after a frame without reading a byte. */
+/* The positions that a frame reaches without reading a byte. */
 typedef struct {
     int n;
-    int open_below;      /* it may read nothing, down to the engine's bottom frame */
+    int open_below;      /* the engine's bottom frame is reached without reading a byte */
     Config *configs;
-    int32_t *below;      /* until it is `done`: frames that come at once, whose closures are to be added */
+    int32_t *below;      /* until it is `done`: frames reached without a byte, whose closures are to be added */
     int below_count, done;
-    uint64_t first[4];   /* bytes that may come first, one bit each */
+    uint64_t first[4];   /* the bytes that may come first, one bit each */
     int has_first;
-    int apart;           /* it is not to be made anew with constructs entered once each: shared.c */
+    int apart;           /* shared.c can't make it */
     double shortest, farthest; /* bounds on bytes to the end */
     int has_bounds;
 } Closure;
 
-/* What comes after something: a construct, and a frame below it. */
+/* A stack: a construct on top of another frame. */
 typedef struct {
     int32_t construct, next; /* its key; Python's forks, and the bottom: -1 and the number in Python; own forks: -2 and where in `ways` */
-    PyObject *python;        /* the same in Python, once it was needed there */
+    PyObject *python;        /* Python's object for the frame; NULL until it is needed */
     Closure *closure;
-    int32_t near, capped;    /* the frame with what is far below left open, or with far-off counts cut; 0: not known yet */
+    int32_t near, capped;    /* near_frame and capped_frame of this frame; 0: not computed yet */
     int32_t depth;           /* frames from here to the end, or to a fork */
-    int32_t marks;           /* of the closure that is being made: closure.c */
+    int32_t marks;           /* marks of the closure being made: closure.c */
 } Frame;
 
 typedef struct {
@@ -346,10 +346,10 @@ typedef struct {
 typedef struct {
     PyObject *values;    /* sorted tuple of bytes; LOOP: constrained.automaton.positions.Loop */
     PyObject *bind;      /* parameter's name or None; EXCEPT, LOOP: the set of characters */
-    int32_t set;         /* EXCEPT, LOOP: its number */
+    int32_t set;         /* EXCEPT, LOOP: the number of the set */
     int32_t longest;
-    uint8_t *flat;       /* the values side by side, as a walk wants them; NULL where they are too many; LOOP: as
-                          * uint64_t[4], the bytes that what stands for a character begins with, none in the set */
+    uint8_t *flat;       /* the bytes of the values in one block; NULL if they are too many; LOOP: uint64_t[4], the first bytes of
+                          * the loop's other alternative, none of which begins a character of the set */
     int32_t *offsets;
 } Choices;
 
@@ -366,7 +366,7 @@ typedef struct {
     int32_t count;
     int32_t *slots;
     size_t room, bytes;
-    int users;           /* walks under way: it may not be cleared */
+    int users;           /* the number of running walks, during which it must not be cleared */
 } Table;
 
 void *spare_take(Spare *spare, size_t size);
@@ -378,43 +378,43 @@ typedef struct {
     PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
     Tokens *tokens;
     PyObject *no_call;   /* the environment of frames without a construct */
-    PyObject *types;     /* of the nodes that the kernel reads by itself */
-    PyObject *tails, *repeats; /* dicts of the nodes that reading derives from a grammar's: positions.py, Frames */
+    PyObject *types;     /* the types of nodes that the kernel reads without Python */
+    PyObject *tails, *repeats; /* dicts of the nodes derived while reading: positions.py, Frames */
     int32_t deep, crowded; /* as in graph_stack.py */
-    int8_t near;         /* the same, up to MOST_NEAR */
-    int8_t asks;         /* every closure is Python's: what can be finished depends on the bindings */
-    int8_t ready;        /* it was made without an error */
-    int8_t ahead;        /* it does what may not be needed: what passes a limit then waits until it is */
+    int8_t near;         /* as in graph_stack.py, at most MOST_NEAR */
+    int8_t asks;         /* Python computes all closures, since slots may lack values (liveness.py) */
+    int8_t ready;        /* initialised without an error */
+    int8_t ahead;        /* work is done ahead of need: a passed limit then isn't an error yet */
     int32_t max_frames;  /* numbers of frames are below max_frames, here and in Python */
     Construct *constructs;
     Index construct_index;
-    int32_t *children;      /* constructs */
+    int32_t *children;      /* numbers of constructs */
     Frame *frames;
-    int32_t *ways;          /* of the kernel's own forks: how many, and these frames */
+    int32_t *ways;          /* for each of the kernel's forks: the number of joined frames, and these */
     Index frame_index;
     int32_t *by_number;     /* number of a frame in Python -> frame */
     int32_t children_count, children_room, by_number_room, way_count, way_room;
-    int32_t stamp;          /* of the closure made last; below 1 << 28, as steps are counted */
-    int32_t entered, max_entered, max_closure; /* constructs entered, over all and for one closure */
-    int64_t passed;      /* frames gone down past, so far, to find those that Python lacks or whose counts aren't cut */
-    int32_t bottom;      /* the frame that stands for what is left open */
-    int64_t bottom_hits;     /* how often it has been reached */
+    int32_t stamp;          /* the marks' stamp of the closure made last; below 1 << 28, since closures are limited */
+    int32_t entered, max_entered, max_closure; /* constructs entered so far; the limits for all closures and for one */
+    int64_t passed;      /* frames traversed so far to find those without a Python object or a capped frame */
+    int32_t bottom;      /* the bottom frame, which stands for any stack */
+    int64_t bottom_hits;     /* how often the bottom frame was reached */
     Literal *literals;
     int32_t literal_count, literal_room;
     Choices *choices;
     int32_t choices_count, choices_room;
-    PyObject *numbers;   /* dict: a literal, or what tells choices or a loop from others -> its number */
-    JsonText **json;     /* tables of JSON strings; after the last: NULL */
+    PyObject *numbers;   /* dict: the key of a literal, of choices or of a loop -> its number */
+    JsonText **json;     /* tables of JSON strings, terminated by NULL */
     Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1; positions -> their number: core.c */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c, frames.c */
-    Map rows;            /* config -> its mask, or that it is to be kept when it comes again: masks.c */
-    Map stack_sensitive; /* positions with the bottom frame far below (near_frame), whose walks reach it: they are walked whole */
-    size_t row_bytes, max_row_bytes, rows_made, marked; /* marked: how often positions were, to be kept */
-    int64_t max_positions; /* of one state */
+    Map rows;            /* position -> its cached mask or a placeholder: masks.c */
+    Map stack_sensitive; /* positions over near frames whose walks reach the bottom frame, and which are therefore walked with whole stacks */
+    size_t row_bytes, max_row_bytes, rows_made, marked; /* marked: the number of positions noted for caching at the next visit */
+    int64_t max_positions; /* limit for one state */
     Vec start;
     Table table;
-    int64_t work, max_work; /* steps of single positions for one mask, so far and at most */
-    Walk *spare;         /* of a copy for one thread: the thread's own scratch memory */
+    int64_t work, max_work; /* steps of positions for the current mask, and the limit */
+    Walk *spare;         /* in a thread's copy of the engine: the thread's scratch memory */
     size_t closure_bytes, choices_bytes;
 } Engine;
 
@@ -423,7 +423,7 @@ static inline int32_t set_of(const Engine *e, const Config *c) {
     return c->kind == LOOP ? e->choices[c->object].set : c->object;
 }
 
-/* Whether what stands for a character of a LOOP begins with the byte. */
+/* Whether the other alternative of a LOOP begins with the byte. */
 static inline int begins_aside(const Engine *e, const Config *c, int byte) {
     return ((const uint64_t *)e->choices[c->object].flat)[byte >> 6] >> (byte & 63) & 1;
 }
@@ -518,7 +518,7 @@ static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *
 /* The first of values[low:high], which agree on `depth` bytes, whose next byte is `byte` or more. */
 static inline int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte) {
     int32_t length;
-    /* often all agree here as well */
+    /* often all values agree in this byte, too */
     if (low == high || choice(choices, low, &length)[depth] >= byte) return low;
     if (choice(choices, high - 1, &length)[depth] < byte) return high;
     while (low < high) {
@@ -539,26 +539,25 @@ void table_clear(Table *table, Spare *spare);
 
 /* masks ----------------------------------------------------------------------------------------- */
 
-/* Where a mask is written: a row, or (row NULL) a list of ids. `touched` lists the row's words with bits, until
- * they are too many. */
+/* The destination of a mask: a row, or (row NULL) a list of ids. `touched` lists the words of the row that have bits, until they
+ * are too many. */
 typedef struct {
     uint32_t *row;
     int32_t words;
     int32_t *touched;
-    int touched_count, touched_room; /* count -1: too many, or not told */
+    int touched_count, touched_room; /* count -1: too many, or not listed */
     int32_t *list, listed, list_room;
 } Target;
 
-/* A child of a node of the trie that is still to be visited, and what reads it: values of choices that go on with the same
- * byte, or what follows a run of characters. */
+/* A child in the trie still to be visited, with the values of choices that continue with its byte, or after a run of characters. */
 typedef struct {
-    int32_t low, high; /* of the values; after a run: the byte that isn't in its set, and how many before it in a Leaf are */
+    int32_t low, high; /* the range of values; after a run: the byte that leaves the set, and the number of a Leaf's bytes before it */
     uint32_t child;
-    int32_t depth; /* of the node */
+    int32_t depth; /* the depth of the node */
 } Branch;
 
-/* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. Of values: their ids, how
- * many branches stay, and those. */
+/* The cached mask of a position: ids, or, if they are many, a packed row. For values of choices: the ids, the number of branches,
+ * and the branches. */
 typedef struct CachedMask {
     int32_t count; /* -1: a row */
     uint32_t data[];
@@ -567,14 +566,14 @@ typedef struct CachedMask {
 struct Walk {
     Engine *engine;
     Target *target;
-    int32_t emitted; /* one by one, base rows not counted */
-    int32_t visits;  /* of nodes, and of what is kept of runs */
-    Vec *level;      /* [longest + 2] positions after so many bytes of a token */
+    int32_t emitted; /* tokens emitted one by one, without base rows */
+    int32_t visits;  /* nodes and cached runs visited */
+    Vec *level;      /* [longest + 2]: the positions after so many bytes of a token */
     int levels;
     Vec one, two;
-    Branch *branches; /* still to be visited, those of outer visits first */
+    Branch *branches; /* a stack of branches still to be visited, those of outer visits first */
     int32_t branch_count, branch_room;
-    uint32_t *children; /* the same of children: not on the stack, as walks go as deep as tokens are long */
+    uint32_t *children; /* a stack of children, not on the C stack, since the recursion is as deep as the longest token */
     int32_t child_count, child_room;
 };
 

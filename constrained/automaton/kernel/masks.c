@@ -1,16 +1,16 @@
-/* Which tokens may come next. */
+/* Token masks: which tokens may come next. */
 #include "kernel.h"
 
-#define PROMOTE 32 /* a position whose walk costs more than this keeps its tokens: as ids, */
-#define HEAVY 512  /* or, above this, as a row */
-#define VISIT 12   /* what a visit of a node costs, where a token costs 1 */
-#define CROWD 8    /* texts in one state, each of which would keep a row of its own */
-#define FEW 16     /* positions that need no memory of their own */
-#define LISTED 32  /* to set so many ids is quicker than to read a row */
-#define SEVERAL 4  /* values whose mask is looked up when a grammar is compiled */
-#define FIRST 24   /* masks looked up then */
+#define PROMOTE 32 /* the mask of a position whose walk costs more than this is cached: as ids, */
+#define HEAVY 512  /* or, of more tokens than this, as a row */
+#define VISIT 12   /* the cost of visiting a node, relative to emitting a token */
+#define CROWD 8    /* so many runs of free text in one state are walked together, instead of caching a row for each */
+#define FEW 16     /* positions that fit on the C stack */
+#define LISTED 32  /* setting so many ids is faster than copying a row */
+#define SEVERAL 4  /* fewest values of which the masks are computed when a grammar is compiled */
+#define FIRST 24   /* most masks computed then */
 
-/* What stands for a mask that isn't kept: of a position to keep when it comes again, and of one that was tried. */
+/* Placeholders for masks that aren't cached: of a position seen once, to be cached when it is seen again; of one not worth it. */
 static CachedMask wanted = {.count = -2}, tried = {.count = -2};
 
 static size_t row_size(const Engine *e) {
@@ -33,31 +33,31 @@ static void free_mask(Engine *e, CachedMask *kept) {
     else free(kept);
 }
 
-/* Let go of all masks. */
+/* Clear the cache of masks. */
 void forget_masks(Engine *e) {
     for (size_t i = 0; i < e->rows.room; i++)
         if (e->rows.slots[i].key.kind) free_mask(e, e->rows.slots[i].value);
     map_clear(&e->rows, 0);
 }
 
-/* What is kept under `key`, or NULL. */
+/* The cached mask of `key`, or NULL. */
 static const CachedMask *recall(const Engine *e, const Config *key) {
     const CachedMask *kept = map_get(&e->rows, key);
     return kept == &wanted || kept == &tried ? NULL : kept;
 }
 
-/* Begin anew if there is no room for so many bytes more: what is needed again is soon back. */
+/* Clear the cache if it has no room for so many more bytes; masks in use are soon cached again. */
 static void make_room(Engine *e, size_t bytes) {
     if (e->row_bytes + e->rows.room * sizeof(Slot) + bytes <= e->max_row_bytes) return;
     forget_masks(e);
     e->row_bytes = 0;
 }
 
-/* Store what is kept under `key`. Returns what is stored: another thread may have been first. NULL on error. */
+/* Cache a mask under `key`; return the cached one, which may be another thread's. NULL on error. */
 static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t bytes) {
     assert(!read_only);
     make_room(e, bytes);
-    const CachedMask *before = recall(e, key); /* another thread's, while Python ran */
+    const CachedMask *before = recall(e, key); /* cached by another thread while Python code ran */
     if (before || map_put(&e->rows, key, kept) < 0) {
         free_mask(e, kept);
         return (CachedMask *)before;
@@ -67,7 +67,7 @@ static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t 
     return kept;
 }
 
-/* Keep the ids listed in `found`, and those of a base row, if given, where a row is kept; NULL on error. */
+/* Cache the ids listed in `found`; if they are so many that a row is cached, together with `base`, if given. NULL on error. */
 static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32_t most, const uint32_t *base) {
     int32_t words = e->tokens->words;
     int as_row = found->listed > most;
@@ -82,7 +82,7 @@ static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32
     return store(e, key, kept, bytes);
 }
 
-/* Keep the ids that values of choices allow, and the branches in which what follows has a say. */
+/* Cache the ids that values of choices allow, and the branches whose tokens depend on what follows the values. */
 int keep_inside(Engine *e, const Config *key, const Target *found, const Branch *branches, int32_t count) {
     size_t bytes = sizeof(CachedMask) + (found->listed + 1) * sizeof(uint32_t) + count * sizeof(Branch);
     CachedMask *kept = malloc(bytes);
@@ -110,8 +110,8 @@ static void add_kept(Target *target, const CachedMask *kept, int *empty) {
     set_ids(target, kept->data, kept->count);
 }
 
-/* What `key`, free text as the next thing, allows: a row, or ids beside its base row. NULL, too, where the walk has
- * come to the engine's bottom frame. */
+/* The cached mask of `key`, a run of free text: a row, or ids in addition to its base row. NULL on error, and if the walk
+ * reached the engine's bottom frame. */
 static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
     const CachedMask *kept = recall(e, key);
     if (kept || read_only) return kept;
@@ -137,7 +137,7 @@ static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted, int
     return result;
 }
 
-/* Keep what was written to a row, as ids where they are few, and let go of the row: what is kept; NULL on error. */
+/* Cache a row's mask, as ids if they are few (the row is freed then); return the cached mask, NULL on error. */
 static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row, int32_t count) {
     if (count > HEAVY) return store(e, key, row, row_size(e));
     Target found = {.touched_count = -1};
@@ -151,26 +151,26 @@ static const CachedMask *keep_row(Engine *e, const Config *key, CachedMask *row,
     return kept;
 }
 
-/* Keep what a position allows, if its walk is worth it: costs more than `least`.
+/* Cache a position's mask if its walk costs more than `least`.
  *
- * The walk writes to a row, as free text inside needs one: to `alone`, which is clear, or (NULL) to the vocabulary's own,
- * which is cleared again. 1: `alone` holds the mask; 0: it is to be recalled or walked; -1: an error. */
+ * The walk writes to a row, since free text needs one: to `alone`, which is clear, or (NULL) to the vocabulary's spare row,
+ * which is cleared again. 1: `alone` has the mask; 0: it must be taken from the cache or walked; -1: an error. */
 static int keep_walked(Engine *e, const Config *c, int32_t least, Target *alone) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, cost = 0, count = 0, touched[HEAVY], ids[HEAVY];
     int64_t bottom_hits = e->bottom_hits;
     CachedMask *own = alone ? NULL : e->tokens->clear ? e->tokens->clear : new_row(e, NULL);
     if (!alone && !own) return -1;
-    if (own) e->tokens->clear = NULL; /* while it is written */
+    if (own) e->tokens->clear = NULL; /* not spare while it is written */
     Target target = {.row = own ? own->data : alone->row, .words = words, .touched = touched, .touched_room = HEAVY};
     int failed = walk(e, &one, &target, &emitted, &cost) < 0, whole = !failed && e->bottom_hits == bottom_hits;
     int few = target.touched_count >= 0;
-    for (int i = 0; i < target.touched_count; i++) { /* as often as bits were set, or more */
+    for (int i = 0; i < target.touched_count; i++) { /* a word may be listed several times */
         uint32_t bits = target.row[touched[i]];
         target.row[touched[i]] = 0;
         for (; bits; bits &= bits - 1) ids[count++] = touched[i] * 32 + lowest_bit(bits);
     }
-    if (!few && emitted > HEAVY) count = HEAVY + 1; /* hardly any is emitted twice */
+    if (!few && emitted > HEAVY) count = HEAVY + 1; /* few tokens are emitted twice */
     for (int32_t i = 0; i < words && !few && count <= HEAVY; i++)
         if (target.row[i]) count += count_bits(target.row[i]);
     int worth = whole && (few ? cost > least : count <= HEAVY || emitted > HEAVY);
@@ -185,14 +185,14 @@ static int keep_walked(Engine *e, const Config *c, int32_t least, Target *alone)
         failed = map_put(&e->rows, c, &tried) < 0;
     }
     if (own && few && !e->tokens->clear) e->tokens->clear = own;
-    else if (own) free_mask(e, own); /* or another walk's is there, as Python ran */
+    else if (own) free_mask(e, own); /* another walk has left a spare row while Python code ran */
     if (alone && few) set_ids(alone, (uint32_t *)ids, count);
     else if (alone) alone->touched_count = -1;
     return failed ? -1 : alone && whole;
 }
 
-/* Free text as the next thing: its row, written to `target`. 1: done. 0: to be walked with others, as `key`. -2: `c`
- * has what is far below left open, and that was reached. */
+/* Write the mask of a position in free text to `target`. 1: done. 0: `key` is to be walked with other positions. -2: the
+ * bottom frame, which stands for the far end of `c`'s stack, was reached. */
 static int fill_text(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
     TextSet *set = e->tokens->sets[set_of(e, c)];
     int64_t bottom_hits = e->bottom_hits;
@@ -200,7 +200,7 @@ static int fill_text(Engine *e, const Config *c, int crowded, Target *target, in
     int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
     if (open < 0 || canonical(e, c, set, open, key) < 0) return -1;
     if (e->bottom_hits != bottom_hits) return -2;
-    /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
+    /* many texts that may end anywhere are walked together: all reach the same few sets of positions */
     if (!set->permissive || (open && crowded && !recall(e, key))) return 0;
     const CachedMask *kept = text_kept(e, key, open);
     if (!kept) return !read_only && e->bottom_hits != bottom_hits && !PyErr_Occurred() ? -2 : -1;
@@ -211,7 +211,7 @@ static int fill_text(Engine *e, const Config *c, int crowded, Target *target, in
     return 1;
 }
 
-/* The tokens that read one of the texts left out whole, and then something else than a character of the set. */
+/* List the tokens that consist of one of the excluded texts and then a byte that begins no character of the set. */
 static int list_left_out(Engine *e, const Config *c, Target *found) {
     const Tokens *t = e->tokens;
     const TextSet *set = t->sets[e->choices[c->object].set];
@@ -221,7 +221,7 @@ static int list_left_out(Engine *e, const Config *c, Target *found) {
         const Node *node = node_at(t, ROOT);
         uint32_t child = 0;
         length -= c->depth;
-        if (!length) continue; /* that ends here: what comes after it is not read from here at all */
+        if (!length) continue; /* this excluded text ends here, so that nothing else can follow it */
         int32_t at = 0;
         for (; at < length && node; at++) {
             if (!find_child(node, value[at], &child)) break;
@@ -239,18 +239,18 @@ static int list_left_out(Engine *e, const Config *c, Target *found) {
     return 0;
 }
 
-/* As fill_text, for a run that is none of some texts: free text but for a few tokens. */
+/* fill_text for a run with excluded texts: free text without a few tokens. */
 static int fill_except(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
     Config text = except_text(e, c);
     Target out = {.touched_count = -1};
     TextSet *set = e->tokens->sets[text.object];
-    *key = *c; /* if it is to be walked */
-    text.low = 1; /* what ends the run at once stands beside it, if it may */
+    *key = *c; /* for the result 0 */
+    text.low = 1; /* that the run ends at once is another position, if it may */
     if (text_index(e->tokens, set) < 0) return -1;
     int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
     if (open) return open < 0 ? -1 : 0;
     if (list_left_out(e, c, &out) < 0) return -1;
-    for (int32_t i = 0; i < out.listed; i++) /* those that others allow */
+    for (int32_t i = 0; i < out.listed; i++) /* keep tokens that other positions allow */
         if (!*empty && target->row[out.list[i] >> 5] >> (out.list[i] & 31) & 1) out.list[i] = -1;
     Config ignored;
     int done = fill_text(e, &text, crowded, target, empty, &ignored);
@@ -260,21 +260,21 @@ static int fill_except(Engine *e, const Config *c, int crowded, Target *target, 
     return done;
 }
 
-/* As fill_text, for a JSON string that a table reads. */
+/* fill_text for a JSON string that a table reads. */
 static int fill_json(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
     int32_t words = e->tokens->words;
     int64_t bottom_hits = e->bottom_hits;
     (void)crowded;
     *key = *c;
     if ((key->rest = capped_frame(e, c->rest)) < 0) return -1;
-    if (key->high > e->tokens->longest + json_farthest(e->json[c->object])) key->high = -1; /* out of a token's reach */
+    if (key->high > e->tokens->longest + json_farthest(e->json[c->object])) key->high = -1; /* further than a token reaches */
     const CachedMask *known = recall(e, key);
     if (!known) {
         if (read_only) return -1;
         CachedMask *kept = new_row(e, NULL);
         Target row = {.row = kept ? kept->data : NULL, .words = words, .touched_count = -1};
         Walk *w = kept ? walk_take(e, &row) : NULL;
-        int done = w ? walk_json(w, key) : -1, count = w ? w->emitted : 0; /* each id once */
+        int done = w ? walk_json(w, key) : -1, count = w ? w->emitted : 0; /* each id is emitted once */
         if (w) walk_leave(w);
         if (done > 0 && e->bottom_hits != bottom_hits) done = -2;
         if (done <= 0) {
@@ -287,7 +287,7 @@ static int fill_json(Engine *e, const Config *c, int crowded, Target *target, in
     return 1;
 }
 
-/* Push to a vector that begins on the stack, at `few`. */
+/* Push to a vector whose first items are in the array `few` on the C stack. */
 static int push(Vec *vec, const Config *few, const Config *config) {
     if (vec->at == few && vec->n == vec->room) {
         Vec heap = {NULL, 0, 0};
@@ -297,20 +297,20 @@ static int push(Vec *vec, const Config *few, const Config *config) {
     return vec_push(vec, config);
 }
 
-/* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything.
+/* Write the mask of the positions in `vec`. If `touched` is in use the row must be clear; otherwise it may have any contents.
  *
- * Each position's mask is taken from where it is kept, if it is: that of free text from its first visit on, others, if
- * they are worth it, from the second. What is left is walked together. Free text and kept rows come first, as they may
- * overwrite the whole row.
+ * A position's mask is taken from the cache if it is there: that of free text is cached on its first visit, others, if they
+ * are expensive, on the second. The remaining positions are walked together. Free text and cached rows come first, since
+ * they may overwrite the whole row.
  *
- * What is far below on a stack is replaced by the bottom frame at first, so that all stacks with the same top share
- * their masks. Where a walk reaches the bottom (`bottom_hits` tells), it is done again on the whole stacks: what it has
- * found is allowed there, too, but may not be all.
+ * At first the far end of each stack is replaced by the bottom frame, so that all stacks with the same top share their masks.
+ * If a walk reaches the bottom (`bottom_hits` has grown), it is repeated on the whole stacks: the tokens that it has found
+ * are allowed there, too, but may not be all.
  */
 int fill_row(Engine *e, const Vec *vec, Target *target) {
     Config few[FEW], as_many[FEW];
-    Vec walked = {few, 0, FEW}, whole = {as_many, 0, FEW}; /* to walk together: as walked at first, and whole */
-    int empty = target->touched_count < 0, result = 0; /* what is empty needs no clearing before a row */
+    Vec walked = {few, 0, FEW}, whole = {as_many, 0, FEW}; /* positions to walk together: with the bottom frame, and with whole stacks */
+    int empty = target->touched_count < 0, result = 0; /* whether the row is still to be written: the first mask is copied instead of added */
     int32_t emitted = 0, cost = 0, texts = 0, left_open = 0;
     e->work = 0;
     for (int i = 0; i < vec->n; i++) texts += vec->at[i].kind >= TEXT;
@@ -364,7 +364,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         walked = whole;
         whole = swap;
     }
-    /* to keep their masks takes a walk of each: next time, so that no mask takes two */
+    /* caching their masks takes a walk of each, which the next time does, so that no mask takes two walks */
     for (int i = 0; i < walked.n && cost > PROMOTE * walked.n && texts <= CROWD && result == 0; i++) {
         if (map_get(&e->rows, &walked.at[i])) continue;
         if (!read_only) make_room(e, 0);
@@ -380,9 +380,9 @@ done:
     return result;
 }
 
-/* the first masks ahead -------------------------------------------------------------------------- */
+/* the first masks, computed at compile time ------------------------------------------------------ */
 
-/* Bytes of the longest token that a text begins with. */
+/* The length in bytes of the longest token that a text begins with. */
 static int32_t longest_token(const Tokens *t, const uint8_t *text, int32_t length) {
     const Node *node = node_at(t, ROOT);
     int32_t longest = 0;
@@ -398,7 +398,7 @@ static int32_t longest_token(const Tokens *t, const uint8_t *text, int32_t lengt
     return longest;
 }
 
-/* The values of choices that begin as values[low] does with its longest token: `c` after that token. */
+/* The position after the longest token at the beginning of values[low], with all values that share these bytes. */
 static Config after_longest(const Engine *e, const Config *c, int32_t low) {
     const Choices *choices = &e->choices[c->object];
     Config after = {CHOICES, c->object, c->rest, low, low + 1, c->depth};
@@ -412,7 +412,7 @@ static Config after_longest(const Engine *e, const Config *c, int32_t low) {
     return after;
 }
 
-/* Keep what a choice allows that nothing follows. */
+/* Cache the mask of a choice that ends the text. */
 static int keep_choice(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
     Target found = {.touched_count = -1};
@@ -423,20 +423,20 @@ static int keep_choice(Engine *e, const Config *c) {
     return failed ? -1 : 0;
 }
 
-/* Where a closure is several literals, keep what each allows. */
+/* If a closure consists of several literals, cache the mask of each. */
 int look_up_literals(Engine *e, const Closure *closure) {
     const Config *at = closure->configs;
     int literals = closure->n >= SEVERAL && closure->n <= FEW, failed = 0;
     for (int i = 0; i < closure->n && literals; i++) literals = at[i].kind <= LITERAL;
     for (int i = 0; i < closure->n && literals && !failed; i++) {
-        e->work = 0; /* each counts as a mask */
+        e->work = 0; /* the limit is for each mask */
         if (at[i].kind == LITERAL && !map_get(&e->rows, &at[i])) failed = keep_walked(e, &at[i], 0, NULL);
     }
     return failed < 0 ? -1 : 0;
 }
 
-/* Where a grammar is a choice among up to `most` texts, such as commands, keep what it allows at first, and after the longest token
- * of each: several texts go on behind a verb, and in more ways than anywhere else. */
+/* If a grammar is a choice among up to `most` texts, such as commands, cache its first mask, and those after the longest first
+ * token of each text: after a verb, for instance, most alternatives are left. */
 int look_up_first(Engine *e, int32_t most) {
     Config states[FIRST] = {e->start.n ? e->start.at[0] : (Config){0}};
     const Config *start = &states[0];
@@ -455,7 +455,7 @@ int look_up_first(Engine *e, int32_t most) {
     return 0;
 }
 
-/* everything ahead ------------------------------------------------------------------------------- */
+/* all masks ahead of time ------------------------------------------------------------------------ */
 
 static int discover(Vec *work, Map *seen, const Config *configs, int n) {
     for (int i = 0; i < n; i++) {
@@ -476,9 +476,9 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
         Vec one = {&c, 1, 1};
         size_t marked = e->marked;
         failed = fill_row(e, &one, &target) < 0 || PyErr_CheckSignals() < 0;
-        if (!failed && e->marked > marked) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
+        if (!failed && e->marked > marked) failed = fill_row(e, &one, &target) < 0; /* this time it is cached */
         uint64_t first[4];
-        int16_t after[256]; /* of a character's bytes, one for each state after it will do */
+        int16_t after[256]; /* of bytes that lead to the same state inside a character, one is enough */
         if (!failed) failed = next_bytes(e, &one, first) < 0;
         if (!failed && c.kind == TEXT) memcpy(after, e->tokens->sets[c.object]->next[c.depth], sizeof after);
         for (int b = 0; b < 256 && !failed; b++) {

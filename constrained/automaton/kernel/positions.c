@@ -1,7 +1,7 @@
-/* Vectors and maps of positions, and blocks of memory that are used again. */
+/* Vectors and maps of positions, and reused blocks of memory. */
 #include "kernel.h"
 
-/* The array with room for `count` items of `size` bytes: itself, or moved to twice as much, or more. NULL: an error is set. */
+/* The array with room for `count` items of `size` bytes, reallocated to at least twice its size if needed. NULL: an error is set. */
 void *with_room(void *array, int32_t count, int32_t *room, int32_t least, size_t size) {
     if (count <= *room) return array;
     int32_t more = *room ? *room : least;
@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b) {
 
 void vec_distinct(Vec *vec) {
     int kept = 0, many = vec->n > 4;
-    uint64_t seen = many ? 0 : ~0ull; /* of many, by a few bits of their hashes: nearly all that are alike in these are the same */
+    uint64_t seen = many ? 0 : ~0ull; /* in a long vector a position is found by some bits of its hash, which nearly always identify it */
     if (vec->n > 12) qsort(vec->at, vec->n, sizeof(Config), compare);
     for (int i = 0; i < vec->n; i++) {
         int known = 0;
@@ -63,7 +63,7 @@ void *map_get(const Map *map, const Config *key) {
     }
 }
 
-/* Make room for so many keys more. */
+/* Make room for so many more keys. */
 int map_expect(Map *map, size_t more) {
     Map larger = {NULL, map->room ? map->room : 16, map->used};
     while (larger.room < 2 * (map->used + more)) larger.room *= 2;

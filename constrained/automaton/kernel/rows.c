@@ -1,11 +1,11 @@
-/* The rows of a batch: a mask buffer that knows what it holds. */
+/* The rows of a batch: a mask buffer that notes the contents of its rows. */
 #include "core.h"
 
 #define TOUCHED 64
-#define SHARE 8 /* rows that a thread takes at a time */
+#define SHARE 8 /* the number of rows that a thread takes at a time */
 #define MOST_THREADS 64
 
-/* A mask buffer that knows what its rows hold: a row of few tokens is cleared token by token, not as a whole. */
+/* A mask buffer with notes on its rows, so that a row of few tokens is cleared token by token instead of as a whole. */
 typedef struct {
     PyObject_HEAD
     int32_t rows, words;
@@ -13,7 +13,7 @@ typedef struct {
     int32_t (*touched)[TOUCHED];
     int *touched_count; /* -1: anything may be set */
     Vec *written;       /* the positions whose mask the row holds */
-    Engine **engines;   /* and whose; NULL: not known */
+    Engine **engines;   /* and their engine; NULL: unknown contents */
     Py_ssize_t shape[2], strides[2];
 } Rows;
 
@@ -62,18 +62,18 @@ static int rows_buffer(Rows *r, Py_buffer *view, int flags) {
     return 0;
 }
 
-/* Write row `i` as `c` has it now, its engine's counters at `e`: as core_fill, and -1 with nothing known of the row. */
+/* Write the mask of `c` to row `i`; `e`: its engine, or a thread's copy. Results as of core_fill; after -1 the row is unknown. */
 static int write_row(Rows *r, int32_t i, Core *c, Engine *e) {
     uint32_t *row = r->mask + (size_t)i * r->words;
     Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
     if (r->touched_count[i] < 0 && has_text(&c->now)) {
-        target.touched_count = -1; /* written whole, as before */
+        target.touched_count = -1; /* the whole row was written */
     } else if (r->touched_count[i] < 0) {
         memset(row, 0, r->words * sizeof(uint32_t));
     } else {
         for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
     }
-    for (int k = 0; !read_only && i + 1 < r->rows && k < r->touched_count[i + 1]; k++) /* the next row's, while this one is made */
+    for (int k = 0; !read_only && i + 1 < r->rows && k < r->touched_count[i + 1]; k++) /* prefetch for the next row */
         prefetch_write(row + r->words + r->touched[i + 1][k]);
     r->touched_count[i] = -1;
     int done = core_fill(c, e, &target);
@@ -90,7 +90,7 @@ static int is_written(const Rows *r, int32_t i, const Core *c) {
 typedef struct {
     Rows *rows;
     Core **cores;
-    int8_t *states; /* of each row */
+    int8_t *states; /* the result of each row */
     int32_t count, next;
 } Sharing;
 
@@ -113,7 +113,7 @@ static void write_rows(void *argument) {
                 s->states[i] = KNOWN;
                 continue;
             }
-            Engine e = *c->engine; /* its counters; the tables are shared */
+            Engine e = *c->engine; /* a copy of the counters; the tables are shared */
             if (spare && spare->levels != e.tokens->longest + 2) walk_free(spare), spare = NULL;
             e.spare = spare;
             s->states[i] = write_row(s->rows, i, c, &e) > 0 ? WRITTEN : SPOILT;
@@ -124,7 +124,7 @@ static void write_rows(void *argument) {
     read_only = 0;
 }
 
-/* Let row `i` be known to hold the mask of `c`, or (NULL) nothing that is known. */
+/* Note that row `i` has the mask of `c`, or (NULL) unknown contents. */
 static void know_row(Rows *r, int32_t i, Core *c) {
     Py_CLEAR(r->engines[i]);
     if (c && !c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
@@ -140,7 +140,7 @@ static PyObject *rows_fill(Rows *r, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O|i", &cores, &threads)) return NULL;
     if (!PyList_Check(cores) || PyList_GET_SIZE(cores) > r->rows || threads < 1 || threads > MOST_THREADS)
         return PyErr_Format(PyExc_ValueError, "a list of at most %d matchers, and 1 to %d threads", (int)r->rows, MOST_THREADS);
-    /* held, as Python may run in between, and change the list */
+    /* hold it: Python code may run, and change the list */
     PyObject *held = PyList_AsTuple(cores);
     Sharing sharing = {.rows = r, .count = held ? (int32_t)PyTuple_GET_SIZE(held) : 0};
     sharing.cores = calloc(sharing.count + 1, sizeof *sharing.cores);

@@ -5,14 +5,14 @@
  * over gets its frame: that of its only way, or one that joins them. */
 #include "kernel.h"
 
-enum { REAL = -1, SAME = -2 }; /* a way's construct, if it is none: the frame `below`; what comes after the place `below` */
-enum { OPEN = -1, BUSY = -2 }; /* a place's frame, before it has one */
-enum { APART = -3 };           /* as a result: the closure can't be made in this way */
+enum { REAL = -1, SAME = -2 }; /* values of a way's `construct` without one: continue with the frame `below`; with what comes after the place `below` */
+enum { OPEN = -1, BUSY = -2 }; /* a place's frame before it is made */
+enum { APART = -3 };           /* a result: the closure can't be made in this way */
 
-/* How a text goes on after a place: a construct over what comes after another place. */
+/* One way to continue after a place: a construct, and then what comes after another place. */
 typedef struct {
     int32_t construct, below;
-    int32_t next;  /* way of the same place, or -1 */
+    int32_t next;  /* the next way of the same place, or -1 */
     int32_t again; /* the construct is the rest of a repeat */
 } Way;
 
@@ -45,12 +45,12 @@ static int pass(Shared *s, int32_t construct, int32_t below, int32_t again) {
     return push_way(&s->passing, &s->passing_count, &s->passing_room, (Way){construct, below, -1, again});
 }
 
-/* Whether `key` is noted for the first time. */
+/* Note `key`; return whether it is new. */
 static int is_new(Shared *s, Config key) {
     return map_get(&s->known, &key) ? 0 : map_put(&s->known, &key, s) < 0 ? -1 : 1;
 }
 
-/* A construct is reached, with another way to go on after it. */
+/* Note that a construct is reached, with one way to continue after it. */
 static int reach(Shared *s, int32_t construct, int32_t after, int32_t below, int32_t again) {
     Engine *e = s->engine;
     Config key = {ACCEPT, construct, 0, 0, 0, 0};
@@ -71,7 +71,7 @@ static int reach(Shared *s, int32_t construct, int32_t after, int32_t below, int
     return to->passed ? pass(s, after, below, again) : 0;
 }
 
-/* What comes after a place may come at once. */
+/* Note that the construct of a place may be empty, and enter what comes after it. */
 static int pass_place(Shared *s, int32_t place) {
     if (s->places[place].passed) return 0;
     s->places[place].passed = 1;
@@ -85,7 +85,7 @@ static int pass_frame(Shared *s, int32_t frame) {
     int fresh = is_new(s, (Config){LITERAL, frame, 0, 0, 0, 0});
     if (fresh <= 0) return fresh;
     if (!frame || frame == e->bottom) {
-        Config end = {ACCEPT, 0, REAL - frame, 0, 0, 0}; /* below 0: a frame, and no place */
+        Config end = {ACCEPT, 0, REAL - frame, 0, 0, 0}; /* negative: a frame, not a place */
         return vec_push(&s->found, &end);
     }
     if (e->frames[frame].construct < 0) {
@@ -103,7 +103,7 @@ static int pass_frame(Shared *s, int32_t frame) {
 
 static int pass_way(Shared *s, Way way) {
     if (way.construct == REAL) return pass_frame(s, way.below);
-    if (way.construct == SAME || way.again) return pass_place(s, way.below); /* `again`: as items may be empty, all that are left may be */
+    if (way.construct == SAME || way.again) return pass_place(s, way.below); /* `again`: if one item may be empty, all remaining items may be */
     return reach(s, way.construct, SAME, way.below, 0);
 }
 
@@ -113,7 +113,7 @@ static int expand(Shared *s, int32_t place) {
     int32_t number = s->places[place].construct;
     const Construct *at = construct_at(e, number);
     if (!at) return -1;
-    Construct c = *at; /* it may move */
+    Construct c = *at; /* the array may move */
     if (c.tied || c.kind == ASKED) return APART;
     if (c.kind <= JSON_TEXT) {
         Config config = {c.kind, c.object, place, c.low, c.kind == LITERAL ? 0 : c.high, 0};
@@ -129,7 +129,7 @@ static int expand(Shared *s, int32_t place) {
         if (reach(s, e->children[c.first], after, place, c.count > 1) < 0) return -1;
         return c.low ? 0 : pass_place(s, place);
     }
-    if (c.kind == MEMBERS) { /* what follows a name depends on what is written, which is in this frame: it gets its own place */
+    if (c.kind == MEMBERS) { /* what follows a name depends on the names written, which this frame holds: it needs its own place */
         Config names = {CHOICES, c.object, place, 0, c.high, INSIDE};
         if (vec_push(&s->found, &names) < 0) return -1;
     }
@@ -144,7 +144,7 @@ static int32_t push_number(Shared *s, int32_t count, int32_t number) {
     return count + 1;
 }
 
-/* The ways after a place that aren't those after another one, appended as their numbers to the list from `from` on; the new count. */
+/* Append the numbers of the ways after a place to the list (from `from` on), with references to other places resolved; the new count. */
 static int32_t gather(Shared *s, int32_t place, int32_t from) {
     int32_t count = from, waiting = 1;
     int32_t *work = malloc(s->count * sizeof *work);
@@ -166,9 +166,9 @@ static int32_t frame_of_way(Shared *s, Way way) {
     return way.construct == REAL ? way.below : frame_of(s->engine, way.construct, s->places[way.below].frame);
 }
 
-/* Give a place its frame, and first those that it needs: 0, APART, or -1 on error. */
+/* Make the frame of a place, after those of the places that it needs: 0, APART, or -1 on error. */
 static int freeze(Shared *s, int32_t first) {
-    int32_t top = push_number(s, 0, first); /* s->list[0 … top - 1]: places waiting, the last first; then one's ways */
+    int32_t top = push_number(s, 0, first); /* s->list[0 … top - 1]: the waiting places, last first; behind them the ways of one */
     while (top > 0) {
         int32_t at = s->list[top - 1], missing = 0, end = top;
         Place *place = &s->places[at];
@@ -190,7 +190,7 @@ static int freeze(Shared *s, int32_t first) {
             Way way = s->ways[s->list[i]];
             if (way.construct == REAL || s->places[way.below].frame >= 0) continue;
             if (entered || s->places[way.below].frame == BUSY) return APART; /* a construct that comes back to itself */
-            s->list[top + missing++] = way.below; /* before `i`: the ways are gathered anew */
+            s->list[top + missing++] = way.below; /* the ways will be gathered again */
         }
         top += missing;
         if (missing) continue;
@@ -203,7 +203,7 @@ static int freeze(Shared *s, int32_t first) {
     return top < 0 ? -1 : 0;
 }
 
-/* All that was found, over frames instead of places, appended. */
+/* Append the positions found, with frames in place of places. */
 static int settle(Shared *s, Vec *out) {
     for (int i = 0; i < s->found.n; i++) {
         Config config = s->found.at[i];
@@ -221,7 +221,7 @@ static int settle(Shared *s, Vec *out) {
     return 0;
 }
 
-/* The positions behind a frame, appended to `out`: 1. 0: they can't be found in this way; -1: an error. */
+/* Append the closure of a frame to `out`: 1: done; 0: it can't be made in this way; -1: an error. */
 int shared_closure(Engine *e, int32_t frame, Vec *out) {
     Shared s = {.engine = e};
     int failed = pass(&s, REAL, frame, 0);

@@ -1,14 +1,14 @@
 /* Positions that differ only in their stacks, joined where they are many: graph_stack.py. */
 #include "kernel.h"
 
-#define JOIN_STEPS 5000 /* steps of single positions that take as long as Python takes for one join */
-#define WAY_STEPS 8     /* and of one that the kernel makes, for each way */
-#define MOST_LEVELS 16  /* frames alike, one on the other, below which the kernel joins what differs */
+#define JOIN_STEPS 5000 /* the cost of a join in Python, in steps of positions */
+#define WAY_STEPS 8     /* the cost of a join in the kernel, for each way */
+#define MOST_LEVELS 16  /* the most equal constructs on top of stacks below which the kernel joins different ones */
 #define MOST_REPEATS 256
 
 enum { ASK_PYTHON = -3 };
 
-/* By what is read, then by the frame after it. */
+/* Order by what is read, then by the stack. */
 static int compare(const void *a, const void *b) {
     Config left = *(const Config *)a, right = *(const Config *)b;
     int32_t first = left.rest, second = right.rest;
@@ -22,7 +22,7 @@ static int alike(Config a, Config b) {
     return !memcmp(&a, &b, sizeof(Config));
 }
 
-/* The frames with forks replaced by what they join; the count, -2 on error. The caller frees *ways. */
+/* The frames with forks replaced by the frames that they join; the count, -2 on error. The caller frees *ways. */
 static int32_t flat_ways(Engine *e, const int32_t *frames, int32_t count, int32_t **ways) {
     int32_t found = 0, room = 0;
     *ways = NULL;
@@ -38,7 +38,7 @@ static int32_t flat_ways(Engine *e, const int32_t *frames, int32_t count, int32_
     return put_in_order(*ways, found);
 }
 
-/* Whether Python must join the ways: parameters may be open in the stack of one, or some differ in their counts only. */
+/* Whether Python must join the ways: a parameter may be open in one stack, or two repeats differ only in their counts. */
 static int ask_python(Engine *e, const int32_t *ways, int32_t count) {
     int32_t repeats = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -54,12 +54,12 @@ static int ask_python(Engine *e, const int32_t *ways, int32_t count) {
             const Construct *d = other < 0 || other == construct ? NULL : &e->constructs[other];
             if (d && d->kind == read[0] && (d->kind == REPEAT ? e->children[d->first] : d->object) == read[1]) return 1;
         }
-        if (++repeats > MOST_REPEATS) return 1; /* their pairs are not looked at */
+        if (++repeats > MOST_REPEATS) return 1; /* pairs of so many aren't compared */
     }
     return 0;
 }
 
-/* As join_frames, without Python: branches that begin with the same construct share it, and join below it. */
+/* join_frames without Python: branches with the same construct on top share it, and are joined below it. */
 static int32_t join_natively(Engine *e, const int32_t *frames, int32_t count, int32_t level) {
     int32_t *ways, result = ASK_PYTHON, left = 0;
     if ((count = flat_ways(e, frames, count, &ways)) < 0) goto failed;
@@ -67,7 +67,7 @@ static int32_t join_natively(Engine *e, const int32_t *frames, int32_t count, in
     int asked = level > MOST_LEVELS ? 1 : ask_python(e, ways, count);
     if (asked < 0) goto failed;
     if (asked) goto done;
-    for (int32_t i = 0; i < count; i++) { /* ways of one construct become one, the others stay */
+    for (int32_t i = 0; i < count; i++) { /* ways with the same construct become one way */
         int32_t construct = ways[i] < 0 ? -1 : e->frames[ways[i]].construct, alike = 0;
         if (ways[i] < 0) continue;
         int32_t *below = construct < 0 ? NULL : malloc(count * sizeof *below);
@@ -97,13 +97,13 @@ done:
     return result;
 }
 
-/* The frame for any of `frames`, which are put in order: its number, -1 where they must stay apart, -2 on error. */
+/* The frame that joins `frames`, which are sorted; -1 if they can't be joined, -2 on error. */
 int32_t join_frames(Engine *e, int32_t *frames, int32_t count) {
     if ((count = put_in_order(frames, count)) == 1) return frames[0];
-    intptr_t known = frames[0]; /* number of the list of the first, the first two … */
+    intptr_t known = frames[0]; /* the number of the list of the first frame, of the first two, … */
     Config key = {JOINED, 0, 0, 0, 0, 0};
     for (int i = 1; i < count; i++) {
-        key.object = i == count - 1 ? -i : i; /* below 0: of a whole list, the frame for it */
+        key.object = i == count - 1 ? -i : i; /* negative keys map a whole list to its frame */
         key.rest = frames[i], key.low = (int32_t)known;
         known = (intptr_t)map_get(&e->joined, &key);
         if (known || i == count - 1 || read_only) {
@@ -134,7 +134,7 @@ int32_t join_frames(Engine *e, int32_t *frames, int32_t count) {
     return rest > -2 && map_put(&e->joined, &key, (void *)(intptr_t)(rest + 2)) == 0 ? rest : -2;
 }
 
-/* Free text that differs only in its counts is one, if they leave no gap. `vec` is sorted by_text. */
+/* Merge positions in free text that differ only in their counts, if these leave no gap. `vec` is sorted by_text. */
 static void join_counts(Vec *vec) {
     int kept = 0;
     for (int i = 0; i < vec->n; i++) {
@@ -149,7 +149,7 @@ static void join_counts(Vec *vec) {
     vec->n = kept;
 }
 
-/* Texts of one set and stack side by side, lower counts first. */
+/* Order by set and stack, then by counts. */
 static int by_text(const void *a, const void *b) {
     const Config *left = a, *right = b;
     const int32_t first[] = {left->kind, left->object, left->rest, left->depth, left->low};
@@ -159,7 +159,7 @@ static int by_text(const void *a, const void *b) {
     return 0;
 }
 
-/* How many positions read the same as others before them, and differ in their stacks only. Sorts them. */
+/* Sort positions; return how many of them differ from the one before only in the stack. */
 int vec_alike(Vec *vec) {
     int count = 0;
     qsort(vec->at, vec->n, sizeof(Config), compare);
@@ -189,7 +189,7 @@ int vec_join(Engine *e, Vec *vec) {
         if ((failed = rest == -2)) break;
         if (rest >= 0) first.rest = rest;
         vec->at[kept++] = first;
-        for (int k = i + 1; k < end && rest < 0; k++) { /* some must stay apart: two by two */
+        for (int k = i + 1; k < end && rest < 0; k++) { /* not all can be joined: try pairs */
             int32_t two[] = {vec->at[kept - 1].rest, vec->at[k].rest}, both = join_frames(e, two, 2);
             if ((failed = both == -2)) break;
             if (both >= 0) vec->at[kept - 1].rest = both;

@@ -1,7 +1,7 @@
-/* Reading a byte. */
+/* Steps: the positions after a byte. */
 #include "kernel.h"
 
-/* `near`: the position with what is far below left open. 1: it is another, and its mask may be that of `c`. */
+/* `near`: the position over its near_frame. 1: it differs from `c`, and may have the same mask. */
 int near_config(Engine *e, const Config *c, Config *near) {
     *near = *c;
     if (!c->rest) return 0;
@@ -9,10 +9,10 @@ int near_config(Engine *e, const Config *c, Config *near) {
     return near->rest != c->rest && !(e->stack_sensitive.used && map_get(&e->stack_sensitive, near));
 }
 
-/* Where the frames go that come next, instead of what follows them, while there is one. */
+/* While this is set, frames reached by a step are collected here instead of being entered. */
 static THREAD_LOCAL Vec *ends;
 
-/* The positions of a frame's closure, appended. */
+/* Append the positions of a frame's closure. */
 static int append_closure(Engine *e, int32_t rest, Vec *out) {
     Config end = {FINISHED, 0, rest, 0, 0, 0};
     if (ends) return vec_push(ends, &end);
@@ -29,7 +29,7 @@ static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
     if (known || read_only) return (int32_t)known - 1;
     PyObject *rest_object = frame_object(e, c->rest);
     if (!rest_object) return -1;
-    choices = &e->choices[c->object]; /* Python ran */
+    choices = &e->choices[c->object]; /* Python code may have changed the array */
     PyObject *frame = PyObject_CallMethod(
         e->bridge, "after_choice", "OOO", PyTuple_GET_ITEM(choices->values, i), choices->bind, rest_object
     );
@@ -39,14 +39,14 @@ static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
     return rest >= 0 && map_put(&e->finished, &key, (void *)(intptr_t)(rest + 1)) == 0 ? rest : -1;
 }
 
-/* Whether a run that is none of some texts is one of them so far. */
+/* Whether the run so far is one of the excluded texts. */
 static int is_left_out(const Engine *e, const Config *c) {
     int32_t length;
     choice(&e->choices[c->object], c->low, &length);
     return length == c->depth;
 }
 
-/* Free text of the same characters: what such a run is once it differs from all the texts. */
+/* The position in free text that a run with excluded texts becomes once it differs from all of them. */
 Config except_text(const Engine *e, const Config *c) {
     return (Config){TEXT, e->choices[c->object].set, c->rest, 0, -1, 0};
 }
@@ -62,7 +62,7 @@ static int step_except(Engine *e, const Config *c, uint8_t byte, Vec *out) {
     return is_left_out(e, &next) ? 0 : append_closure(e, c->rest, out);
 }
 
-/* What a loop reads in place of a character: its frame is asked of Python once for each pair of counts. */
+/* The frame of a loop's other alternative, which Python makes once for each pair of counts. */
 Closure *closure_aside(Engine *e, const Config *c) {
     Config key = {ASIDE, c->object, c->rest, c->low, c->high, 0};
     intptr_t known = (intptr_t)map_get(&e->finished, &key);
@@ -141,7 +141,7 @@ int refuse(Engine *e, const char *limit) {
     return -1;
 }
 
-/* As step_all, with the stacks of what ends with the byte joined first, so that what follows is entered once for all. */
+/* step_all for many positions: the stacks of those that end with the byte are joined first, and entered once. */
 static int step_joined(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     Vec ended = {NULL, 0, 0};
     int failed = 0;
@@ -164,7 +164,7 @@ int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     if ((e->work += from->n) > e->max_work) return refuse(e, "mask_steps");
     for (int i = 0; i < from->n; i++)
         if (step_config(e, &from->at[i], byte, to) < 0) return -1;
-    e->work += 8 * (int64_t)to->n; /* sorting them is the larger part */
+    e->work += 8 * (int64_t)to->n; /* sorting takes most of the time */
     if (from->n > 1 && to->n > e->crowded && vec_alike(to) > e->crowded / 2 && step_joined(e, from, byte, to) < 0) return -1;
     if (to->n > 1) vec_distinct(to);
     if (vec_join(e, to) < 0) return -1;
@@ -172,7 +172,7 @@ int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     return 0;
 }
 
-/* The bytes that may come next, one bit each. */
+/* The set of bytes that may come next, one bit each. */
 int next_bytes(Engine *e, const Vec *vec, uint64_t out[4]) {
     memset(out, 0, 4 * sizeof *out);
     for (int i = 0; i < vec->n; i++) {

@@ -6,7 +6,7 @@
 #include "kernel.h"
 
 #define MOST_STATES 8192
-#define MANY 64 /* bytes that a state can read: it is free text */
+#define MANY 64 /* states that can read so many bytes are free text */
 
 struct State {
     Vec vec; /* sorted */
@@ -14,7 +14,7 @@ struct State {
     uint64_t first[4]; /* bytes that may come next */
     int has_first;
     uint64_t hits_bottom[4]; /* bytes that lead to the engine's bottom frame */
-    int16_t next[256]; /* UNKNOWN, too, for states beyond its numbers */
+    int16_t next[256]; /* next states; UNKNOWN also for states whose numbers don't fit */
 };
 
 static int compare(const void *a, const void *b) {
@@ -97,13 +97,13 @@ const Vec *table_vec(const Table *t, int32_t state) {
 
 const uint64_t *table_first(Engine *e, int32_t number) {
     State *state = e->table.states[number];
-    if (state->has_first) return state->first; /* and nothing written: other threads may read it */
+    if (state->has_first) return state->first; /* and don't write: other threads may read the table */
     if (read_only || next_bytes(e, &state->vec, state->first) < 0) return NULL;
     state->has_first = 1;
     return state->first;
 }
 
-/* Whether two bytes lead from the positions to the same ones, as far as that is plain to see. */
+/* Whether two bytes certainly lead to the same positions, by a quick test. */
 static int alike(const Engine *e, const Vec *vec, int a, int b) {
     for (int i = 0; i < vec->n; i++) {
         const Config *c = &vec->at[i];
@@ -117,7 +117,7 @@ static int alike(const Engine *e, const Vec *vec, int a, int b) {
     return 1;
 }
 
-/* Free text goes on in the same way after nearly every byte: note the step for all that are alike. */
+/* Free text continues in the same way after nearly every byte: note the step for all such bytes. */
 static void note_alike(const Engine *e, State *state, uint8_t byte, int16_t after) {
     int many = 0;
     for (int k = 0; k < 4 && state->has_first; k++) many += count_bits(state->first[k]);
@@ -146,7 +146,7 @@ int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
     else after = vec.n ? table_state(e, &vec, 0) : DEAD;
     free(vec.at);
     if (e->bottom_hits != bottom_hits) state->hits_bottom[byte >> 6] |= 1ull << (byte & 63);
-    if (after >= DEAD && after <= INT16_MAX) { /* states stay where they are while anybody walks */
+    if (after >= DEAD && after <= INT16_MAX) { /* states must not move during a walk */
         state->next[byte] = (int16_t)after;
         note_alike(e, state, byte, (int16_t)after);
     }

@@ -1,4 +1,4 @@
-/* Sets of characters: stepping through them byte by byte, and which tokens lie wholly inside. */
+/* Sets of characters: steps byte by byte, and which tokens are inside a set. */
 #include "kernel.h"
 
 void text_free(TextSet *set) {
@@ -8,7 +8,7 @@ void text_free(TextSet *set) {
     free(set);
 }
 
-/* The number of a state that CharSet calls `key` (None: before a character); -1 on error. */
+/* The number of the state with CharSet's name `key` (None: before a character); -1 on error. */
 static int state_number(TextSet *set, PyObject *key) {
     PyObject *found = PyDict_GetItemWithError(set->numbers, key);
     if (found) return (int)PyLong_AsLong(found);
@@ -126,7 +126,7 @@ static int by_byte(const void *a, const void *b) {
     return first != second ? second - first : one->token - two->token;
 }
 
-/* Fill what a set knows of the tokens: which lie inside it, and where the others leave it.
+/* Fill in which tokens are inside a set, and where the others leave it.
  *
  * A token's ASCII characters decide, where nothing beyond ASCII is in it or everything is in the set; only the rest are read
  * byte by byte. The others are listed only if they are few (`permissive`): else a walk is quicker. */
@@ -171,7 +171,7 @@ int text_index(Tokens *t, TextSet *set) {
         for (int32_t i = 0; i < t->n; i++) {
             if (inside[i]) continue;
             if (classify(t, set, i, &outliers[count]) < 0) goto error;
-            if (outliers[count].offset != 0) { /* one that begins outside is never read here */
+            if (outliers[count].offset != 0) { /* tokens that begin outside the set are never looked up here */
                 counts[outliers[count].before + (outliers[count].offset < 0)] = 1;
                 count++;
             }

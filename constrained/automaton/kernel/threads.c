@@ -42,7 +42,7 @@ static void spread(int threads, void (*job)(void *), void *argument) {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
-    pid_t process; /* threads don't outlive a fork */
+    pid_t process; /* after a fork the child has no threads */
     int count, wanted, running;
     void (*job)(void *);
     void *argument;
@@ -62,7 +62,7 @@ static void *work(void *unused) {
     return unused;
 }
 
-/* Run `job` on up to so many threads, this one among them. */
+/* Run `job` on up to so many threads, including this one. */
 static void spread(int threads, void (*job)(void *), void *argument) {
     if (pool.process != getpid()) {
         memset(&pool, 0, sizeof pool);
@@ -71,7 +71,7 @@ static void spread(int threads, void (*job)(void *), void *argument) {
     }
     pthread_mutex_lock(&pool.lock);
     for (pthread_t thread; pool.count < threads - 1; pool.count++) {
-        if (pthread_create(&thread, NULL, work, NULL)) break; /* fewer will do */
+        if (pthread_create(&thread, NULL, work, NULL)) break; /* go on with fewer */
         pthread_detach(thread);
     }
     pool.job = job, pool.argument = argument;
@@ -80,7 +80,7 @@ static void spread(int threads, void (*job)(void *), void *argument) {
     pthread_mutex_unlock(&pool.lock);
     job(argument);
     pthread_mutex_lock(&pool.lock);
-    pool.wanted = 0; /* who hasn't begun needn't */
+    pool.wanted = 0; /* threads that haven't begun needn't begin */
     while (pool.running) pthread_cond_wait(&pool.idle, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
 }

@@ -1,4 +1,4 @@
-/* The vocabulary: its sorted tokens as a trie, and what characters they are made of. */
+/* The vocabulary: its sorted tokens as a trie, and the characters of each token. */
 #include "kernel.h"
 #ifdef __linux__
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 PyTypeObject *TokensType;
 
-/* A node that isn't laid out yet, and the word that is to tell where it is. */
+/* A node that isn't written yet, and the word to which its index will be written. */
 typedef struct {
     int32_t low, high, depth, parent;
 } Waiting;
@@ -20,7 +20,7 @@ static int32_t same_byte(const Tokens *t, int32_t at, int32_t high, int32_t dept
     return end;
 }
 
-/* Write the leaf of a token whose first `depth` bytes a node has read, and what tells the node of it. */
+/* Write the leaf of a token below a node of the given depth, and the node's entry for it. */
 static int add_leaf(Tokens *t, int32_t *room, int32_t token, int32_t depth, int32_t word) {
     int32_t length = t->lengths[token] - depth, at = t->trie_words;
     int32_t words = (int32_t)((offsetof(Leaf, bytes) + length + 3) / sizeof(uint32_t));
@@ -38,7 +38,7 @@ static int add_leaf(Tokens *t, int32_t *room, int32_t token, int32_t depth, int3
     return 0;
 }
 
-/* Where the children of a node begin among the sorted tokens, and the last one ends: how many there are; -2: out of order. */
+/* The start index of each child's tokens and the end of the last one's; returns the number of children; -2: unsorted tokens. */
 static int find_children(const Tokens *t, const Waiting *node, int32_t at, int32_t begins[257]) {
     int count = 0;
     for (int32_t end; at < node->high; at = end) {
@@ -61,7 +61,7 @@ static void tell_fanout(Node *node) {
     }
 }
 
-/* Lay out the trie: after a node its leaves, then what is below. -1: no memory; -2: tokens out of order; -3: too many. */
+/* Write the trie: each node, its leaves, then the nodes below. -1: no memory; -2: unsorted tokens; -3: too many tokens. */
 static int build_trie(Tokens *t) {
     const int32_t head = sizeof(Node) / sizeof(uint32_t);
     int32_t room = 1 << 14, waiting_room = 1 << 10, waiting = 1, result = -1;
@@ -116,7 +116,7 @@ done:
     return result;
 }
 
-/* The tokens of a child: from the sorted one that is returned to `*end` - 1. */
+/* The range of a child's tokens: the returned index to `*end` - 1. */
 int32_t tokens_below(const Tokens *t, uint32_t child, int32_t *end) {
     if (CHILD_IS_TOKEN(child)) {
         int32_t token = t->ranks[leaf_at(t, child)->id];
@@ -128,20 +128,20 @@ int32_t tokens_below(const Tokens *t, uint32_t child, int32_t *end) {
     return below->low;
 }
 
-/* Memory in huge pages, where there are any: to look up a small page's address takes longer than what is read there. */
+/* Memory in huge pages, if the system has them: with small pages, address translation takes longer than the reads. */
 static void *take_block(size_t size) {
 #ifdef MADV_HUGEPAGE
     if (size > HUGE_PAGE / 2) {
         size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
         void *block = aligned_alloc(HUGE_PAGE, size);
-        if (block) (void)madvise(block, size, MADV_HUGEPAGE); /* without, it is memory as any other */
+        if (block) (void)madvise(block, size, MADV_HUGEPAGE); /* optional: a failure is ignored */
         return block;
     }
 #endif
     return malloc(size);
 }
 
-/* Lay all that walks read in one block, which begins with the trie. */
+/* Move all arrays that walks read into one block, which begins with the trie. */
 static int gather(Tokens *t) {
     size_t trie = t->trie_words * sizeof(uint32_t), numbers = t->n * sizeof(int32_t), flat = t->offsets[t->n];
     uint8_t *block = take_block(trie + 2 * numbers + sizeof(int32_t) + flat);
@@ -169,7 +169,7 @@ static int32_t count_characters(const uint8_t *data, int32_t length) {
         uint8_t second = width > 1 ? data[i + 1] : 0;
         if ((head == 0xE0 && second < 0xA0) || (head == 0xED && second > 0x9F) || (head == 0xF0 && second < 0x90) ||
             (head == 0xF4 && second > 0x8F))
-            return -1; /* longer than need be, a surrogate, or beyond the last code point */
+            return -1; /* overlong, a surrogate, or beyond the last code point */
         i += width;
     }
     return count;
@@ -207,7 +207,7 @@ int tokens_text(Tokens *t) {
         t->chars_end[c] = sum;
         sum += here;
     }
-    for (int32_t i = 0; i < t->n; i++) /* leaves chars_end[c] at the end of those with c */
+    for (int32_t i = 0; i < t->n; i++) /* afterwards chars_end[c] is the end of the tokens with c characters */
         if (t->plain[i]) t->by_chars[t->chars_end[t->chars[i]]++] = i;
     return 0;
 }
@@ -279,7 +279,7 @@ bad:
 static void tokens_dealloc(Tokens *t) {
     PyTypeObject *type = Py_TYPE(t);
     while (t->held) PyBuffer_Release(&t->buffers[--t->held]);
-    if (!t->ready) free(t->offsets); /* else it lies in the trie's block */
+    if (!t->ready) free(t->offsets); /* otherwise it is part of the trie's block */
     free(t->trie);
     free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
     for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);

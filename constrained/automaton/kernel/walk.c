@@ -1,10 +1,10 @@
-/* The trie of tokens walked beside the grammar: only beginnings that both know are visited. */
+/* The walk: the trie of tokens and the grammar are followed in parallel, so that only common prefixes are visited. */
 #include "kernel.h"
 
-#define WIDE 16 /* tokens below a node, beyond which it pays to look at what they share first */
-#define FEW 16  /* up to so many children, or bytes, are gone through one by one */
-#define MOST_LITERALS 16 /* followed in turns */
-#define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
+#define WIDE 16 /* below a node with more tokens than this, literals and free text have faster ways than the walk */
+#define FEW 16  /* up to so many children, or bytes, are tried one by one */
+#define MOST_LITERALS 16 /* literals followed in turns */
+#define TABLE_FULL 4096 /* if the table has more states, the next walk clears it */
 
 void walk_free(Walk *w) {
     if (!w) return;
@@ -12,7 +12,7 @@ void walk_free(Walk *w) {
     free(w->level), free(w->branches), free(w->children), free(w->one.at), free(w->two.at), free(w);
 }
 
-/* Scratch memory: the spare one, or new where another walk is under way (an outer one's). */
+/* Scratch memory: the spare one, or new memory if another (outer) walk uses it. */
 Walk *walk_take(Engine *e, Target *target) {
     Walk **spare = read_only ? &e->spare : &e->tokens->spare, *w = *spare;
     *spare = NULL;
@@ -59,14 +59,14 @@ int emit(Walk *w, int32_t id) {
     return 0;
 }
 
-/* Set all bits of a row that another has. */
+/* Add all bits of another row to a row. */
 void set_row(Target *t, const uint32_t *other) {
-    uint32_t *row = t->row; /* were `t` read in the loop, it would be done word by word */
+    uint32_t *row = t->row; /* local copies, without which the compiler doesn't vectorise the loop */
     for (int32_t i = 0, words = t->words; i < words; i++) row[i] |= other[i];
     t->touched_count = -1;
 }
 
-/* Set bits of a row, and tell its words, until they are too many. */
+/* Set bits of a row, and list its words, until they are too many. */
 void set_ids(Target *t, const uint32_t *ids, int32_t count) {
     if (t->touched_count >= 0 && count > t->touched_room - t->touched_count) t->touched_count = -1;
     for (int32_t i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ void set_ids(Target *t, const uint32_t *ids, int32_t count) {
     }
 }
 
-/* Emit tokens that were found before. They don't count in `emitted`: to keep them once more would save nothing. */
+/* Emit tokens from the cache. They don't count in `emitted`, since caching them again would save nothing. */
 int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
     Target *t = w->target;
     if (!t->row && count) {
@@ -89,7 +89,7 @@ int emit_all(Walk *w, const uint32_t *ids, int32_t count) {
     return 0;
 }
 
-/* The tokens that end at a node: nearly always one at most. */
+/* Emit the tokens that end at a node, nearly always at most one. */
 int emit_ends(Walk *w, const Node *node) {
     if (!node->ends) return 0;
     for (int32_t i = 1; i < node->ends; i++)
@@ -97,7 +97,7 @@ int emit_ends(Walk *w, const Node *node) {
     return emit(w, node->end_id);
 }
 
-/* `to`: the positions after `data`; none if it can't be read. `to` and `scratch` may not be `from`. */
+/* Set `to` to the positions after `data`; empty if it can't be read. `to` and `scratch` must not be `from`. */
 int read_bytes(Engine *e, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch) {
     if (vec_copy(to, from) < 0) return -1;
     for (int32_t i = 0; i < length && to->n; i++) {
@@ -109,7 +109,7 @@ int read_bytes(Engine *e, const Vec *from, const uint8_t *data, int32_t length, 
     return 0;
 }
 
-/* Whether `byte` can be read, without going on to what follows it. */
+/* Whether `byte` can be read, without computing the positions after it. */
 static int can_read(Engine *e, const Vec *vec, uint8_t byte) {
     uint64_t next[4];
     if (vec->n == 1 && vec->at[0].kind == LITERAL) return e->literals[vec->at[0].object].at[vec->at[0].low] == byte;
@@ -149,14 +149,14 @@ int try_from(Walk *w, int32_t id, const uint8_t *data, int32_t length, int32_t s
     return !length || next[*data >> 6] >> (*data & 63) & 1 ? emit(w, id) : 0;
 }
 
-/* The same for a token by its place among the sorted ones, whose first `depth` bytes are read. */
+/* try_from for a token by its sorted index, after its first `depth` bytes. */
 int try_sorted(Walk *w, int32_t token, int32_t depth, int32_t state) {
     const Tokens *t = w->engine->tokens;
     const int32_t *at = t->offsets + token;
     return try_from(w, t->ids[token], t->flat + at[0] + depth, at[1] - at[0] - depth, state);
 }
 
-/* Emit a child's tokens that can be read from a state of the table, whose own byte can. */
+/* Emit a child's tokens that can be read from a state of the table; the child's byte can be read. */
 int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
     if (CHILD_IS_TOKEN(child)) {
         const Leaf *leaf = leaf_at(w->engine->tokens, child);
@@ -173,7 +173,7 @@ int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
     return emit_ends(w, below) < 0 ? -1 : visit_from(w, below, after);
 }
 
-/* Add the children of a node whose bytes are wanted. Their memory begins to arrive: that of some while others are visited. */
+/* Push the children of a node whose bytes can be read, and prefetch them: some arrive while others are visited. */
 static int push_children(Walk *w, const Node *node, const uint64_t wanted[4]) {
     uint32_t *children = with_room(w->children, w->child_count + 256, &w->child_room, 1024, sizeof *children);
     if (!children) return -1;
@@ -215,8 +215,8 @@ static int descend(Walk *w, int32_t depth, uint32_t child) {
     return visit(w, CHILD_AT(child));
 }
 
-/* Emit what a branch that leaves a run of characters allows, where its byte may come: `after` is what follows the run, and
- * `*state` its number in the table, or UNKNOWN. */
+/* Emit the tokens of a branch that leaves a run of characters. `after`: the positions after the run, which can read the branch's
+ * byte; `*state`: their number in the table, or UNKNOWN. */
 int visit_after(Walk *w, Branch branch, const Vec *after, int32_t *state) {
     if (!CHILD_IS_TOKEN(branch.child))
         return vec_copy(&w->level[branch.depth], after) < 0 ? -1 : descend(w, branch.depth, branch.child);
@@ -226,7 +226,7 @@ int visit_after(Walk *w, Branch branch, const Vec *after, int32_t *state) {
     return try_from(w, leaf->id, leaf->bytes + branch.high, leaf->length - branch.high, *state);
 }
 
-/* Follow a literal down the trie, short of its last byte. The node it leads to; NULL where it ends, or -1 in `failed`. */
+/* Follow a literal down the trie up to the byte before its last. The node reached; NULL if there is none, with -1 in `failed` on error. */
 static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
     const Tokens *t = w->engine->tokens;
     Config *c = &w->level[node->depth].at[0], here = *c;
@@ -256,7 +256,7 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
 static int follow_literals(Walk *w, const Node *node) {
     const Tokens *t = w->engine->tokens;
     struct {
-        const Node *node; /* NULL: done */
+        const Node *node; /* NULL: finished */
         Config at;
     } ways[MOST_LITERALS];
     int count = w->level[node->depth].n, left = count, failed = 0;
@@ -283,7 +283,7 @@ static int follow_literals(Walk *w, const Node *node) {
     return failed;
 }
 
-/* Add a branch, and begin to load it: others are visited while its memory arrives. */
+/* Push a branch, and prefetch it while others are visited. */
 int push_branch(Walk *w, Branch branch) {
     Branch *branches = with_room(w->branches, w->branch_count + 1, &w->branch_room, 128, sizeof *branches);
     if (!branches) return -1;
@@ -292,7 +292,7 @@ int push_branch(Walk *w, Branch branch) {
     return 0;
 }
 
-/* Add a branch for each child of a node that values[low:high] go on with, `read` bytes of which are read. */
+/* Push a branch for each child of a node with which some of values[low:high] continue after `read` bytes. */
 static inline int push_branches(Walk *w, const Node *node, const Choices *choices, int32_t read, int32_t low, int32_t high) {
     int32_t length;
     if (w->branch_room - w->branch_count < 256) {
@@ -304,7 +304,7 @@ static inline int push_branches(Walk *w, const Node *node, const Choices *choice
     while (low < high) {
         uint8_t byte = choice(choices, low, &length)[read];
         int32_t end = high;
-        if (high - low > 1 && choice(choices, high - 1, &length)[read] != byte) { /* nearly always few, one after the other */
+        if (high - low > 1 && choice(choices, high - 1, &length)[read] != byte) { /* few children are nearly always compared in order */
             int32_t near = high - low < FEW ? high : low + FEW;
             for (end = low + 1; end < near && choice(choices, end, &length)[read] == byte;) end++;
             if (end == near) end = choices_from(choices, end, high, read, byte + 1);
@@ -320,8 +320,8 @@ static inline int push_branches(Walk *w, const Node *node, const Choices *choice
     return 0;
 }
 
-/* Emit the token of a Leaf if values[low:high], `read` bytes of which are read, go on with it. 1: what follows them has a say in it;
- * nothing does if they are the `last`. */
+/* Emit the token of a Leaf if some of values[low:high] continue with it after `read` bytes. 1: that also depends on what follows the
+ * values; not if they are the `last` of the text. */
 static int visit_leaf(Walk *w, const Leaf *leaf, const Choices *choices, int32_t read, int32_t low, int32_t high, int last) {
     int32_t length;
     for (int32_t i = 1; i < leaf->length; i++) {
@@ -337,8 +337,8 @@ static int visit_leaf(Walk *w, const Leaf *leaf, const Choices *choices, int32_t
     return emit(w, leaf->id);
 }
 
-/* Emit what the values of choices allow below a node. Branches in which what follows a value has a say stay; nothing does if the
- * values are the `last`. */
+/* Emit the tokens below a node that the values of choices allow. Branches whose tokens depend on what follows a value stay on the
+ * stack; there are none if the values are the `last` of the text. */
 static int visit_values(Walk *w, const Node *node, const Config *c, int last) {
     const Tokens *t = w->engine->tokens;
     const Choices *choices = &w->engine->choices[c->object];
@@ -346,14 +346,14 @@ static int visit_values(Walk *w, const Node *node, const Config *c, int last) {
     int failed = push_branches(w, node, choices, c->depth, c->low, c->high);
     for (int32_t i = begin; i < w->branch_count && failed >= 0; i++) {
         Branch branch = w->branches[i];
-        int32_t read = c->depth - node->depth + branch.depth; /* bytes of its values, before the child's */
+        int32_t read = c->depth - node->depth + branch.depth; /* bytes of the values before the child's byte */
         if (CHILD_IS_TOKEN(branch.child)) {
             failed = visit_leaf(w, leaf_at(t, branch.child), choices, read, branch.low, branch.high, last);
             if (failed > 0) w->branches[kept++] = branch;
             continue;
         }
         (void)choice(choices, branch.low, &length);
-        if (length == read + 1) { /* a value ends here: the shortest comes first */
+        if (length == read + 1) { /* a value ends here; the shortest comes first */
             if (!last) {
                 w->branches[kept++] = branch;
                 continue;
@@ -368,7 +368,7 @@ static int visit_values(Walk *w, const Node *node, const Config *c, int last) {
     return failed < 0 ? -1 : 0;
 }
 
-/* Emit what a branch allows, whatever it comes to. */
+/* Emit the tokens of a branch that values and what follows them allow. */
 static int visit_branch(Walk *w, const Config *c, int32_t read, Branch branch) {
     Config group = {CHOICES, c->object, c->rest, branch.low, branch.high, read};
     Vec one = {&group, 1, 1};
@@ -376,7 +376,7 @@ static int visit_branch(Walk *w, const Config *c, int32_t read, Branch branch) {
     return vec_copy(&w->level[branch.depth], &one) < 0 ? -1 : descend(w, branch.depth, branch.child);
 }
 
-/* The same, kept for next time: whatever follows the values, they are read alike. */
+/* As before, with the result cached: it doesn't depend on what follows the values. */
 static int recall_values(Walk *w, const Node *node, const Config *c) {
     Config key = {INSIDE, c->object, node_number(w->engine->tokens, node), c->low, c->high, c->depth};
     const CachedMask *known = map_get(&w->engine->rows, &key);
@@ -399,7 +399,7 @@ static int recall_values(Walk *w, const Node *node, const Config *c) {
     return failed;
 }
 
-/* Keep what the values of choices allow below a node, before a mask asks for it: 1. 0: that is known, or quickly found. */
+/* Cache the result for the values of choices below a node ahead of its first mask: 1. 0: it is cached already, or cheap. */
 int keep_values(Engine *e, const Node *node, const Config *c) {
     Config key = {INSIDE, c->object, node_number(e->tokens, node), c->low, c->high, c->depth};
     if (c->high - c->low <= FEW || node->high - node->low <= WIDE || map_get(&e->rows, &key)) return 0;
@@ -411,7 +411,7 @@ int keep_values(Engine *e, const Node *node, const Config *c) {
     return failed < 0 ? -1 : 1;
 }
 
-/* Emit the tokens below a node that the values of choices can go on with, and what follows those that end. */
+/* Emit the tokens below a node that the values of choices, and what follows them, can read. */
 static int visit_choices(Walk *w, const Node *node, const Config *c) {
     int many = c->rest && c->high - c->low > FEW && node->high - node->low > WIDE;
     int32_t begin = w->branch_count;
@@ -427,9 +427,9 @@ static int visit_choices(Walk *w, const Node *node, const Config *c) {
 
 /* Emit the tokens below a node that can be read from level[depth].
  *
- * From the cheapest way to the dearest: choices alone are followed value by value, literals alone are followed to their last
- * bytes; free text is taken out of the positions (read_text); what still has free text in it is walked by numbered states, as
- * it comes to few; all else byte by byte, each through the positions themselves.
+ * From the cheapest method to the most expensive: positions that are all choices are followed value by value, literals to their
+ * last bytes; free text is handled by read_text and removed; positions with other free text are walked by numbered states, of
+ * which there are few; all others are walked byte by byte.
  */
 int visit(Walk *w, int32_t number) {
     Engine *e = w->engine;
@@ -452,7 +452,7 @@ int visit(Walk *w, int32_t number) {
         for (int i = 0; i < here->n && literals; i++) literals = here->at[i].kind == LITERAL;
         if (literals) return follow_literals(w, node);
     }
-    if (node->high - node->low > WIDE) { /* free text that needs no walk is taken out */
+    if (node->high - node->low > WIDE) { /* free text is handled without a walk, and removed */
         int kept = 0;
         for (int i = 0; i < here->n; i++) {
             Config c = here->at[i];
@@ -465,7 +465,7 @@ int visit(Walk *w, int32_t number) {
     int text = 0;
     for (int i = 0; i < here->n && !text; i++)
         text = ((here->at[i].kind == TEXT || here->at[i].kind == LOOP) && here->at[i].high != 1) || here->at[i].kind == JSON_TEXT;
-    if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
+    if (text && node->high - node->low > WIDE) { /* free text reaches the same few states again and again */
         int32_t state = table_state(e, here, 1);
         return state < 0 ? -1 : visit_from(w, node, state);
     }
