@@ -21,9 +21,10 @@ import lzma
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ from constrained.knowledge.tool_policy.policy import slot_of
 
 Domain = TauDomain | RecordedDomain
 Task = TauTask | RecordedTask
+Steps = Callable[[Any, ToolKnowledge, Any], Iterator[tuple[str, str, dict[str, Any], Memory]]]
+"""A function such as `gold_steps`."""
 
 RECORD = RESULTS / "tau.json"
 
@@ -69,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     words = "a checkout of tau-bench, whose tools answer (default: $TAU_BENCH, or else their recorded answers)"
     add("--package", metavar="FOLDER", help=words)
-    add("--domain", choices=DOMAINS, help="only this one")
+    words = "only this one; telecom is tau2-bench's, with a record of its own (default: retail and airline)"
+    add("--domain", choices=(*DOMAINS, "telecom"), help=words)
     add("--split", help="only this split of the tasks (default: all that are there)")
     add(
         "--conversations",
@@ -98,6 +102,8 @@ def run_command(options: argparse.Namespace) -> int:
     for name in ("limit", "costs", "play"):
         if (value := getattr(options, name)) is not None and (value < 0 or (name == "limit" and not value)):
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
+    if options.domain == "telecom" and not options.play:
+        return import_module("benchmarks.telecom.command").run_command(options)  # which imports this module
     tokens = vocabularies.load(options.vocabulary) if options.costs and not options.play else None
     # Read what may be missing before anything long begins. The recorded conversations are the airline's.
     judged = options.domain != "retail" and not options.play
@@ -169,12 +175,14 @@ def _counts(result: Mapping[str, Any]) -> dict[str, int]:
 # gold actions
 
 
-def replay_gold(domain: Domain, knowledge: ToolKnowledge, split: str, tasks: Sequence[Task]) -> dict[str, Any]:
-    """How many gold actions are admitted."""
+def replay_gold(
+    domain: Any, knowledge: ToolKnowledge, split: str, tasks: Sequence[Any], steps: Steps | None = None
+) -> dict[str, Any]:
+    """How many gold actions are admitted; `steps`: those of another benchmark's domain and tasks."""
     counts: Counter[str] = Counter()
     left_out: list[dict[str, Any]] = []
     for task in tqdm(tasks, desc=f"{domain.name} {split}", unit="task", leave=False):
-        for kind, name, arguments, memory in gold_steps(domain, knowledge, task):
+        for kind, name, arguments, memory in (steps or gold_steps)(domain, knowledge, task):
             judged = _judge(knowledge, memory, name, arguments)
             counts["lookups" if kind == "lookup" else "actions"] += 1
             counts["lookups admitted" if kind == "lookup" else "admitted"] += bool(judged)
@@ -331,7 +339,9 @@ def judge_conversations(knowledge: ToolKnowledge, conversations: list[Conversati
 # cost
 
 
-def measure(domain: Domain, knowledge: ToolKnowledge, tasks: Sequence[Task], tokens: Tokens) -> dict[str, Any]:
+def measure(
+    domain: Any, knowledge: ToolKnowledge, tasks: Sequence[Any], tokens: Tokens, steps: Steps | None = None
+) -> dict[str, Any]:
     """Measure the CPU milliseconds of a call: binding what is known, and a mask at each token.
 
     Every admitted gold call and lookup is timed where it stands in its conversation.
@@ -340,7 +350,7 @@ def measure(domain: Domain, knowledge: ToolKnowledge, tasks: Sequence[Task], tok
     vocabulary = tokens.vocabulary
     mask = np.zeros((1, vocabulary.words), np.int32)
     for task in tqdm(tasks, desc=f"{domain.name} cost", unit="task", leave=False):
-        for _, name, arguments, memory in gold_steps(domain, knowledge, task):
+        for _, name, arguments, memory in (steps or gold_steps)(domain, knowledge, task):
             action = knowledge.tools.write(name, arguments)
             spelled = vocabularies.spell(tokens, action)
             gc.disable()  # it would walk through the task's database
