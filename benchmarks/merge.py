@@ -110,18 +110,14 @@ def apply(reading: Reading, rounds: Judged) -> Result:
     return Result(reading, filtered, merged)
 
 
-def run(drafts: Sequence[str] = ()) -> tuple[list[Result], dict[str, ReleasedRun]]:
-    """Apply every reading; returns the results, and the runs by source.
-
-    `drafts`: files of knowledge for HotpotQA by which its runs are judged, too.
-    """
-    readings = [*READINGS, *(Reading(HOTPOTQA, "paper", file) for file in drafts)]
+def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
+    """Apply every reading; returns the results, and the runs by source."""
     rounds = {benchmark: read_rounds(benchmark) for benchmark in (HOTPOTQA, ALFWORLD)}
     games = load_named({run.task for runs in rounds[ALFWORLD] for run in runs if run.success}, "train")
     runs = {run.source: run for both in rounds.values() for runs in both for run in runs}
     found: dict[tuple[str, str], Judged] = {}
     results = []
-    for reading in readings:
+    for reading in READINGS:
         key = reading.benchmark, reading.knowledge
         if key not in found:  # by both rules, the same
             found[key] = judged(reading, rounds[reading.benchmark], games)
@@ -239,9 +235,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--show-drops", type=int, default=0, metavar="N", help="list the first N correct runs that each rule drops: "
         "at which action, and why")  # fmt: skip
-    add("--knowledge", action="append", default=[], metavar="FILE", help="also judge HotpotQA's runs by this "
-        "knowledge, such as a draft of `constrained distill --actions-of hotpotqa` (KnowAgent, Table 4); "
-        "repeatable")  # fmt: skip
     add_json(parser)
     add("--output", type=Path, metavar="FOLDER", help="write the merged training sets there, as JSON Lines and in "
         "Alpaca's form")  # fmt: skip
@@ -251,7 +244,7 @@ def run_command(options: argparse.Namespace) -> int:
     """Print the table and the drops, write the JSON and the training sets."""
     if options.show_drops < 0:
         raise DataError(f"--show-drops is {options.show_drops}", "use 0 or more")
-    results, runs = run(options.knowledge)
+    results, runs = run()
     found = {result.reading.name: figures(result, runs) for result in results}
     report(table(list(found.values())), found, options)
     for name, f in found.items():

@@ -60,6 +60,9 @@ Each open task also holds its environment, which may be a process of its own.
 WESE_STEPS = 8
 """WESE's limit on the steps of each phase, on questions."""
 
+OVER = ("wese", "sese")
+"""Strategies that are put over another one: WESE's Act-WESE and ReAct-WESE, Act-SESE and ReAct-SESE."""
+
 OFF = "off"
 """The level without masks."""
 
@@ -86,6 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
     add("--explore-stop", action="store_true", help="WESE's explorer may end its exploration before that limit; not "
         "for the embedded model")  # fmt: skip
+    add("--over", choices=("act", "react"), help="what wese and sese are put over: act writes bare actions, react "
+        "thoughts, too (default: react)")  # fmt: skip
     add("--triples", type=int, default=10, metavar="N", help="most triples that WESE shows (default: 10, as in the "
         "paper's question answering; 0: all)")  # fmt: skip
     add("--hops", type=int, default=1, metavar="N", help="WESE retrieves the triples within N relations of what the "
@@ -115,6 +120,8 @@ def run_command(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and value < least:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
+    if options.over and not set(options.strategy or ()) & set(OVER):
+        raise ConstrainedError("--over is of wese and sese", "add --strategy wese, or leave it out")
     prices = read_prices(options.price)
     open_models = _opener(options)
     with waiting("loading the models"):
@@ -133,9 +140,10 @@ def run_command(options: argparse.Namespace) -> int:
             own = ActionKnowledge.from_lark(played.knowledge, source_map=options.trace)
             played, knowledge = _held_to(options.knowledge, played, lumos) if options.knowledge else (played, own)
             judge = own if options.knowledge else None
+            over = options.over if strategy in OVER else None
             for level in _levels(options, models):
                 settings = Settings(
-                    strategy, STEP_FORMATS[strategy], level != OFF,
+                    strategy, over or STEP_FORMATS[strategy], level != OFF,
                     options.max_steps or most_steps(strategy, suite, played.max_steps), None,
                     level if level != OFF else STATE, options.temperature, seed=options.seed, trials=options.trials,
                     explore_steps=options.explore_steps, explore_stop=options.explore_stop,
@@ -147,6 +155,7 @@ def run_command(options: argparse.Namespace) -> int:
                 figures = summarise(records, suite.measures) | dollars(records, prices)
                 row = {"strategy": strategy, "model": _shown(models[POLICY]), "level": level, **figures}
                 row |= {"knowledge in prompt": False} if options.no_knowledge_prompt else {}
+                row |= {"over": over} if over else {}
                 rows.append({**row, "knowledge": knowledge.name} if judge else row)
     if not isinstance(models[POLICY], Chooser):
         rows += random_rows(suite, options, prices)
@@ -161,7 +170,7 @@ def run_command(options: argparse.Namespace) -> int:
 def most_steps(strategy: str, suite: Suite, most: int) -> int:
     """The published limit on the steps: WESE allows 8 on questions (its section 4.2), KnowAgent 10."""
     asks = suite.name.partition("/")[0] in ("hotpotqa", "hotpotqa_seen", "fever")
-    return WESE_STEPS if strategy in ("wese", "sese") and asks else most
+    return WESE_STEPS if strategy in OVER and asks else most
 
 
 def warn(model: str | None, suite: Suite) -> None:

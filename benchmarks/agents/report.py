@@ -58,8 +58,10 @@ def table(rows: list[dict], measures: Sequence[str], published: Sequence[Publish
 
 
 def row_name(row: dict) -> str:
-    """The strategy, the knowledge it was masked with if not the environment's own, and whether it was told none."""
-    held = f", held to {row['knowledge']}" if "knowledge" in row else ""
+    """The strategy, what it is put over, the knowledge it was masked with if not the environment's own, and whether
+    it was told none."""
+    held = f" over {row['over']}" if "over" in row else ""
+    held += f", held to {row['knowledge']}" if "knowledge" in row else ""
     return row["strategy"] + held + ("" if row.get("knowledge in prompt", True) else ", no knowledge told")
 
 

@@ -7,10 +7,10 @@ trained on household games, not on language.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,8 +19,9 @@ from constrained.agents.prompts import in_chat_form
 from constrained.automaton import Grammar, compile_grammar
 from constrained.decoding import Generation, PrefixCache, generate
 from constrained.errors import ConstrainedError
-from constrained.knowledge import ActionKnowledge, Knowledge
-from constrained.knowledge.draft import Draft, DraftAction, draft
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.draft import Draft, draft
+from constrained.knowledge.lent_actions import COMMAND, lent_actions
 from constrained.knowledge.policy_draft import PolicyDraft, Sentence, draft_policy
 from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.knowledge.tools import read_tools
@@ -40,7 +41,9 @@ _ORDER = """\
 The actions are given: say which is the last one, then after each other action all those that may come next, \
 between commas, and at the end all those that may come first."""
 
-_COMMAND = re.compile(r"(?:\w+: )?(?P<command>(?P<name>\w+)(?:\[(?P<arguments>[^\]]*)\])?) (?P<definition>.+)")
+_OPEN_ORDER = """\
+The actions are given: say after each action all those that may come next, between commas, and at the end all those \
+that may come first."""
 
 
 @dataclass
@@ -79,7 +82,7 @@ def distill(
     line_tokens: int = LINE_TOKENS,
     device: str | None = None,
     on_line: Callable[[str], None] | None = None,
-    actions_of: Knowledge | None = None,
+    actions_of: str | Path | None = None,
 ) -> Distilled:
     """Let a model draft action knowledge; the draft always loads.
 
@@ -100,8 +103,9 @@ def distill(
         Most tokens of a line, unless the shortest admitted line needs more.
     on_line : callable, optional
         Called with each finished line of the draft.
-    actions_of : Knowledge, optional
-        Take the actions and their definitions from here; the model drafts only their order (KnowAgent, Table 4).
+    actions_of : str or Path, optional
+        Take the actions and their definitions from this knowledge; the model drafts only their order (KnowAgent, Table
+        4). See `constrained.knowledge.lent_actions` for what it must look like.
 
     Raises
     ------
@@ -110,19 +114,22 @@ def distill(
     """
     if line_tokens < 1:
         raise ConstrainedError(f"line_tokens is {line_tokens}", "use 1 or more")
-    given = given_actions(actions_of) if actions_of else []
+    given = lent_actions(actions_of) if actions_of else None
     began = time.perf_counter()
     loaded = load(model, device=device)
     cache, generator = PrefixCache(), torch.Generator().manual_seed(seed)
     lines: list[Generation] = []
-    # With given actions no example is shown: it has an order, and often the one that is asked for.
-    example = "" if given else example_lines(ActionKnowledge.from_lark("hotpotqa"))
+    if given:  # no example is shown: it has an order, and often the one that is asked for
+        asked = _OPEN_ORDER if given.open_end else _ORDER
+        instruction = f"{_INSTRUCTION.replace(', in the form of the example', '')} {asked}"
+    else:
+        instruction = f"{_INSTRUCTION}\n\nExample:\n{example_lines(ActionKnowledge.from_lark('hotpotqa'))}"
 
     def write(so_far: str, grammar: Grammar) -> str:
         # The budget is never below the shortest admitted line, so that every line ends whole.
         compiled = compile_grammar(grammar, loaded.vocabulary)
         fewest = compiled.budget.fewest(compiled.matcher().state) or 1
-        prompt = _prompt(loaded, example, so_far, fewest, max(line_tokens, fewest))
+        prompt = _prompt(loaded, instruction, so_far, fewest, max(line_tokens, fewest))
         written = generate(
             loaded, prompt, compiled, max_new_tokens=max(line_tokens, fewest),
             temperature=temperature, generator=generator, cache=cache,
@@ -204,31 +211,12 @@ def distill_policy(
     return draft_policy(text, tools, write, source=source, answers=answers, on_line=on_line)
 
 
-def given_actions(knowledge: Knowledge) -> list[DraftAction]:
-    """The actions of action knowledge in the form of a draft, without their order.
-
-    Raises ConstrainedError: an action isn't written as a draft writes it, "Name[argument]" with free text.
-    """
-    found = []
-    for name, text in knowledge.actions.items():
-        match = _COMMAND.fullmatch(text)
-        if match is None or knowledge.slots:
-            raise ConstrainedError(
-                f"{knowledge.name} can't lend its actions to a draft: {name} isn't of the form Name[argument]",
-                "use knowledge whose actions are written so, such as hotpotqa",
-            )
-        arguments = tuple(match["arguments"].split(", ")) if match["arguments"] else ()
-        definition = match["definition"]
-        found.append(DraftAction(match["name"], arguments, definition[0].upper() + definition[1:]))
-    return found
-
-
-def example_lines(knowledge: Knowledge) -> str:
+def example_lines(knowledge: ActionKnowledge) -> str:
     """Action knowledge in the form of a draft, as an example.
 
     Only actions with definitions of the form "name: Name[argument] does ..." are part of it.
     """
-    found = {name: match for name, text in knowledge.actions.items() if (match := _COMMAND.fullmatch(text))}
+    found = {name: match for name, text in knowledge.actions.items() if (match := COMMAND.fullmatch(text))}
     names = {rule: match["name"] for rule, match in found.items()}
     overview = knowledge.comments["start"]
     lines = [f"Task: {overview.split(':')[0]}", f"Overview: {overview}", "Actions:"]
@@ -246,18 +234,14 @@ def example_lines(knowledge: Knowledge) -> str:
     return "\n".join(lines)
 
 
-def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted: int) -> str:
+def _prompt(loaded: LoadedModel, whole_instruction: str, so_far: str, fewest: int, wanted: int) -> str:
     """The prompt before a line: as much of instruction, example and draft as fits the context."""
     # Ever less is shown until the line fits: first without the example, then without the instruction, then without the
     # draft's first lines.
-    if example:
-        with_example = f"{_INSTRUCTION}\n\nExample:\n{example}"
-    else:
-        with_example = f"{_INSTRUCTION.replace(', in the form of the example', '')} {_ORDER}"
     whole = so_far.split("\n")
     tails = ["\n".join(whole[n:]) for n in range(len(whole))]
     prompt = so_far
-    for instruction, lines in [(with_example, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in tails)]:
+    for instruction, lines in [(whole_instruction, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in tails)]:
         prompt = _instructed(loaded, instruction, lines) if instruction else lines
         if loaded.max_context is None:
             break

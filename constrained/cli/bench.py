@@ -25,6 +25,7 @@ MODULES = {
     "agents": "agents.command",
     "bfcl": "bfcl.command",
     "binding": "binding",
+    "distilled": "distilled",
     "engine": "engine.command",
     "errors": "errors",
     "example-worlds": "example_worlds",

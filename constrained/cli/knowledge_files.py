@@ -333,7 +333,6 @@ def run_distill(arguments) -> int:
         return run_distill_policy(arguments)
     if not arguments.task:
         raise ConstrainedError("there is no task", "say it in a few sentences, or give --policy FILE.md")
-    lender = ActionKnowledge.from_lark(arguments.actions_of) if arguments.actions_of else None
     with waiting("loading the model", not arguments.json) as say:
         from constrained.agents.distill import distill  # imports torch
 
@@ -349,7 +348,7 @@ def run_distill(arguments) -> int:
             seed=arguments.seed,
             device=arguments.device,
             on_line=None if arguments.json else on_line,
-            actions_of=lender,
+            actions_of=arguments.actions_of,
         )
     usage = distilled.usage
     notes = [

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from constrained.agents.levels import LEVELS
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.cli.bench import find_benchmarks
-from constrained.cli.options import add_level, add_model, add_tuning, own_device, tuning_of, whole_number
+from constrained.cli.options import add_level, add_model, add_prompt, add_tuning, own_device, tuning_of, whole_number
 from constrained.environments.suite import Suite, choose_suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
@@ -141,6 +142,8 @@ def _add_self_learning(kinds) -> None:
     add("--masks", choices=("on", "off"), default="on", help="in training play (default: on)")
     add("--test-masks", choices=("on", "off"), help="in tests (default: as --masks)")
     add_level(parser)
+    add("--test-level", choices=LEVELS, help="in tests (default: as --level)")
+    add_prompt(parser)
     add("--max-steps", type=int, help="steps per task (default: the environment's published limit)")
     add("--rounds", type=int, default=2, help="maximum number of rounds (default: 2, as in the paper)")
     words = "stop when the first test gains at most this many percentage points (default: run all rounds)"
@@ -179,8 +182,14 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
     masks = (arguments.test_masks or arguments.masks) == "on"
     steps = arguments.max_steps or train.max_steps
     strategy = arguments.strategy or "knowagent"
-    test = Settings(strategy, STEP_FORMATS[strategy], masks, steps, level=arguments.level, seed=tuning.seed)
-    synthesis = replace(test, constrained=arguments.masks == "on", temperature=arguments.temperature)
+    test = Settings(
+        strategy, STEP_FORMATS[strategy], masks, steps, level=arguments.test_level or arguments.level,
+        seed=tuning.seed, demonstrations=arguments.demonstrations,
+        knowledge_in_prompt=not arguments.no_knowledge_prompt,
+    )  # fmt: skip
+    synthesis = replace(
+        test, constrained=arguments.masks == "on", temperature=arguments.temperature, level=arguments.level
+    )
     return _learn(
         arguments, train, tests, synthesis, test, tuning,
         model=arguments.model,
@@ -209,6 +218,10 @@ def _in_domain(arguments: argparse.Namespace) -> int:
             "the network that --pddl tunes chooses among the actions that masks admit, and writes no thoughts",
             "leave out --strategy, --masks and --test-masks",
         )
+    if arguments.demonstrations is not None or arguments.no_knowledge_prompt:
+        raise ConstrainedError(
+            "the network that --pddl tunes reads no prompt", "leave out --demonstrations and --no-knowledge-prompt"
+        )
     for name in ("tasks", "test_tasks", "walk"):
         if getattr(arguments, name) < 1:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}", "use 1 or more")
@@ -233,8 +246,8 @@ def _in_domain(arguments: argparse.Namespace) -> int:
         name = f"walks of round {number}, seed {tuning.seed}"
         return make(name=name, number=arguments.tasks, other_than=held_out)
 
-    settings = Settings("act", "act", True, steps, level=arguments.level, seed=tuning.seed)
-    synthesis = replace(settings, temperature=arguments.temperature or 1.0)
+    settings = Settings("act", "act", True, steps, level=arguments.test_level or arguments.level, seed=tuning.seed)
+    synthesis = replace(settings, temperature=arguments.temperature or 1.0, level=arguments.level)
     learner = ChooserLearner(domain, tuning)
     return _learn(arguments, train, [test], synthesis, settings, tuning, knowledge=knowledge, learner=learner)
 

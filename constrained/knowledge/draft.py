@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -36,12 +36,18 @@ Write = Callable[[str, Grammar], str]
 
 @dataclass
 class DraftAction:
-    """A drafted action; `after` names the actions that may follow, none if the plan ends there."""
+    """A drafted action; `after` names the actions that may follow, none if the plan ends there.
+
+    An action that a file with slots lent has the beginning of its rule from there, `take{o, r}: "take " o " from " r`,
+    and is called as there, `take{OBJECT, REACH}`.
+    """
 
     name: str
     arguments: tuple[str, ...]
     definition: str
     after: tuple[str, ...] = ()
+    written: str = ""
+    called: str = ""
 
     @property
     def rule(self) -> str:
@@ -52,6 +58,20 @@ class DraftAction:
     def command(self) -> str:
         """How the action is written, with the names of its arguments: "Search[topic]"."""
         return f"{self.name}[{', '.join(self.arguments)}]" if self.arguments else self.name
+
+    @property
+    def call(self) -> str:
+        """How other rules refer to it."""
+        return self.called or self.rule
+
+
+@dataclass(frozen=True)
+class Given:
+    """Actions of which only the order is to be drafted; the other fields are as in `Draft`."""
+
+    actions: Sequence[DraftAction]
+    declared: tuple[str, ...] = ()
+    open_end: bool = False
 
 
 @dataclass
@@ -64,6 +84,8 @@ class Draft:
     kinds: dict[str, str] = field(default_factory=dict)  # argument -> "text", "word", "number" or "thing"
     first: tuple[str, ...] = ()  # actions that may come first
     lines: str = ""  # the draft as written
+    declared: tuple[str, ...] = ()  # lines that declare the slots of given actions
+    open_end: bool = False  # a path may end after every action: the environment says when the task is over
 
     def to_lark(self, heading: str = "") -> str:
         """The `.lark` file, for a person to refine."""
@@ -72,23 +94,26 @@ class Draft:
         if any(a.after for a in self.actions):
             head += ["", "%declare _STEP  // ends one action: there the environment answers"]
         head += [f"%declare {a.upper()}  // {a}: what is there now, bound at run time" for a in things]
-        rules = [f"// {self.overview}\nstart: {_either(self.first)}"]
+        head += self.declared
+        rules = [f"// {self.overview}\nstart: {self._either(self.first)}"]
         for action in self.actions:
-            rules.append(f"// {action.rule}: {action.command}. {action.definition}\n{self._rule(action)}")
+            command = "" if action.written else f"{action.command}. "
+            rules.append(f"// {action.rule}: {command}{action.definition}\n{self._rule(action)}")
         terminals = [f"{a.upper()}: {TERMINALS[kind]}\n" for a, kind in self.kinds.items() if kind != "thing"]
         return "\n".join(head) + "\n\n" + "\n\n".join(rules) + "\n" + ("\n" + "".join(terminals) if terminals else "")
 
     def _rule(self, action: DraftAction) -> str:
-        text = f'"{action.name}"'
+        text = f'{action.rule}: "{action.name}"'
         if action.arguments:
             inside = ' ", " '.join(a.upper() for a in action.arguments)
-            text = f'"{action.name}[" {inside} "]"'
-        after = f" _STEP ({_either(action.after)})" if action.after else ""
-        return f"{action.rule}: {text}{after}"
+            text = f'{action.rule}: "{action.name}[" {inside} "]"'
+        opening, closing = "[]" if self.open_end else "()"
+        after = f" _STEP {opening}{self._either(action.after)}{closing}" if action.after else ""
+        return f"{action.written or text}{after}"
 
-
-def _either(names: tuple[str, ...]) -> str:
-    return " | ".join(map(_snake, names))
+    def _either(self, names: tuple[str, ...]) -> str:
+        calls = {action.name: action.call for action in self.actions}
+        return " | ".join(calls[name] for name in names)
 
 
 def draft(
@@ -96,7 +121,7 @@ def draft(
     write: Write,
     actions: int | None = None,
     on_line: Callable[[str], None] | None = None,
-    given: Sequence[DraftAction] = (),
+    given: Given | None = None,
 ) -> Draft:
     """Draft action knowledge.
 
@@ -110,8 +135,8 @@ def draft(
         How many; by default `write` decides, up to 10.
     on_line : callable, optional
         Called with each line when it is complete.
-    given : sequence of DraftAction
-        The actions, if only their order is to be drafted; their arguments are texts.
+    given : Given, optional
+        The actions, if only their order is to be drafted.
 
     Raises
     ------
@@ -123,8 +148,8 @@ def draft(
         raise ConstrainedError("the task is empty", "say what is to be done, such as 'plan a journey by train'")
     if actions is not None and not 1 <= actions <= MAX_ACTIONS:
         raise ConstrainedError(f"actions is {actions}", f"use 1 to {MAX_ACTIONS}, or leave it out")
-    if given and not len(given) <= MAX_ACTIONS:
-        raise ConstrainedError(f"{len(given)} actions are given", f"give {MAX_ACTIONS} or fewer")
+    if given and not len(given.actions) <= MAX_ACTIONS:
+        raise ConstrainedError(f"{len(given.actions)} actions are given", f"give {MAX_ACTIONS} or fewer")
     return _Drafter(Draft(task), write, on_line or (lambda line: None)).run(actions, given)
 
 
@@ -132,14 +157,14 @@ class _Drafter:
     def __init__(self, draft: Draft, write: Write, on_line: Callable[[str], None]):
         self.draft, self.write, self.on_line = draft, write, on_line
 
-    def run(self, actions: int | None, given: Sequence[DraftAction] = ()) -> Draft:
+    def run(self, actions: int | None, given: Given | None = None) -> Draft:
         draft = self.draft
         draft.lines = f"Task: {draft.task}\n"
         if given:
-            draft.overview = draft.task
-            draft.actions = [DraftAction(action.name, action.arguments, action.definition) for action in given]
-            draft.kinds = dict.fromkeys((a for action in given for a in action.arguments), "text")
-            draft.lines += "Actions:\n" + "".join(f"{action.command}: {action.definition}\n" for action in given) + "\n"
+            draft.overview, draft.declared, draft.open_end = draft.task, given.declared, given.open_end
+            draft.actions = [replace(action, after=()) for action in given.actions]
+            draft.kinds = dict.fromkeys((a for action in draft.actions for a in action.arguments), "text")
+            draft.lines += "Actions:\n" + "".join(f"{a.command}: {a.definition}\n" for a in draft.actions) + "\n"
             self.add_order()
             return draft
         draft.overview = self.line("Overview:", "overview")
@@ -174,10 +199,13 @@ class _Drafter:
         return True
 
     def add_order(self) -> None:
-        """Have the order written: the last action, what may follow each of the others, and what may come first."""
+        """Have the order written: the last action, what may follow each of the others, and what may come first.
+
+        Where a path may end after every action none is the last one.
+        """
         actions = {a.name: a for a in self.draft.actions}
-        last = self.line("The last action:", "choice", CHOICE=list(actions))
-        ending = {last}  # actions from which the plan can end
+        last = "" if self.draft.open_end else self.line("The last action:", "choice", CHOICE=list(actions))
+        ending = {last} if last else set(actions)  # actions from which the plan can end
         lists = [names for n in range(1, len(actions) + 1) for names in combinations(actions, n)]
         for name, action in actions.items():
             if name != last:

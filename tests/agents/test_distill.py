@@ -47,20 +47,59 @@ def test_the_example_is_a_draft_itself():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_with_given_actions_only_their_order_is_drafted(seed):
-    lender, lines = ActionKnowledge.from_lark("hotpotqa"), []
-    model = tiny(context=2048)
-    drafted = distill("answer", model=model, temperature=2.0, seed=seed, actions_of=lender, on_line=lines.append)
+    lines, model = [], tiny(context=2048)
+    drafted = distill("answer", model=model, temperature=2.0, seed=seed, actions_of="hotpotqa", on_line=lines.append)
     assert lines[0].startswith("The last action:") and lines[-1].startswith("First: ")
     knowledge = drafted.knowledge()
-    assert set(knowledge.actions) == set(lender.actions)
+    assert set(knowledge.actions) == set(ActionKnowledge.from_lark("hotpotqa").actions)
     assert all(drafted.text.count(f"{name}[") >= 2 for name in ("Search", "Retrieve", "Lookup", "Finish"))
     assert any(not after for name, after in knowledge.rules.items() if name != "start")
 
 
-@pytest.mark.parametrize("lender", ["household", "webshop"])
+ANY_ORDER = """\
+%declare _STEP
+%declare SHELF  // where one can go
+%declare BOOK   // what stands there
+
+// Sort books.
+start: | go_to{SHELF} | take{BOOK, SHELF}
+
+// go_to: go to a shelf.
+go_to{s}: "go to " s _STEP start
+
+// take: take a book from a shelf.
+take{b, s}: "take " b " from " s _STEP start
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_actions_with_slots_keep_them_and_get_an_order(seed):
+    """The environment ends the task, so no action is the last one, and a path may end after each."""
+    lines = []
+    drafted = distill(
+        "sort", model=tiny(context=2048), temperature=2.0, seed=seed, actions_of=ANY_ORDER, on_line=lines.append
+    )
+    assert [line.partition(":")[0] for line in lines] == ["After GoTo", "After Take", "First"]
+    knowledge = drafted.knowledge().bind(SHELF=["shelf 1"], BOOK=["atlas"])
+    go, _ = drafted.draft.actions
+    admitted = "GoTo" in drafted.draft.first and "Take" in go.after
+    assert knowledge.check(["go to shelf 1", "take atlas from shelf 1"]).ok == admitted
+
+
+@pytest.mark.parametrize(
+    "lender",
+    [
+        "household",
+        "webshop",
+        "household_form",
+        ANY_ORDER.replace(' " from " s _STEP start', ' " from " s _STEP go_to{SHELF}'),
+        ANY_ORDER.replace("start: | go_to{SHELF} |", "start: |"),
+    ],
+    ids=["state", "no order but of other form", "alternatives by name", "an order", "an action that comes never first"],
+)
 def test_actions_that_a_draft_cannot_write_are_refused(lender, capsys):
     assert main(["distill", "tidy up", "--actions-of", lender, "--json"]) == 1
-    assert "isn't of the form Name[argument]" in capsys.readouterr().err
+    assert "can't lend its actions to a draft" in capsys.readouterr().err
 
 
 def test_the_command_leaves_a_file(tmp_path, capsys):

@@ -57,18 +57,6 @@ def test_what_each_rule_keeps_and_why_it_drops_the_rest(everything, name, kept, 
     assert all(drop["words"] and drop["action"] and drop["step"] > 0 for drop in f["drops of correct runs"])
 
 
-def test_a_drafted_order_is_judged_on_the_same_runs():
-    """KnowAgent's Table 4, on released runs: in SmolLM2's draft an answer follows the first action."""
-    shared(f"knowagent/KnowAgent{HOTPOTQA}_llama-2-13b_D0.jsonl.gz")
-    draft = Path(merge.__file__).parent / "drafts" / "hotpotqa_smollm2.lark"
-    kept = {}
-    for knowledge in ("hotpotqa", str(draft)):
-        reading = merge.Reading(HOTPOTQA, "paper", knowledge)
-        result = merge.apply(reading, merge.judged(reading, merge.read_rounds(HOTPOTQA), {}))
-        kept[reading.judge] = [len(one.kept) for one in result.filtered] + [len(result.merged)]
-    assert kept == {"hotpotqa": [132, 140, 184], "hotpotqa_smollm2": [4, 6, 9]}
-
-
 def test_household_lark_forbids_just_what_the_game_answers_with_nothing_happens(everything):
     f = everything[1]["alfworld-paper-household"]
     assert f["of these not admitted"] == f["of these without effect"] == 424 and f["actions of correct runs"] == 3323

@@ -91,7 +91,11 @@ def test_cost_is_a_tasks_each_role_at_its_price():
     assert dollars([WON], {}) == {}
 
 
-@pytest.mark.parametrize("options", [["--price", "policy=1"], ["--price", "butler=1/2"], ["--explore-steps", "0"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--price", "policy=1"], ["--price", "butler=1/2"], ["--explore-steps", "0"], ["--over", "act"],
+     ["--over", "act", "--strategy", "react"]],
+)  # fmt: skip
 def test_what_is_no_price_or_limit_is_told_before_anything_is_played(options, capsys):
     assert main(["bench", "agents", *options]) == 1
     assert options[0] in capsys.readouterr().err
@@ -138,6 +142,19 @@ def test_agents_held_to_other_knowledge_are_judged_by_the_environments_own(argum
     assert f"| knowagent, held to {name} | embedded | state | 1 |" in capsys.readouterr().out
     head = json.loads(lines(tmp_path)[1][0])["run"]
     assert head["knowledge"]["name"] == name and head["judge"]["name"] == "household"
+
+
+@pytest.mark.parametrize("over", ["act", "react"])
+def test_wese_is_put_over_act_or_react(arguments, tmp_path, capsys, over):
+    """Only ReAct's steps have thoughts; the exploration before them is of bare actions in either case."""
+    arguments.level, arguments.random, arguments.games = ["state"], 0, 1
+    arguments.strategy, arguments.over, arguments.explore_steps = ["wese"], over, 2
+    assert agents.run_command(arguments) == 0
+    steps = [step for line in lines(tmp_path)[1] if (step := json.loads(line).get("step"))]
+    thinks = [step["phase"] == "exploit" and over == "react" for step in steps]
+    assert [bool(step["thought"]) for step in steps] == thinks
+    assert {step["phase"] for step in steps} == {"explore", "exploit"}
+    assert f"| wese over {over} | embedded | state | 1 |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
