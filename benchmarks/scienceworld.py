@@ -167,7 +167,7 @@ def hold(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
     for i, action in enumerate(gold):
         if i % EVERY == 0 and not choices:
             bound = knowledge.bind_view(bindings(simulator))
-            start = bound.next_action().automaton.start
+            start = bound.next_action().begin
             drawn.update(trial.fate(draw(start, rng)) for _ in range(DRAWN))
             began = time.perf_counter()
             with simulator.process.answering("list the valid actions"):  # draws random numbers

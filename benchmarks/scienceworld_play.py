@@ -155,7 +155,7 @@ def play_randomly(knowledge: ActionKnowledge, name: str, variation: int, scores:
     rng, environment, without = random.Random(f"{seed} {name} {variation}"), Scored(name, variation, scores), 0
     environment.reset()
     while len(scores) < MAX_STEPS and not environment.done:
-        environment.step(draw(knowledge.bind_view(environment.view()).next_action().automaton.start, rng))
+        environment.step(draw(knowledge.bind_view(environment.view()).next_action().begin, rng))
         without += not environment.had_effect
     environment.close()
     return {"actions": len(scores), "invalid": 0, "no effect": without}

@@ -47,7 +47,7 @@ from benchmarks.tau_environment import (
     reads_before,
 )
 from constrained import __version__, compile_grammar
-from constrained.automaton.automaton import State
+from constrained.automaton.state import Prefix
 from constrained.cli.options import whole_number
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
@@ -416,7 +416,7 @@ def play_at_random(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> dic
         knowledge = knowledge.bind_view(view)
         if not knowledge.may_follow:
             break
-        action = _random_text(view[slot_of(rng.choice(knowledge.may_follow))].automaton.start, rng)
+        action = _random_text(view[slot_of(rng.choice(knowledge.may_follow))].begin, rng)
         counts["actions"] += 1
         counts["not admitted"] += not knowledge.judge(action)
         answer, _, done = env.step(action)
@@ -427,7 +427,7 @@ def play_at_random(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> dic
     return {**counts, "solved": int(env.outcome()["success"])}
 
 
-def _random_text(state: State, rng: random.Random) -> str:
+def _random_text(state: Prefix, rng: random.Random) -> str:
     """A random text from a state to its end; a string is closed with probability 0.1 at each byte."""
     out = bytearray()
     while not state.accepting:

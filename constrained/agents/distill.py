@@ -128,7 +128,7 @@ def distill(
     def write(so_far: str, grammar: Grammar) -> str:
         # The budget is never below the shortest admitted line, so that every line ends whole.
         compiled = compile_grammar(grammar, loaded.vocabulary)
-        fewest = compiled.budget.fewest(compiled.matcher().state) or 1
+        fewest = compiled.matcher().fewest_tokens() or 1
         prompt = _prompt(loaded, instruction, so_far, fewest, max(line_tokens, fewest))
         written = generate(
             loaded, prompt, compiled, max_new_tokens=max(line_tokens, fewest),
@@ -195,7 +195,7 @@ def distill_policy(
         nonlocal loaded
         loaded = loaded or load(model, device=device)
         compiled = compile_grammar(grammar, loaded.vocabulary)
-        most = max(line_tokens, compiled.budget.fewest(compiled.matcher().state) or 1)
+        most = max(line_tokens, compiled.matcher().fewest_tokens() or 1)
         # Ever less is shown until the line fits the context: the tools are left out first, then the examples.
         for shown in (f"{_RULES}\nThe tools: {listed}\n", _RULES, ""):
             asked = f"{shown}\nSentence: {sentence}"

@@ -124,4 +124,4 @@ class ModelWriter:
 
     def fits(self, grammar: CompiledGrammar, tokens: int | None, begun: str = "") -> bool:
         """Whether some text of `grammar` that begins with `begun` can be completed in `tokens` tokens (None: any)."""
-        return tokens is None or (tokens >= 1 and grammar.budget.fits(grammar.matcher(begun).state, tokens))
+        return tokens is None or (tokens >= 1 and grammar.matcher(begun).ends_within(tokens))

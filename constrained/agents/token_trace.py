@@ -171,7 +171,7 @@ class _Answered:
         return next((len(whole[: part.start].encode()) for part in parts if part.name == ACTION), None)
 
     def _expected(self, so_far: bytes) -> str:
-        state = self.grammar and self.grammar.automaton.start.read(so_far)
+        state = self.grammar and self.grammar.begin.read(so_far)
         return (state and expected(state)) or "its end"
 
     def _condition(self, explanation: Explanation) -> str:

@@ -12,10 +12,10 @@ from functools import cached_property
 from constrained.arguments import WHOLE, checked
 from constrained.automaton.closure import Closure
 from constrained.automaton.distance import Distance
-from constrained.automaton.distinct import Remembering
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
 from constrained.automaton.graph_stack import GraphStack
 from constrained.automaton.liveness import Liveness, has_gaps
+from constrained.automaton.memory import Memory
 from constrained.automaton.positions import (
     TOO_MANY_WAYS,
     Frames,
@@ -23,7 +23,7 @@ from constrained.automaton.positions import (
     Positions,
     Reached,
 )
-from constrained.automaton.state import State
+from constrained.automaton.state import Prefix, State
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
@@ -44,8 +44,6 @@ class Automaton:
         Decides which stacks can be finished; None if all can.
     root : Frame
         The frame that reads the whole text.
-    remembers : bool
-        Whether states remember what was written (`distinct.Remembering`): the kernel's don't.
     """
 
     def __init__(self, grammar: ContextFreeGrammar):
@@ -95,8 +93,7 @@ class Automaton:
     @cached_property
     def start(self) -> State:
         """The state before any text. The kernel finds it by itself, from `root`."""
-        start = self.state(self.closure.enter(self.root))
-        return Remembering(self, [(start, None)]) if self.remembers else start
+        return self.state(self.closure.enter(self.root))
 
     @property
     def states(self) -> Collection[State]:
@@ -114,7 +111,7 @@ class Automaton:
         return 2 * len(self.frames) > limits.frames or 2 * len(self._states) > limits.states
 
     def read(self, data: bytes) -> State | None:
-        """The state after `data` from the start; None if no text begins so."""
+        """The state after `data` from the start; None if no text begins so. It knows nothing of what must differ."""
         return self.start.read(data)
 
     def state(self, positions: Iterable[Position]) -> State:
@@ -149,19 +146,24 @@ class Grammar(ContextFreeGrammar):
         """The lazy byte automaton, created once."""
         return automaton_of(self)
 
+    @property
+    def begin(self) -> Prefix:
+        """The empty prefix, from which texts are read: the automaton's start, with a memory where one is needed."""
+        return begin(self)
+
     def matches(self, text: str | bytes) -> bool:
         """Whether the whole text is in the language."""
-        state = self.automaton.read(as_bytes(text))
-        return state is not None and state.accepting
+        prefix = self.begin.read(as_bytes(text))
+        return prefix is not None and prefix.accepting
 
     def is_prefix(self, text: str | bytes) -> bool:
         """Whether some text of the language begins with `text`."""
-        return self.automaton.read(as_bytes(text)) is not None
+        return self.begin.read(as_bytes(text)) is not None
 
     @checked(limit=WHOLE)
     def texts(self, limit: int = MAX_TEXTS) -> list[str] | None:
         """Every text of the language, sorted; None if there are more than `limit`."""
-        texts = self.automaton.start.texts(limit)
+        texts = self.begin.texts(limit)
         return None if texts is None else [text.decode() for text in texts]
 
     # export to other engines
@@ -193,6 +195,16 @@ class Grammar(ContextFreeGrammar):
 def automaton_of(grammar: ContextFreeGrammar) -> Automaton:
     """The lazy byte automaton of `grammar`, created once."""
     return grammar.derived(Automaton)
+
+
+def begin(grammar: ContextFreeGrammar) -> Prefix:
+    """The empty prefix of a grammar's texts: see `Grammar.begin`."""
+    return grammar.derived(_begin)
+
+
+def _begin(grammar: ContextFreeGrammar) -> Prefix:
+    start = automaton_of(grammar).start
+    return Memory.at(start) if grammar.remembers else start
 
 
 def _number(position: Position) -> int:

@@ -6,22 +6,20 @@ The same search excludes texts that the vocabulary can begin but never finish, b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
-from heapq import heapify, heappop, heappush
-from itertools import count
 from time import monotonic
 
 import numpy as np
 
-from constrained.automaton.automaton import Automaton, State
+from constrained.automaton.automaton import State
 from constrained.automaton.distance import Distance
-from constrained.automaton.distinct import Remembering, Way, ways_after
 from constrained.automaton.masks import FEW, Masks
-from constrained.automaton.positions import Accept, InExcept, InJsonText, InLiteral, InText, Position, Stack, StepEnd
+from constrained.automaton.positions import Accept, InJsonText, InText, Position, Stack, StepEnd
+from constrained.automaton.shortest import shortest
 from constrained.automaton.stack_ends import StackEnds
 from constrained.automaton.vocabulary import UTF8_BYTES
-from constrained.errors import GrammarError, LimitError
+from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
 from constrained.grammar.json_text import JsonText
@@ -32,18 +30,6 @@ EXACT_STEPS = 4_000
 
 SMALL_VOCABULARY = 256
 """Up to this vocabulary size, free text is searched exactly, token by token."""
-
-SPARE = 16
-"""Bytes by which the way to the end may grow with a token, because an item must differ from one written before."""
-
-SEARCHES = 4
-"""Tokens of one mask for which it is searched whether a text that remembers can be finished after them."""
-
-PATIENCE, HASTE = 5_000, 8
-"""Positions after which the search for a shortest text weighs what is left so many times, and so finds a short one."""
-
-TRIED = 16
-"""Bytes that are tried at a place in an item, to find one that differs from those before."""
 
 
 class Budget:
@@ -68,14 +54,16 @@ class Budget:
 
     def horizon(self, state: State) -> float:
         """A number of tokens; a larger budget rules nothing out at `state`."""
-        spare = state.longest + 2 * SPARE if isinstance(state, Remembering) else 0
-        return self._distance.farthest(state) + self._deeper + spare
+        return self._distance.farthest(state) + self._deeper
 
     def bounds(self, frame: Stack) -> tuple[float, float]:
         """The bounds of a frame that the kernel computes :meth:`horizon` from (`Distance.of_rest`)."""
         short, far = self._distance.of_rest(frame)
-        spare = 2 * SPARE if self._automaton.remembers else 0
-        return short + spare, far + self._deeper + spare
+        return short, far + self._deeper
+
+    def nearest(self, state: State) -> float:
+        """Bound the fewest bytes to the end (`Distance.nearest`)."""
+        return self._distance.nearest(state)
 
     @cached_property
     def _deeper(self) -> float:
@@ -87,8 +75,6 @@ class Budget:
         """Whether `state` can be finished, within `left` tokens if given (`bytewise`: of one byte); False for None."""
         if state is None:
             return False
-        if isinstance(state, Remembering):  # its vocabulary has every byte
-            return left is None or len(completion(state)) <= left
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
         if bytewise:
@@ -102,8 +88,6 @@ class Budget:
         """The fewest tokens that complete `state`, or an upper bound; None if it can't be completed."""
         if state.accepting:
             return 0
-        if isinstance(state, Remembering):
-            return len(completion(state))
         found = [d for d in map(self._from_position, state.positions) if d is not None]
         return min(found, default=None)
 
@@ -112,8 +96,6 @@ class Budget:
         after = None if left is None else left - 1
         if after is not None and after < 0:
             return ids[:0]
-        if isinstance(state, Remembering) and left is not None:
-            return self._filter_remembering(state, ids, left)
         sure, unsure = self._split_free(state, ids, after, bytewise)
         tokens = self._vocabulary.tokens
         if len(unsure) <= FEW:
@@ -125,25 +107,6 @@ class Budget:
                 fine[i] = self.fits(states[i], after, bytewise)
             kept = unsure[fine[which]]
         return np.sort(np.concatenate((sure, kept)))
-
-    def _filter_remembering(self, state: Remembering, ids: np.ndarray, left: int) -> np.ndarray:
-        """As `filter`. Where many tokens are allowed and few bytes are left, only the shortest way to the end stays."""
-        way, tokens = completion(state), self._vocabulary.tokens
-        sure = ids[:0]
-        if len(state.ways) == 1:
-            ((now, _),) = state.ways
-            spare = max(0, len(way) - self._distance.nearest(now)) + SPARE
-            sure = self.filter(now, ids, int(left - spare), bytewise=True) if left > spare else sure
-        unsure = np.setdiff1d(ids, sure, assume_unique=True)
-        if len(unsure) > SEARCHES:
-            beginnings = {way[:length] for length in range(1, min(len(way), self._vocabulary.longest) + 1)}
-            unsure = np.array([i for i in unsure.tolist() if tokens[i] in beginnings], np.int32)
-        fitting = [i for i in unsure.tolist() if self.fits(state.read(tokens[i]), left - 1)]
-        found = np.sort(np.concatenate((sure, np.array(fitting, np.int32))))
-        if not len(found) and not state.accepting:  # what must differ grew by more than SPARE with one token
-            what = f"the text can't be finished within {left} tokens, as its items must differ"
-            raise GrammarError(what, hint="set a larger token budget, or none")
-        return found
 
     def _split_free(
         self, state: State, ids: np.ndarray, left: int | None, bytewise: bool
@@ -292,118 +255,3 @@ def text_bytes(nodes: Iterable[n.Node], grammar: ContextFreeGrammar) -> set[int]
     for value in grammar.bindings.values():
         out.update(b"".join(texts_in(value)))
     return out
-
-
-def shortest(automaton: Automaton, starts: Iterable[Position]) -> list[tuple[Position, bytes]]:
-    """Find a text of few bytes from one of `starts` to the end: its positions, and what is read at each.
-
-    This is A* over positions (Hart, Nilsson and Raphael, 1968). Its lower bound on the bytes left is computed from
-    the grammar, and keeps the search from trying every text that nests less deeply. A search that takes long goes on as
-    weighted A* (Pohl, 1970), whose text needn't be the shortest.
-
-    Raises
-    ------
-    LimitError
-        It takes more than `search_positions` or `search_milliseconds`.
-    """
-    came: dict[Position, tuple[Position | None, bytes]] = {}
-    order = count()
-    heap: list[tuple[float, int, int, Position, Position | None, bytes]] = []
-    limits = automaton.limits
-    end, weight = monotonic() + limits.search_milliseconds / 1000, 1
-
-    def push(read: int, q: Position, before: Position | None, data: bytes) -> None:
-        # Among equals, prefer the path that has read more: the search stays on one of them.
-        heappush(heap, (read + weight * automaton.distance.of_position(q), -read, next(order), q, before, data))
-
-    for q in starts:
-        push(0, q, None, b"")
-    while heap:
-        _, read, _, q, before, data = heappop(heap)
-        if q in came:
-            continue
-        came[q] = (before, data)
-        if isinstance(q, (Accept, StepEnd)):
-            path: list[tuple[Position, bytes]] = []
-            while before is not None:
-                path.append((before, data))
-                before, data = came[before]
-            return path[::-1]
-        for data in _continuations(q):
-            after = automaton.state((q,)).read(data)
-            for r in after.positions if after else ():
-                if r not in came:
-                    push(len(data) - read, r, q, data)
-        if len(came) == PATIENCE:
-            weight, open_ends, heap = HASTE, heap, []
-            for _, less, _, q, before, data in open_ends:
-                push(-less, q, before, data)
-        advice = "set no token budget: the grammar's shortest text is too long for one"
-        limits.check("search_positions", len(came), "a shortest text is too far to be found", advice)
-        if monotonic() > end:
-            what = "it takes too long to find a shortest text"
-            raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
-    raise AssertionError("a live position always has an end")
-
-
-def completion(state: Remembering) -> bytes:
-    """A short text that completes `state`.
-
-    The search takes the nearest to the end first, so that it is done soon where items must differ; the text is not
-    always the shortest. States on the way keep their part of it (`Remembering.read`), so it stays within the budget.
-    """
-    if state.completion is not None:
-        return state.completion
-    limits, lower, order, seen = state.automaton.limits, state.automaton.distance, count(), set()
-    end = monotonic() + limits.search_milliseconds / 1000
-    heap: list[tuple[float, int, Way, bytes]] = [(lower.nearest(way[0]), -next(order), way, b"") for way in state.ways]
-    heapify(heap)
-    advice = "set no token budget: a text of this grammar is hard to finish"
-    while heap:
-        _, _, (now, memory), read = heappop(heap)
-        if now.accepting and memory is None:
-            state.completion = read
-            return read
-        key = now, memory and memory.key
-        if key in seen:
-            continue
-        seen.add(key)
-        limits.check("search_positions", len(seen), "a way to the end is too far to be found", advice)
-        if monotonic() > end:
-            what = "it takes too long to find a way to the end"
-            raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
-        differs = memory is not None and any(
-            level is not None and (level is memory.stack[-1] or level.distinct.varied) for level in memory.stack
-        )
-        ahead = _several if differs else _continuations
-        following = {data for q in now.positions for data in ahead(q)}
-        if memory is None or not memory.string:
-            following = {data for data in following if data.strip()} or following  # white space leads nowhere
-        for data in sorted(following):
-            for way in ways_after(now, memory, data):
-                heappush(heap, (lower.nearest(way[0]), -next(order), way, read + data))
-    raise GrammarError("no text completes what is written", hint="report it: a mask should have ruled it out")
-
-
-def _several(q: Position) -> list[bytes]:
-    """As `_continuations`, with several bytes where there is a choice: letters and digits first."""
-    if isinstance(q, InLiteral):
-        return [q.data[q.at :]]
-    first = sorted(q.first(), key=lambda byte: (not (byte < 0x80 and chr(byte).isalnum()), byte))
-    return [bytes((byte,)) for byte in first[:TRIED]]
-
-
-def _continuations(q: Position) -> Iterator[bytes]:
-    """Yield what `q` can read next, as far as a shortest text needs it: one character for a whole set."""
-    if isinstance(q, InJsonText):
-        yield from q.table.completions(q.state, q.inside)
-    elif isinstance(q, InLiteral):
-        yield q.data[q.at :]
-    elif isinstance(q, InText):
-        yield q.chars.shortest() if q.inside is None else bytes((min(q.first()),))
-    elif isinstance(q, InExcept):
-        listed = {value[q.depth] for value in q.values[q.low : q.high] if len(value) > q.depth}
-        others = set(q.first()) - listed  # after one of these, the run may end anywhere
-        yield from (bytes((byte,)) for byte in ([min(others)] if others else q.first()))
-    else:
-        yield from (bytes((byte,)) for byte in q.first())

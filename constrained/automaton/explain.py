@@ -6,9 +6,10 @@ The automaton joins positions that read the same, whichever pieces of the gramma
 
 from __future__ import annotations
 
-from constrained.automaton.automaton import Automaton, State
+from constrained.automaton.automaton import Automaton
 from constrained.automaton.control_tokens import MARK
 from constrained.automaton.positions import InChoices, InExcept, InJsonText, InLiteral, InText, Position, Stack
+from constrained.automaton.state import Prefix
 from constrained.grammar.charset import class_text
 
 SHOWN = 6
@@ -17,10 +18,10 @@ LONGEST = 80
 """Number of characters of a text that a message shows at most."""
 
 
-def expected(state: State) -> str:
-    """Describe what may come next at `state` in one line; empty if nothing may."""
+def expected(prefix: Prefix) -> str:
+    """Describe what may come next after `prefix` in one line; empty if nothing may."""
     texts: list[str] = []
-    for q in state.positions:
+    for q in prefix.positions:
         if isinstance(q, InChoices):
             texts += [_quoted(value[q.depth :]) for value in q.values[q.low : q.high]]
         else:

@@ -16,9 +16,7 @@ import numpy as np
 
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.bridge import describe
-from constrained.automaton.distinct import Remembering, doubtful, ways_after
 from constrained.automaton.graph_stack import forks_below
-from constrained.automaton.memory import JsonMemory
 from constrained.automaton.positions import Accept, Fork, InLiteral, InText, Position, Stack, StepEnd
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
@@ -34,7 +32,6 @@ class Masks:
         self.automaton = automaton
         self.vocabulary = vocabulary
         self.engine: Any = None  # the C kernel's engine; if there is one, it computes the rows
-        self._ruling_nothing_out: set[State] = set()  # where nothing was written that must differ
         self._cap = vocabulary.longest + 1
         self._ids: dict[Position, np.ndarray] = {}
         self._rows: dict[Position, np.ndarray] = {}
@@ -61,7 +58,7 @@ class Masks:
 
     def token_ids(self, state: State) -> np.ndarray:
         """The ids of the tokens that may come next at `state`, ascending int32."""
-        if self.engine is not None or self.automaton.remembers:
+        if self.engine is not None:
             return allowed_ids(self.row(state)).astype(np.int32)
         parts = [self.position_ids(q) for q in state.positions]
         parts = [a for a in parts if len(a)]
@@ -71,9 +68,6 @@ class Masks:
 
     def row(self, state: State) -> np.ndarray:
         """The same as a packed row, int32 ``[words]``. Don't write to it: it may be a cache entry."""
-        if isinstance(state, Remembering):
-            rows = [self._remembering_row(*way) for way in state.ways]
-            return rows[0] if len(rows) == 1 else np.bitwise_or.reduce(rows)
         if self.engine is not None:
             return np.frombuffer(self.engine.row([describe(q) for q in state.positions]), np.int32)
         rows = [self._position_row(q) for q in state.positions]
@@ -81,17 +75,6 @@ class Masks:
         for row in rows[1:]:
             out = out | row
         return out
-
-    def _remembering_row(self, state: State, memory: JsonMemory | None) -> np.ndarray:
-        """The row of `state` without the tokens that what was written rules out."""
-        row = self.row(state)
-        if memory is None and state in self._ruling_nothing_out:
-            return row
-        ids = allowed_ids(row & doubtful(memory, self.vocabulary)).tolist()
-        bad = [i for i in ids if not ways_after(state, memory, self.vocabulary.tokens[i])]
-        if not bad and memory is None:
-            self._ruling_nothing_out.add(state)
-        return row & ~self.vocabulary.pack(np.array(bad)) if bad else row
 
     def position_ids(self, position: Position) -> np.ndarray:
         """The ids that one position allows, ascending."""

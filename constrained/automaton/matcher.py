@@ -10,15 +10,16 @@ import numpy as np
 
 from constrained.arguments import PATH, TEXT_OR_BYTES, WHOLE, check, checked
 from constrained.automaton import native, persist
-from constrained.automaton.automaton import State, automaton_of
+from constrained.automaton.automaton import State, automaton_of, begin
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
-from constrained.automaton.distinct import Remembering, ways_after
 from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks, allowed_ids
-from constrained.automaton.memory import OPENING
-from constrained.automaton.state import MAX_FORCED
+from constrained.automaton.memory import SPARE, Memory
+from constrained.automaton.ruled_out import RuledOut
+from constrained.automaton.state import MAX_FORCED, Prefix
 from constrained.automaton.vocabulary import Vocabulary
+from constrained.automaton.written import OPENING
 from constrained.errors import ConstrainedError, GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import DEFAULT, Limits
@@ -71,6 +72,8 @@ class CompiledGrammar:
         self.automaton = automaton_of(admitted)
         self.masks = Masks(self.automaton, spelled)
         self.budget = Budget(self.masks)
+        self.remembers = admitted.remembers
+        self.ruled_out = RuledOut(self.budget, spelled)
         self.engine = None
         kernel = native.kernel
         if kernel is not None and len(vocabulary.eos_token_ids) <= kernel.MAX_EOS:
@@ -85,7 +88,7 @@ class CompiledGrammar:
                 grammar.limits.closure,
                 grammar.limits.entered,
             )
-        if self.automaton.remembers and self.budget.needed:
+        if self.remembers and self.budget.needed:
             raise VocabularyError(
                 "what a text has written can't be remembered over this vocabulary (uniqueItems, minProperties)",
                 hint="it lacks single-byte tokens that the grammar needs",
@@ -111,6 +114,11 @@ class CompiledGrammar:
     def __deepcopy__(self, memo: dict) -> CompiledGrammar:
         return self
 
+    @property
+    def begin(self) -> Prefix:
+        """The empty prefix: see `Grammar.begin`. Control tokens that the grammar names are read with a mark."""
+        return begin(self.automaton.grammar)
+
     @checked(GrammarError, begun=TEXT_OR_BYTES)
     def matcher(self, begun: str | bytes = b"") -> Matcher:
         """A matcher at the beginning of a text, or after its first part `begun`.
@@ -123,7 +131,7 @@ class CompiledGrammar:
             No text of the grammar begins with `begun`.
         """
         compiled = self._with_room()
-        kind = Matcher if compiled.engine is None else MemoryMatcher if compiled.automaton.remembers else NativeMatcher
+        kind = Matcher if compiled.engine is None else MemoryMatcher if compiled.remembers else NativeMatcher
         return kind(compiled, begun.encode() if isinstance(begun, str) else begun)
 
     def _with_room(self) -> CompiledGrammar:
@@ -203,6 +211,10 @@ class Matcher:
     compiled : CompiledGrammar
     state : State
         The automaton's state after the text so far.
+    memory : Memory or None
+        What the text has written; None if the grammar remembers nothing.
+    prefix : Prefix
+        What may follow the text: the memory, else the state.
     is_complete : bool
         Whether the text so far is in the language.
     is_terminated : bool
@@ -211,23 +223,26 @@ class Matcher:
 
     def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
         self.compiled = compiled
-        start = compiled.automaton.read(begun)
-        if start is None:
+        start = compiled.automaton.start
+        self.state, self.memory = start, Memory.at(start) if compiled.remembers else None
+        after = self._after(begun)
+        if after is None:
             raise _no_such_text(begun)
-        self._start = start
+        self._start = after
         self.reset()
 
     def reset(self) -> None:
         """Go back to the beginning, and remove the budget."""
-        self.state, self.is_terminated = self._start, False
+        (self.state, self.memory), self.is_terminated = self._start, False
         self._left: int | None = None
-        self._history: list[tuple[State, bool, int | None]] = []
+        self._history: list[tuple[State, Memory | None, bool, int | None]] = []
 
     def copy(self) -> Matcher:
         """An independent matcher in the same state."""
         other = Matcher.__new__(Matcher)
-        other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
-        other._start, other._left, other._history = self._start, self._left, list(self._history)
+        other.compiled, other.state, other.memory = self.compiled, self.state, self.memory
+        other.is_terminated, other._left = self.is_terminated, self._left
+        other._start, other._history = self._start, list(self._history)
         return other
 
     def __copy__(self) -> Matcher:
@@ -240,6 +255,10 @@ class Matcher:
         raise not_pickled("a matcher", "pickle its `compiled` and the tokens so far, and advance a new matcher by them")
 
     @property
+    def prefix(self) -> Prefix:
+        return self.state if self.memory is None else self.memory
+
+    @property
     def is_complete(self) -> bool:
         return self.state.accepting
 
@@ -247,7 +266,7 @@ class Matcher:
         """Read a token and return whether it is allowed; if it is not, nothing changes."""
         vocabulary = self.compiled.masks.vocabulary
         token_id = int(token_id)
-        here = self.state, self.is_terminated, self._left
+        here = self.state, self.memory, self.is_terminated, self._left
         if token_id in vocabulary.eos_token_ids:
             if not self.state.accepting:
                 return False
@@ -259,32 +278,38 @@ class Matcher:
         data = vocabulary.tokens[token_id]
         if not data or token_id in vocabulary.special_set:
             return False
-        after = self.state.read(data)
-        if after is None:
-            return False
+        after = self._after(data)
         left = None if self._left is None else self._left - 1
-        if self._filtered(self.state) and not self.compiled.budget.fits(after, left):
+        if after is None or self._near_end() and not self._ends_within(left, *after):
             return False
         self._history.append(here)
-        self.state, self._left = after, left
+        (self.state, self.memory), self._left = after, left
         return True
+
+    def _after(self, data: bytes) -> tuple[State, Memory | None] | None:
+        """The state and the memory after `data`; None if the text can't go on so."""
+        if self.memory is None:
+            state = self.state.read(data)
+            return None if state is None else (state, None)
+        memory = self.memory.read(data)
+        return None if memory is None else (memory.state, memory)
 
     def rollback(self, tokens: int = 1) -> None:
         """Undo the last `tokens` tokens; ValueError if fewer have been read."""
         if tokens < 0 or tokens > len(self._history):
             raise ValueError(f"can't take back {tokens} tokens of {len(self._history)}")
         if tokens:
-            self.state, self.is_terminated, self._left = self._history[-tokens]
+            self.state, self.memory, self.is_terminated, self._left = self._history[-tokens]
             del self._history[-tokens:]
 
     def _forced(self, limit: int) -> bytes:
-        return b"" if self.is_terminated else self.state.forced_text(limit)
+        return b"" if self.is_terminated else self.prefix.forced_text(limit)
 
     def __repr__(self) -> str:
         if self.is_terminated:
             return "Matcher(terminated)"
         budget = "" if self._left is None else f", budget {self._left} tokens"
-        following = expected(self.state)
+        following = expected(self.prefix)
         following = f", next: {following}" if following else ""
         return f"Matcher({'complete' if self.is_complete else 'unfinished'}{budget}{following})"
 
@@ -303,24 +328,52 @@ class Matcher:
         if tokens is not None:
             check("the budget", tokens, WHOLE)
             tokens = min(int(tokens), MOST_BUDGET)
-        if tokens is not None and not self.compiled.budget.fits(self.state, tokens):
-            need = self.compiled.budget.fewest(self.state)
+        if tokens is not None and not self.ends_within(tokens):
             raise VocabularyError(
-                f"a budget of {tokens} tokens is too small: the shortest way to finish takes {need}",
+                f"a budget of {tokens} tokens is too small: the shortest way to finish takes {self.fewest_tokens()}",
                 hint="raise max_new_tokens",
             )
         self._left = tokens
+
+    def ends_within(self, tokens: int | None) -> bool:
+        """Whether the text can be finished within `tokens` tokens (None: at all), as :meth:`set_budget` asks it."""
+        return self._ends_within(tokens, self.state, self.memory)
+
+    def fewest_tokens(self) -> int | None:
+        """The fewest tokens that complete the text, or an upper bound; None if it can't be completed."""
+        memory = self.memory
+        if memory is None or self.is_complete:
+            return self.compiled.budget.fewest(self.state)
+        return len(memory.completion())
+
+    def _ends_within(self, left: int | None, state: State, memory: Memory | None) -> bool:
+        if memory is None:
+            return self.compiled.budget.fits(state, left)
+        return left is None or memory.fits(left)
 
     def allowed_token_ids(self) -> np.ndarray:
         """The ids that may come next, int32, ascending; the EOS ids are among them if the text is complete."""
         eos = np.array(self.compiled.vocabulary.eos_token_ids, np.int32)
         if self.is_terminated:
             return eos
-        state = self.state
-        ids = self.compiled.masks.token_ids(state)
-        if self._filtered(state):
-            ids = self.compiled.budget.filter(state, ids, self._left)
+        state, memory, masks = self.state, self.memory, self.compiled.masks
+        ids = masks.token_ids(state) if memory is None else allowed_ids(self._row()).astype(np.int32)
+        if self._near_end():
+            if memory is None or self._left is None:
+                ids = self.compiled.budget.filter(state, ids, self._left)
+            else:
+                ids = self.compiled.ruled_out.in_time(memory, ids, self._left)
         return np.union1d(ids, eos).astype(np.int32) if state.accepting else ids.copy()
+
+    def _row(self) -> np.ndarray:
+        """The mask without the EOS ids and the budget, int32 ``[words]``; it may be a cache entry."""
+        row = self.compiled.masks.row(self.state)
+        if self.memory is None:
+            return row
+        return self._without(row, self.compiled.ruled_out.tokens(self.memory, row))
+
+    def _without(self, row: np.ndarray, ruled_out: list[int]) -> np.ndarray:
+        return row & ~self.compiled.vocabulary.pack(np.array(ruled_out)) if ruled_out else row
 
     def fill_bitmask(self, mask: np.ndarray, row: int = 0) -> None:
         """Write the allowed tokens into ``mask[row]``.
@@ -350,20 +403,23 @@ class Matcher:
 
     def _fill_row(self, target: np.ndarray) -> None:
         """Write the mask, within the budget if there is one, into `target`, int32 ``[>= words]``."""
-        vocabulary, state = self.compiled.vocabulary, self.state
+        vocabulary = self.compiled.vocabulary
         words = vocabulary.words
         target[words:] = 0
-        if self.is_terminated or self._filtered(state):
+        if self.is_terminated or self._near_end():
             target[:words] = vocabulary.pack(self.allowed_token_ids())
             return
-        target[:words] = self.compiled.masks.row(state)
-        if state.accepting:
+        target[:words] = self._row()
+        if self.is_complete:
             for token in vocabulary.eos_token_ids:
                 target.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
 
-    def _filtered(self, state: State) -> bool:
+    def _near_end(self) -> bool:
+        """Whether the budget, or a vocabulary without some bytes, may rule out tokens."""
         budget = self.compiled.budget
-        return budget.needed or (self._left is not None and self._left <= budget.horizon(state))
+        if budget.needed or self._left is None:
+            return budget.needed
+        return self._left <= budget.horizon(self.state) + (0 if self.memory is None else self.memory.spare)
 
     def accepts(self, token_ids: Iterable[int]) -> int:
         """How many tokens of a draft are allowed, in order; nothing changes."""
@@ -417,6 +473,8 @@ if native.kernel is not None:
             if not self._begin(compiled, compiled.engine, begun, eos, compiled.budget.needed):
                 raise _no_such_text(begun)
 
+        memory = None  # nothing is remembered
+
         @property
         def state(self) -> State:  # type: ignore[override]  # created from the kernel's positions
             return self.compiled.automaton.state(self._positions())
@@ -427,128 +485,125 @@ if native.kernel is not None:
             return self.compiled.budget.fits(state, None if left < 0 else left)
 
     class MemoryMatcher(NativeMatcher):
-        """The same for a grammar that remembers what was written (`distinct.py`).
+        """The same with a memory beside the kernel's state, where something is open in which something must differ.
 
-        Outside of everything whose items, or names, must differ, the kernel has the text; inside, Python has it. `_ask`
-        tells the kernel whether the next mask is Python's: outside, it may be, unless nothing is ruled out there.
+        Elsewhere there is none, except near the end of a budget: there the way to the end is kept. `_ask` tells the
+        kernel whether the next mask is Python's: without a memory, it may be, unless nothing is ruled out there.
         """
 
         def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
             super().__init__(compiled, begun)
-            self._first: Remembering | None = None
+            self._begun: Memory | None = None
             if not OPENING.isdisjoint(begun):
-                start = compiled.automaton.read(begun)
-                if not isinstance(start, Remembering):
+                self._begun = Memory.at(compiled.automaton.start).read(begun)
+                if self._begun is None:
                     raise _no_such_text(begun)
-                self._first = start
             self.reset()
 
         def reset(self) -> None:
             Core.reset(self)
-            self._inside: Remembering | None = self._first  # the text, while Python has it
-            self._past: list[tuple[Remembering | None, int | None, int]] = []
-            """For each token what `_inside` and `_left` were, and how many steps the kernel took for it."""
-            self._ask = MAY_ASK if self._first is None else MUST_ASK
+            self._past: list[Memory | None] = []
+            """What `_memory` was before each token."""
+            begun = self._begun
+            if begun is not None:
+                self._go_to(list(map(describe, begun.positions)))
+            self._keep(begun if begun is not None and begun.holds else None)
 
         def copy(self) -> MemoryMatcher:
             other = Core.copy(self)
-            other._first, other._inside, other._past = self._first, self._inside, list(self._past)
+            other._begun, other._memory, other._past = self._begun, self._memory, list(self._past)
             return other
 
-        @property
-        def state(self) -> Remembering:  # type: ignore[override]
-            return self._inside or Remembering(self.compiled.automaton, [(self._native_state(), None)])
+        def _keep(self, memory: Memory | None) -> None:
+            """Let `memory`, if one is needed, stand beside the kernel's state."""
+            self._memory = memory
+            self._ask = MAY_ASK if memory is None else MUST_ASK
+            self._spare = 2 * SPARE if memory is None or self._left is None else memory.spare
 
-        def _native_state(self) -> State:
-            return self.compiled.automaton.state(self._positions())
+        def set_budget(self, tokens: int | None) -> None:
+            super().set_budget(tokens)
+            self._keep(self._memory)
 
         @property
-        def is_complete(self) -> bool:
-            return Core.is_complete.__get__(self) if self._inside is None else self._inside.accepting
+        def memory(self) -> Memory:  # type: ignore[override]
+            return self._memory or Memory.at(self.state)
 
         def advance(self, token_id: int) -> bool:
-            inside, left = self._inside, self._left
-            vocabulary = self.compiled.vocabulary
+            tokens = self.compiled.masks.vocabulary.tokens
             token_id = int(token_id)
-            if inside is None and left is not None and self._near():
-                inside = self.state
-            data = vocabulary.tokens[token_id] if 0 <= token_id < len(vocabulary.tokens) else b""
-            if inside is None and (OPENING.isdisjoint(data) or not self._opens(token_id)):
-                taken = Core.advance(self, token_id)
+            data = tokens[token_id] if 0 <= token_id < len(tokens) else b""
+            memory, left = self._memory, self._left
+            least = left - 1 if left is not None and self._near() else None  # near the end, what it must fit into
+            if memory is None and (least is not None or not OPENING.isdisjoint(data) and self._opens(token_id)):
+                memory = self.memory
+            if not Core.advance(self, token_id):
+                return False
+            before, taken = self._memory, False
+            try:
+                taken = memory is None or self.is_terminated or self._follow(memory, data, least)
+            finally:
                 if taken:
-                    self._past.append((None, left, 1))
-                return taken
-            if self.is_terminated:
+                    self._past.append(before)
+                else:
+                    Core.rollback(self, 1)
+                    self._keep(before)
+            return taken
+
+        def _follow(self, memory: Memory, data: bytes, left: int | None) -> bool:
+            """Keep what `memory` is after `data`, read by the kernel; False if it can't go on, or end in time."""
+            after = memory.read(data)
+            if after is None or left is not None and not after.fits(left):
                 return False
-            here = inside or self.state
-            if token_id in vocabulary.eos_token_ids:
-                if not here.accepting:
-                    return False
-                self._go_to([describe(q) for q in here.positions])
-                self._past.append((self._inside, left, 2))
-                self._inside = None
-                return Core.advance(self, token_id)
-            if not data or token_id in vocabulary.special_set:
-                return False
-            after = here.read(data)
-            left = None if left is None else left - 1
-            if not isinstance(after, Remembering) or (
-                self._filtered(here) and not self.compiled.budget.fits(after, left)
-            ):
-                return False
-            stays = any(memory is not None for _, memory in after.ways)
-            stays = stays or (left is not None and left <= self.compiled.budget.horizon(after))
-            if not stays:
-                self._go_to([describe(q) for q in after.positions])
-            self._past.append((self._inside, self._left, int(not stays)))
-            self._inside, self._left = after if stays else None, left
-            self._ask = MUST_ASK if stays else MAY_ASK
+            if len(memory.ways) > 1 or not OPENING.isdisjoint(data):  # some way may have been left
+                self._go_to(list(map(describe, after.positions)))
+            self._keep(after)
+            if not after.holds and (self._left is None or not self._near()):
+                self._keep(None)
             return True
 
         def rollback(self, tokens: int = 1) -> None:
-            if tokens < 0 or tokens > len(self._past):
-                raise ValueError(f"can't take back {tokens} tokens of {len(self._past)}")
+            Core.rollback(self, tokens)
             if tokens:
-                undone = self._past[-tokens:]
-                Core.rollback(self, sum(steps for *_, steps in undone))
+                self._keep(self._past[-tokens])
                 del self._past[-tokens:]
-                self._inside, self._left, _ = undone[0]
-                self._ask = MAY_ASK if self._inside is None else MUST_ASK
 
         def _fill_row(self, target: np.ndarray) -> None:
-            if self._inside is None and self._left is not None and not self.is_terminated and self._near():
-                self._inside, self._ask = self.state, MUST_ASK  # from here on, its way to the end is kept
-            if self.is_terminated or self._inside is not None:
+            near = self._left is not None and not self.is_terminated and self._near()
+            if near and self._memory is None:
+                self._keep(self.memory)  # from here on, its way to the end is kept
+            if near or self.is_terminated:
                 Matcher._fill_row(self, target)
                 return
-            words = self.compiled.vocabulary.words
-            mask = np.empty((1, words), np.int32)
+            mask = np.empty((1, self.compiled.vocabulary.words), np.int32)
             self._ask = NEVER_ASK
-            self.fill_bitmask(mask)
-            bad = self._ruled_out(mask[0])
-            if bad:
-                mask &= ~self.compiled.vocabulary.pack(np.array(bad))
+            try:
+                self.fill_bitmask(mask)
+            finally:
                 self._ask = MUST_ASK
+            if self._memory is not None:
+                bad = self.compiled.ruled_out.tokens(self._memory, mask[0])
             else:
-                self._know_nothing_out()
-            target[:words] = mask[0]
-            target[words:] = 0
+                bad = self._repeated_by(mask[0])
+                if not bad:
+                    self._know_nothing_out()
+                    self._ask = NEVER_ASK
+            target[: mask.size] = self._without(mask[0], bad)
+            target[mask.size :] = 0
 
-        def _ruled_out(self, row: np.ndarray) -> list[int]:
+        def _repeated_by(self, row: np.ndarray) -> list[int]:
             """The tokens of a mask that open something and repeat in it what they have written there."""
             opening = allowed_ids(row & self.compiled.vocabulary.endings.opens).tolist()
             opening = [token for token in opening if self._opens(token)]
             if not opening:
                 return []
-            state, tokens = self._native_state(), self.compiled.vocabulary.tokens
-            return [token for token in opening if not ways_after(state, None, tokens[token])]
+            memory, tokens = self.memory, self.compiled.vocabulary.tokens
+            return [token for token in opening if not memory.admits(tokens[token])]
 
         def _forced(self, limit: int) -> bytes:
             return Matcher._forced(self, limit)
 
         def _fits(self, positions: tuple, left: int) -> bool:
-            state = Remembering(self.compiled.automaton, [(self.compiled.automaton.state(positions), None)])
-            return self.compiled.budget.fits(state, None if left < 0 else left)
+            return True  # `advance` asks the memory
 
 
 def not_compiled(given: object) -> GrammarError:

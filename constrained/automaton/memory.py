@@ -1,291 +1,154 @@
-"""What a text has written that decides what may come next: items of arrays, and names of objects, that differ."""
+"""A matcher's memory: what its text has written where items of an array, or names of an object, must differ.
+
+It stands beside the automaton's state, which knows nothing of it, and says three things: which tokens of the state's
+mask it rules out (`ruled_out.py`), what the memory is after a text, and how the text can be finished.
+"""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Set
-from json.encoder import encode_basestring
-from math import prod
-from typing import Any, NamedTuple
+from heapq import heapify, heappop, heappush
+from itertools import count, islice
+from time import monotonic
 
-from constrained.grammar.json_schema.shape import identity
-from constrained.grammar.nodes import Distinct
+from constrained.automaton.distinct import Way, ways_after
+from constrained.automaton.positions import TOO_MANY_WAYS, InLiteral, Position, Reached
+from constrained.automaton.shortest import continuations
+from constrained.automaton.state import MAX_FORCED, Prefix, State
+from constrained.errors import GrammarError, LimitError
 
-_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
-OPENING, CLOSING, SPACES = frozenset(b"[{"), frozenset(b"]}"), frozenset(b" \t\n\r")
-ENDING = CLOSING | SPACES | {_COMMA}
-"""Bytes that follow a number or a word."""
-_IN_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u[0-9a-fA-F]{0,3})?\Z")
+SPARE = 16
+"""Bytes by which the way to the end may grow with a token, because an item must differ from one written before."""
 
-
-class Level:
-    """An array or object that is being written, in which something differs.
-
-    Attributes
-    ----------
-    distinct : Distinct
-    seen : frozenset
-        The items, or names: strings as they are, other values as `identity` has them.
-    start : int
-        Where in the memory's text the item begins that is being written; -1: there is none.
-    awaits : bool
-        Whether an item, or a name, may come next.
-    """
-
-    __slots__ = ("awaits", "distinct", "seen", "start")
-
-    def __init__(self, distinct: Distinct, seen: frozenset = frozenset(), start: int = -1, awaits: bool = True):
-        self.distinct, self.seen, self.start, self.awaits = distinct, seen, start, awaits
-
-    @property
-    def strings(self) -> list[str]:
-        """The strings among what is seen."""
-        return strings(self.seen)
-
-    def has_more(self, count: int, begun: Set = frozenset(), place: object = None, another: bool = False) -> bool:
-        """Whether an object surely can still differ from `count` others, by members that aren't begun.
-
-        `begun`: names of the others. `place`: that name has come, and not its value. `another`: some name has to come.
-        """
-        varied = self.distinct.varied
-        if varied is None:
-            return True
-        for each in varied:
-            left = {name: ways for name, ways in each if name not in begun}
-            every = prod(left.values())
-            there = [place] if place is not None else left if another else ()  # one of these is there: a way less
-            if min((every - every // left[name] for name in there if name in left), default=every) <= count:
-                return False
-        return True
-
-    @property
-    def holds_containers(self) -> bool:
-        """Whether an array or object is among what is seen."""
-        return any(isinstance(key, frozenset) or isinstance(key, tuple) and key[0] == "array" for key in self.seen)
+TRIED = 16
+"""Bytes that are tried at a place in an item, to find one that differs from those before."""
 
 
-class JsonMemory:
-    """What is known of a JSON text from the bracket of the outermost `Level` on.
+class Memory(Prefix):
+    """What a text has written; it doesn't change, but :meth:`read` makes another one.
 
     Attributes
     ----------
-    stack : list of (Level or None)
-        The brackets that are open; None for those in which nothing differs.
-    text : bytearray
-        The text, at least from where the outermost level's item begins.
-    string : int
-        1 inside a string, 2 there after a backslash, else 0.
-    opened : int
-        Where in `text` that string begins, after its quote.
+    ways : list of (State, Written or None)
+        There are several where it is open whether an array is one whose items differ.
+    state : State
+        The automaton's state after the text, without ways that would repeat something.
     """
 
-    __slots__ = ("opened", "stack", "string", "text")
+    __slots__ = ("_completion", "automaton", "state", "ways")
 
-    def __init__(self, stack: list[Level | None], text: bytearray, string: int, opened: int = 0):
-        self.stack, self.text, self.string, self.opened = stack, text, string, opened
+    def __init__(self, ways: list[Way]):
+        self.ways = ways
+        self.state = ways[0][0]
+        self.automaton = self.state.automaton
+        if len(ways) > 1:
+            self.state = self.automaton.state(q for state, _ in ways for q in state.positions)
+        self._completion: bytes | None = None
+
+    @classmethod
+    def at(cls, state: State) -> Memory:
+        """The memory of a text at `state` that has nothing open in which something must differ."""
+        return cls([(state, None)])
 
     @property
-    def key(self) -> tuple:
-        """What tells it from others, for a search."""
-        stack = tuple(level and (level.seen, level.start, level.awaits) for level in self.stack)
-        return stack, self.string, bytes(self.text)
+    def positions(self) -> Reached:  # type: ignore[override]
+        return self.state.positions
 
     @property
-    def longest(self) -> int:
-        """Bytes of the longest string that may not come again."""
-        return max((len(one.encode()) for level in self.stack if level for one in level.strings), default=0)
+    def accepting(self) -> bool:  # type: ignore[override]
+        return self.state.accepting
 
-    def copy(self) -> JsonMemory:
-        stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
-        return JsonMemory(stack, bytearray(self.text), self.string, self.opened)
+    @property
+    def holds(self) -> bool:
+        """Whether something is open in which something must differ."""
+        return any(written is not None for _, written in self.ways)
 
-    def items(self, every: bool = True) -> Iterator[tuple[int, Begun]]:
-        """The arrays and objects that are being written as items, and may be one that is seen, by their depth.
+    @property
+    def spare(self) -> int:
+        """Tokens by which a budget must be larger than `Budget.horizon`, so that the memory rules nothing out."""
+        longest = max((written.longest for _, written in self.ways if written is not None), default=0)
+        return longest + 2 * SPARE
 
-        Unless `every`, only those that can't always be longer.
-        """
-        for depth, level in enumerate(self.stack):
-            if level is None or level.start < 0 or not level.seen or not every and level.distinct.varied is None:
+    def read(self, data: bytes) -> Memory | None:
+        after = [way for state, written in self.ways for way in ways_after(state, written, data)]
+        self.automaton.limits.check("state_positions", len(after), *TOO_MANY_WAYS)
+        if not after:
+            return None
+        memory = Memory(after)
+        if self._completion is not None and self._completion.startswith(data):
+            memory._completion = self._completion[len(data) :]
+        return memory
+
+    def admits(self, data: bytes) -> bool:
+        """Whether the text can go on with `data`."""
+        return any(ways_after(state, written, data) for state, written in self.ways)
+
+    def step(self, byte: int) -> Memory | None:
+        return self.read(bytes((byte,)))
+
+    def first(self) -> set[int]:
+        return {byte for byte in self.state.first() if self.admits(bytes((byte,)))}
+
+    def forced_text(self, limit: int = MAX_FORCED) -> bytes:
+        out, memory = bytearray(), self
+        while not memory.accepting and len(out) < limit:
+            ways = ((byte, after) for byte in memory.state.first() if (after := memory.step(byte)) is not None)
+            found = list(islice(ways, 2))
+            if len(found) != 1:
+                break
+            out.append(found[0][0])
+            memory = found[0][1]
+        return bytes(out)
+
+    def texts(self, limit: int) -> list[bytes] | None:
+        return None  # there are more where more than a thousand values may differ
+
+    def fits(self, left: int) -> bool:
+        """Whether the text can be finished within `left` tokens; the vocabulary has every byte."""
+        return len(self.completion()) <= left
+
+    def completion(self) -> bytes:
+        # Memories on the way keep their part of it (`read`), so that a budget that it fits into stays large enough.
+        if self._completion is None:
+            self._completion = self._search()
+        return self._completion
+
+    def _search(self) -> bytes:
+        """Find a text to the end, nearest first, so that it is done soon where items must differ; it may be longer."""
+        limits, lower, order, seen = self.automaton.limits, self.automaton.distance, count(), set()
+        end = monotonic() + limits.search_milliseconds / 1000
+        heap: list[tuple[float, int, Way, bytes]] = [
+            (lower.nearest(way[0]), -next(order), way, b"") for way in self.ways
+        ]
+        heapify(heap)
+        advice = "set no token budget: a text of this grammar is hard to finish"
+        while heap:
+            _, _, (now, written), read = heappop(heap)
+            if now.accepting and written is None:
+                return read
+            key = now, written and written.key
+            if key in seen:
                 continue
-            if self.text[level.start] in OPENING:
-                begun = _begun(bytes(self.text[level.start :]), level)
-                if begun.same:
-                    yield depth, begun
-
-    @property
-    def begun(self) -> bytes:
-        """What is written of the innermost level's string, number or word; empty if there is none."""
-        top = self.stack[-1]
-        return bytes(self.text[top.start :]) if top is not None and top.start >= 0 else b""
-
-    @property
-    def inside(self) -> bytes:
-        """What is written of the string that is open."""
-        return bytes(self.text[self.opened :])
-
-    def read(self, byte: int, opened: Distinct | None, most: int) -> bool:
-        """Read a byte that the grammar admits; False if an item is written again, or more than `most` are begun."""
-        self.text.append(byte)
-        top, at = self.stack[-1], len(self.text) - 1
-        if self.string:
-            ends = self.string == 1 and byte == _QUOTE
-            self.string = 0 if ends else 2 if self.string == 1 and byte == _BACKSLASH else 1
-            return not ends or top is None or self._ended(top, at + 1)
-        if top is not None and byte in ENDING and not self._ended(top, at):
-            return False
-        if byte in CLOSING:
-            self.stack.pop()
-            below = self.stack[-1] if self.stack else None
-            return below is None or self._ended(below, at + 1)
-        if byte == _COMMA and top is not None:
-            top.awaits = True
-            return len(top.seen) < most
-        if byte not in SPACES and byte != _COMMA and top is not None and top.awaits:
-            top.start, top.awaits = at, False
-        if byte in OPENING:
-            self.stack.append(None if opened is None else Level(opened))
-        elif byte == _QUOTE:
-            self.string, self.opened = 1, at + 1
-        return True
-
-    def _ended(self, level: Level, end: int) -> bool:
-        """Note the item that ends there, if one does; False if it was written before."""
-        if level.start < 0:
-            return True
-        value = json.loads(self.text[level.start : end].decode())
-        key = value if isinstance(value, str) else identity(value)
-        level.start = -1
-        if level is self.stack[0]:
-            self.text.clear()
-        if key in level.seen:
-            return False
-        level.seen |= {key}
-        return True
+            seen.add(key)
+            limits.check("search_positions", len(seen), "a way to the end is too far to be found", advice)
+            if monotonic() > end:
+                what = "it takes too long to find a way to the end"
+                raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
+            differs = written is not None and any(
+                level is not None and (level is written.stack[-1] or level.distinct.varied) for level in written.stack
+            )
+            ahead = _several if differs else continuations
+            following = {data for q in now.positions for data in ahead(q)}
+            if written is None or not written.string:
+                following = {data for data in following if data.strip()} or following  # white space leads nowhere
+            for data in sorted(following):
+                for way in ways_after(now, written, data):
+                    heappush(heap, (lower.nearest(way[0]), -next(order), way, read + data))
+        raise GrammarError("no text completes what is written", hint="report it: a mask should have ruled it out")
 
 
-class Begun(NamedTuple):
-    """An array or object that is being written, as an item of an array whose items differ.
-
-    Attributes
-    ----------
-    same : list
-        The items seen that begin with the items, or have the members, that are whole, as `identity` has them.
-    to_come : bool
-        Whether it can always have more items or members, or surely differs by properties that are still to be begun.
-    place : str, int or None
-        The index of the item, or the name of the member, that isn't whole; None for a name that may be written again.
-    value : bytes
-        What is written of it.
-    """
-
-    same: list
-    to_come: bool
-    place: str | int | None
-    value: bytes
-
-    @property
-    def texts(self) -> list[str]:
-        """All strings in the items of `same`: one with another string differs from them."""
-        return [text for one in self.same for text in _texts_in(one)]
-
-    @property
-    def values(self) -> frozenset:
-        """What the value must not be, unless something else differs: as in `Level.seen`."""
-        if isinstance(self.place, int):
-            candidates = {one[self.place + 1] for one in self.same if len(one) > self.place + 1}
-        else:
-            candidates = {value for one in self.same for name, value in one if name == self.place}
-        return frozenset(value[1] if _is_text(value) else value for value in candidates)
-
-
-def _texts_in(identified: Any) -> Iterator[str]:
-    """All strings in a value, as `identity` has it."""
-    if _is_text(identified):
-        yield identified[1]
-    elif isinstance(identified, frozenset):
-        for name, value in identified:
-            yield name
-            yield from _texts_in(value)
-    elif identified[0] == "array":
-        for item in identified[1:]:
-            yield from _texts_in(item)
-
-
-def _is_text(identified: Any) -> bool:
-    return isinstance(identified, tuple) and identified[0] is False and isinstance(identified[1], str)
-
-
-def _begun(written: bytes, level: Level) -> Begun:
-    """What an array or object has so far, from its text."""
-    text = written.decode("utf-8", "ignore")  # a character may have been begun
-    items: list = []  # or members, as (name, value)
-    is_array = text[0] == "["
-    place: str | int | None = None
-    value = b""
-    at = _end(_BETWEEN, text, 1)
-    while at < len(text) and (is_array or text[at] == '"'):
-        try:
-            if is_array:
-                place = len(items)
-            else:
-                place, at = _DECODER.raw_decode(text, at)
-                at = _end(_BETWEEN, text, at)
-            found, end = _DECODER.raw_decode(text, at)
-            is_whole = _end(_NUMBER, text, at) < len(text)  # a number may go on
-        except ValueError:
-            is_whole = False
-        if not is_whole:
-            value = b"" if place is None else written[len(text[:at].encode()) :]
-            break
-        items.append(identity(found) if is_array else (place, identity(found)))
-        place, at = None, _end(_BETWEEN, text, end)
-    if is_array:
-        start = ("array", *items)
-        same = [one for one in level.seen if isinstance(one, tuple) and one[: len(start)] == start]
-        return Begun(same, level.distinct.varied is None, place, value)
-    once = level.distinct.once
-    members = frozenset(member for member in items if member[0] in once)  # others may be written again
-    objects = [one for one in level.seen if isinstance(one, frozenset) and members <= one]
-    if place in once:
-        objects = [one for one in objects if any(name == place for name, _ in one)]
-    begun = {name for name, _ in items} | ({place} if value else set())
-    another = place is None and (at < len(text) or text.rstrip()[-1] == "," or not items and len(text) > 1)
-    more = level.has_more(len(objects), begun, None if value else place, another)
-    return Begun(objects, more, place if place in once else None, value)
-
-
-def _end(pattern: re.Pattern, text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return at if found is None else found.end()
-
-
-_DECODER = json.JSONDecoder()
-_BETWEEN = re.compile(r"[\s,:]*")
-_NUMBER = re.compile(r"[-+.0-9eE]*")
-
-
-def strings(seen: frozenset) -> list[str]:
-    return [key for key in seen if isinstance(key, str)]
-
-
-def endings(begun: bytes, seen: list[str]) -> list[bytes] | None:
-    """What a string that has begun so can go on with to be one of `seen`, up to its closing quote.
-
-    Characters are written as themselves where they can be. None: it stands inside an escape.
-    """
-    if b"\\" in begun and _IN_ESCAPE.search(begun):
-        return None
-    whole = len(begun)
-    for length in range(1, min(4, whole + 1)):
-        byte = begun[-length]
-        if byte >= 0xC0:
-            whole -= length if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
-        if byte >= 0xC0 or byte < 0x80:
-            break
-    text, rest = begun[:whole].decode(), begun[whole:]
-    text = json.loads(f'"{text}"') if "\\" in text else text
-    if text and "\ud800" <= text[-1] < "\udc00":
-        return None
-    found = [encode_basestring(one[len(text) :]).encode()[1:] for one in seen if one.startswith(text)]
-    return [end[len(rest) :] for end in found if end.startswith(rest)]
+def _several(q: Position) -> list[bytes]:
+    """As `continuations`, with several bytes where there is a choice: letters and digits first."""
+    if isinstance(q, InLiteral):
+        return [q.data[q.at :]]
+    first = sorted(q.first(), key=lambda byte: (not (byte < 0x80 and chr(byte).isalnum()), byte))
+    return [bytes((byte,)) for byte in first[:TRIED]]

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from constrained.automaton.automaton import State, automaton_of
+from constrained.automaton.automaton import begin
+from constrained.automaton.state import Prefix
 from constrained.errors import ActionError
 from constrained.grammar import ContextFreeGrammar, nodes
 
@@ -176,7 +177,7 @@ class _TextParser:
 
     def _written(self, grammar: ContextFreeGrammar, at: int) -> Iterator[int]:
         """Yield the ends of the texts of `grammar` that begin at `at`."""
-        state: State | None = automaton_of(grammar).start
+        state: Prefix | None = begin(grammar)
         ends, end = [], at
         while state is not None:
             if state.accepting:

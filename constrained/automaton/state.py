@@ -1,27 +1,74 @@
-"""A state of an automaton: a set of positions."""
+"""What may follow a text so far: a prefix, and the kind that an automaton has, a state."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from constrained.automaton.graph_stack import alternatives
 from constrained.automaton.positions import Accept, InText, Reached, Stack, StepEnd
+from constrained.automaton.shortest import shortest
 
 MAX_FORCED = 4096
 """Most bytes that `State.forced_text` looks ahead."""
 
 
-class State:
-    """A set of positions: every way to read the text so far.
+class Prefix(ABC):
+    """A text so far, for what may follow it: a state of the automaton, or a memory beside one (`memory.Memory`).
 
     Attributes
     ----------
+    automaton : Automaton
     positions : tuple of Position
+        Every way to read the text so far.
     accepting : bool
         Whether the text (or the action, where one ends) is complete.
     """
+
+    __slots__ = ()
+    automaton: Any
+    positions: Reached
+    accepting: bool
+
+    @abstractmethod
+    def step(self, byte: int) -> Prefix | None:
+        """The prefix with `byte` after it; None if no text of the language continues so."""
+
+    @abstractmethod
+    def read(self, data: bytes) -> Prefix | None:
+        """The prefix with all of `data` after it; None if no text of the language continues so."""
+
+    @abstractmethod
+    def first(self) -> set[int]:
+        """The bytes that may come next."""
+
+    @abstractmethod
+    def forced_text(self, limit: int = MAX_FORCED) -> bytes:
+        """The bytes that must come next; empty if there is a choice or the text is complete."""
+
+    @abstractmethod
+    def completion(self) -> bytes:
+        """A short text that completes the prefix.
+
+        Raises
+        ------
+        LimitError
+            The search takes more than `search_positions` or `search_milliseconds`.
+        """
+
+    @abstractmethod
+    def texts(self, limit: int) -> list[bytes] | None:
+        """Every text that completes the prefix, sorted; None if there are more than `limit`."""
+
+    def ends(self) -> list[Stack]:
+        """The frames that may follow the action that is complete here (see `StepEnd`); None is the end."""
+        return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))
+
+
+class State(Prefix):
+    """A set of positions."""
 
     __slots__ = ("_steps", "accepting", "automaton", "positions")
 
@@ -32,7 +79,6 @@ class State:
         self._steps: dict[int, State | None] = {}
 
     def step(self, byte: int) -> State | None:
-        """The state after `byte`; None if no text of the language continues with it."""
         try:
             return self._steps[byte]
         except KeyError:
@@ -46,7 +92,6 @@ class State:
         return state
 
     def read(self, data: bytes) -> State | None:
-        """The state after all of `data`; None if no text of the language continues with it."""
         state: State | None = self
         for byte in data:
             if state is None:
@@ -55,7 +100,6 @@ class State:
         return state
 
     def forced_text(self, limit: int = MAX_FORCED) -> bytes:
-        """The bytes that must come next; empty if there is a choice or the text is complete."""
         out = bytearray()
         state: State | None = self
         while state is not None and not state.accepting and len(out) < limit:
@@ -67,8 +111,10 @@ class State:
             state = state.step(byte)
         return bytes(out)
 
+    def completion(self) -> bytes:
+        return b"".join(data for _, data in shortest(self.automaton, self.positions))
+
     def texts(self, limit: int) -> list[bytes] | None:
-        """Every text that completes the state, sorted; None if there are more than `limit`."""
         out: set[bytes] = set()
         work: list[tuple[State, bytes]] = [(self, b"")]
         steps = 0
@@ -102,9 +148,4 @@ class State:
                 yield bytes((byte,)), after
 
     def first(self) -> set[int]:
-        """The bytes that may come next."""
         return {byte for q in self.positions for byte in q.first()}
-
-    def ends(self) -> list[Stack]:
-        """The frames that may follow the action that is complete here (see `StepEnd`); None if the text may end."""
-        return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))

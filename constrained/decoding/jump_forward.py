@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from constrained.automaton import Matcher, Vocabulary
-from constrained.automaton.automaton import State
+from constrained.automaton.state import Prefix
 from constrained.automaton.tokenizers import encode
 
 CONTEXT_BYTES = 48
@@ -39,21 +39,21 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
     """
     vocabulary = matcher.compiled.vocabulary
     tokens = []
-    for token in forced_tokens(matcher.state, matcher.forced_text(), vocabulary, tokenizer, before):
+    for token in forced_tokens(matcher.prefix, matcher.forced_text(), vocabulary, tokenizer, before):
         if not matcher.advance(token):
             break
         tokens.append(token)
     return tokens
 
 
-def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer: Any, before: bytes) -> list[int]:
-    """The tokens of the text `forced`, which must come next in `state`, as far as they are certain.
+def forced_tokens(prefix: Prefix, forced: bytes, vocabulary: Vocabulary, tokenizer: Any, before: bytes) -> list[int]:
+    """The tokens of the text `forced`, which must come next after `prefix`, as far as they are certain.
 
     `before` is the text so far.
     """
     if not forced:
         return []
-    after = state.read(forced)
+    after = prefix.read(forced)
     assert after is not None, "forced text can be read"
     # Only tokens that end within the first `sure` bytes are certain, whatever comes after the forced text.
     sure = len(forced) - _open_end(vocabulary, forced, after.first())

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from constrained.automaton import Grammar
-from constrained.automaton.budget import shortest
 from constrained.automaton.matcher import not_a_grammar
 from constrained.decoding.request import Generation, Message, Request
 from constrained.errors import GrammarError, ModelError, needs_extra
@@ -381,15 +380,14 @@ def most_like(answer: str, action: Grammar, listed: list[str] | None = None) -> 
     """
     if listed:
         return max(listed, key=lambda text: difflib.SequenceMatcher(None, answer, text).ratio())
-    data, state = answer.encode(), action.automaton.start
+    data, prefix = answer.encode(), action.begin
     for end in range(len(data)):
-        after = state.step(data[end])
+        after = prefix.step(data[end])
         if after is None:
             data = data[:end]
             break
-        state = after
-    rest = shortest(state.automaton, state.positions)
-    return (data + b"".join(piece for _, piece in rest)).decode()
+        prefix = after
+    return (data + prefix.completion()).decode()
 
 
 def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from constrained.automaton.automaton import State
+from constrained.automaton.state import Prefix
 
 MOST_ORDERS = 5_000
 """Members tried one after the other to find the order of an object's; beyond, there is none."""
@@ -19,11 +19,11 @@ MOST_ORDERS = 5_000
 _LONGEST_NUMBER = 100
 """Digits of a number that are written without an exponent."""
 
-_Ends = dict[State, tuple]
+_Ends = dict[Prefix, tuple]
 """The states after a text so far, each with the text's pieces as a linked list."""
 
 
-def find_text(opening: State, before: str, value: Any, after: str) -> str | None:
+def find_text(opening: Prefix, before: str, value: Any, after: str) -> str | None:
     """The text that is accepted from `opening`: `before`, the value in some spelling, `after`; None if there is none.
 
     Raises RecursionError: the value is nested too deeply.
@@ -94,7 +94,7 @@ class _Search:
     def _any_order(self, begun: _Ends, value: dict[str, Any]) -> _Ends:
         """The states after all members, in some order."""
         # Depth first; of the states after the same members, each is gone on from once.
-        seen: set[tuple[State, frozenset[str]]] = set()
+        seen: set[tuple[Prefix, frozenset[str]]] = set()
         work: list[tuple[_Ends, frozenset[str]]] = [(begun, frozenset(value))]
         while work:
             ends, left = work.pop()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from constrained.automaton import Grammar, Vocabulary, compile_grammar, positions
-from constrained.automaton.automaton import State
 from constrained.automaton.explain import Trace, expected_text
+from constrained.automaton.state import Prefix
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import STEP, read_lark, read_source
 from constrained.grammar.nodes import Related, Slot, Var
@@ -280,7 +280,7 @@ def _action_ends(path_state: PathState, text: str) -> tuple[set[int], bool]:
     """The numbers of bytes of `text` after which an action is complete, and whether an action may begin with it all."""
     ends: set[int] = set()
     try:
-        state: State | None = path_state.next_action().automaton.start
+        state: Prefix | None = path_state.next_action().begin
     except KnowledgeError:
         return ends, False
     for count, byte in enumerate(action_bytes(text), 1):
@@ -309,7 +309,7 @@ def _explain_mismatch(out: Explanation, state: PathState, data: bytes) -> None:
         out.meant = _similar(out.text, openings.values())
 
 
-def _similar(text: str, openings: Iterable[State]) -> list[str]:
+def _similar(text: str, openings: Iterable[Prefix]) -> list[str]:
     """The beginnings of actions that are most similar to `text`, at most two."""
     ratios = {}
     for state in openings:
@@ -379,7 +379,7 @@ def next_tokens(explanation: Explanation, vocabulary: Vocabulary, most: int = 12
         for i in allowed[:most]
     ]
     return {
-        "bytes": sorted(matcher.state.first()),
+        "bytes": sorted(matcher.prefix.first()),
         "forced": _decoded(matcher.forced_text()),
         "tokens": {"size": vocabulary.size, "allowed": len(allowed), "first": first},
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from constrained.automaton import Grammar
-from constrained.automaton.automaton import State
+from constrained.automaton.state import Prefix
 from constrained.errors import KnowledgeError
 from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule
 from constrained.knowledge.action_graph import START, ActionGraph
@@ -57,7 +57,7 @@ class PathState:
         self.last = last
         self._continuations: dict[Node, _Continuation] = {}
         self._continuation = _Continuation(grammar)
-        self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
+        self._judged: tuple[str, tuple[Judgement, Prefix | None]] | None = None
 
     @property
     def order(self) -> PathState:
@@ -71,7 +71,7 @@ class PathState:
     @property
     def may_end(self) -> bool:
         """Whether the path may end here."""
-        return self.grammar.automaton.start.accepting
+        return self.grammar.begin.accepting
 
     @property
     def may_follow(self) -> list[str]:
@@ -95,7 +95,7 @@ class PathState:
         grammar = self.grammar if steps_left is None else within_steps(self.grammar, steps_left)
         return self if grammar is self.grammar else self.bound(grammar)
 
-    def opening(self, action: str) -> State | None:
+    def opening(self, action: str) -> Prefix | None:
         """The automaton's state before `action` as the next action; None if it may not come next."""
         state = start_state(self.without(set(self.graph.actions) - {action}).grammar)
         return state if state and state.first() else None
@@ -120,7 +120,7 @@ class PathState:
         judgement, end = self._judge(action)
         return judgement, self if end is None else self.advanced(action, judgement.action, end)
 
-    def advanced(self, text: str, action: str | None, end: State) -> PathState:
+    def advanced(self, text: str, action: str | None, end: Prefix) -> PathState:
         """The state after `text`, a text of the rule `action` that ended in the automaton's state `end`."""
         rest = continuation(end.ends(), self.grammar.limits)
         self._continuations.setdefault(self.grammar.start, self._continuation)
@@ -133,7 +133,7 @@ class PathState:
         state._continuations, state._continuation = self._continuations, then
         return state
 
-    def anywhere(self) -> State | None:
+    def anywhere(self) -> Prefix | None:
         """The automaton's state before the texts of all actions, at any point of a path; None if there are none."""
         return self._at_any_point.any_opening()
 
@@ -159,13 +159,13 @@ class PathState:
             self._continuation.unordered = UnorderedActions(self.grammar, self.graph)
         return self._continuation.unordered
 
-    def _judge(self, action: str) -> tuple[Judgement, State | None]:
+    def _judge(self, action: str) -> tuple[Judgement, Prefix | None]:
         """The judgement and the state after the action; cached for the next call, which often asks for the same."""
         if self._judged is None or self._judged[0] != action:
             self._judged = action, self._judge_anew(action)
         return self._judged[1]
 
-    def _judge_anew(self, action: str) -> tuple[Judgement, State | None]:
+    def _judge_anew(self, action: str) -> tuple[Judgement, Prefix | None]:
         data = action_bytes(action)
         # ok: the action is one of those that may come next
         opening = start_state(self._next_actions)
@@ -192,7 +192,7 @@ class PathState:
         reason = diagnose(anywhere, data, self.graph.actions, lenient.any_opening())
         return Judgement(action, INVALID, lenient.nearest(data), reason), None
 
-    def _name(self, end: State, data: bytes) -> str | None:
+    def _name(self, end: Prefix, data: bytes) -> str | None:
         """The rule of the action `data`, which ended in `end`; elsewhere on a path, other rules may write the same."""
         ended = {self.graph.ended_by(rest.node) if rest else None for rest in end.ends()}
         if len(ended) == 1 and ended <= set(self.graph.rules[self.last]):

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from constrained.automaton.automaton import State
+from constrained.automaton.state import Prefix
 from constrained.errors import GrammarError, KnowledgeError, nearest
 from constrained.grammar.json_schema import Options, Values
 from constrained.grammar.json_schema.document import pointer_keys
@@ -112,7 +112,7 @@ class CallForm:
         except CallFault:
             return action if isinstance(action, str) else json.dumps(action, default=str)
 
-    def find(self, action: Any, opening: State) -> str | None:
+    def find(self, action: Any, opening: Prefix) -> str | None:
         """A text of a call that is admitted from `opening`, in whatever order and spelling; None if there is none."""
         try:
             name, arguments = self.call(action)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from constrained.automaton import Grammar
-from constrained.automaton.automaton import State
 from constrained.automaton.explain import expected
+from constrained.automaton.state import Prefix
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.grammar import texts_in
@@ -27,19 +27,19 @@ class UnorderedActions:
         self._grammar = grammar
         self._graph = graph
         self._missing = missing
-        self._openings: dict[str, State | None] = {}
+        self._openings: dict[str, Prefix | None] = {}
         self._fixed: dict[tuple[str, str], set[bytes]] = {}
         for node in nodes.walk(grammar.start, scopes=True):
             if isinstance(node, nodes.Scoped):
                 self._note_fixed(node)
 
-    def opening(self, action: str) -> State | None:
+    def opening(self, action: str) -> Prefix | None:
         """The state before the texts of one action; None if it has none now."""
         if action not in self._openings:
             self._openings[action] = start_state(self._grammar.with_start(self._any_arguments(action)))
         return self._openings[action]
 
-    def any_opening(self) -> State | None:
+    def any_opening(self) -> Prefix | None:
         """The state before the texts of all actions."""
         return start_state(self._grammar.with_start(nodes.alt([self._any_arguments(a) for a in self._graph.actions])))
 
@@ -104,14 +104,14 @@ class UnorderedActions:
         return [slot] if isinstance(value, Grammar) else []
 
 
-def start_state(grammar: Grammar) -> State | None:
+def start_state(grammar: Grammar) -> Prefix | None:
     """The state before a text of `grammar`; None if its bindings leave it no text.
 
     Raises GrammarError: a slot was never bound, or (`LimitError`) the bindings cost more than the limits allow.
     """
     unbound = grammar.unbound()
     try:
-        return grammar.automaton.start
+        return grammar.begin
     except LimitError:  # there may be texts: it costs too much to tell
         raise
     except GrammarError:
@@ -120,7 +120,7 @@ def start_state(grammar: Grammar) -> State | None:
         return None
 
 
-def longest_prefix(state: State | None, data: bytes) -> tuple[State | None, int]:
+def longest_prefix(state: Prefix | None, data: bytes) -> tuple[Prefix | None, int]:
     """The state after the longest prefix of `data` that can be read, and the prefix's length in bytes."""
     for count, byte in enumerate(data):
         after = state.step(byte) if state else None
@@ -130,16 +130,16 @@ def longest_prefix(state: State | None, data: bytes) -> tuple[State | None, int]
     return state, len(data)
 
 
-def diagnose(state: State | None, data: bytes, actions: Iterable[str], lenient: State | None = None) -> str:
+def diagnose(state: Prefix | None, data: bytes, actions: Iterable[str], lenient: Prefix | None = None) -> str:
     """Say why `data`, read from `state`, is not an action.
 
     Parameters
     ----------
-    state : State or None
+    state : Prefix or None
         None: there is no action now.
     actions : iterable of str
         The actions to name if not even the first byte fits.
-    lenient : State, optional
+    lenient : Prefix, optional
         A state that admits more than `state`: arguments that have no value now may be left out.
     """
     state, length = longest_prefix(state, data)

@@ -15,7 +15,6 @@ from lark import Lark
 from lark.exceptions import LarkError
 
 from constrained import Grammar
-from constrained.automaton.budget import shortest
 from tests.chance import times
 
 Accepts = Callable[[str], bool]
@@ -49,13 +48,12 @@ def words(alphabet: str, longest: int) -> Iterable[str]:
 
 def completion(grammar: Grammar, begun: bytes) -> bytes:
     """The shortest bytes that make a whole text of `begun`, by the engine's own automaton."""
-    state = grammar.automaton.read(begun)
-    return b"".join(data for _, data in shortest(grammar.automaton, state.positions))
+    return grammar.begin.read(begun).completion()
 
 
 def sample(grammar: Grammar, rnd: random.Random, longest: int = 16) -> str:
     """A random text of the language, by the engine's own automaton; ended early if it gets long."""
-    state, out = grammar.automaton.start, bytearray()
+    state, out = grammar.begin, bytearray()
     while not (state.accepting and (rnd.random() < 0.25 or not state.first())):
         if len(out) >= longest:
             return (bytes(out) + completion(grammar, bytes(out))).decode()

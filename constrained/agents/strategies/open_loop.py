@@ -235,7 +235,7 @@ def _step_cost(episode: Episode) -> int:
     except KnowledgeError:
         return 1
     compiled = next_grammar(episode, action)
-    return (compiled.budget.fewest(compiled.matcher(next_head(episode)).state) or 1) + 8
+    return (compiled.matcher(next_head(episode)).fewest_tokens() or 1) + 8
 
 
 def _reserve(episode: Episode, steps_left: int) -> int:

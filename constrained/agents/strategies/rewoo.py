@@ -214,7 +214,7 @@ def _action(episode: Episode, call: PlannedCall, given: str) -> str | None:
     if not episode.settings.constrained and given == call.input:
         return written
     try:
-        state = episode.space.knowledge.next_action().automaton.start.read(f"{call.tool}[".encode())
+        state = episode.space.knowledge.next_action().begin.read(f"{call.tool}[".encode())
     except KnowledgeError:  # the path is over
         state = None
     # Evidence is read character by character; what leads nowhere in the rule's text is skipped.

@@ -86,7 +86,7 @@ static int filtered(const Core *c, Engine *e) {
     if (c->checked) return 1;
     if (c->left < 0) return 0;
     double bound = horizon(e, &c->now);
-    return bound < 0 ? -1 : (double)c->left <= bound;
+    return bound < 0 ? -1 : (double)c->left <= bound + (double)c->spare;
 }
 
 static PyObject *positions(Engine *e, const Vec *vec) {
@@ -193,6 +193,7 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
     if (c->snapshot_count) memcpy(other->snapshots, c->snapshots, c->snapshot_count * sizeof(Snapshot));
     other->snapshot_count = other->snapshot_room = c->snapshot_count;
     other->left = c->left;
+    other->spare = c->spare;
     other->ended = c->ended;
     other->checked = c->checked;
     other->remembers = c->remembers, other->ask = c->ask;
@@ -329,7 +330,7 @@ static PyObject *core_opens(Core *c, PyObject *token) {
     Py_RETURN_FALSE;
 }
 
-/* Go on at other positions, described, as after a token. */
+/* Go on at other positions, described, in place of those after the last token. */
 static PyObject *core_go_to(Core *c, PyObject *described) {
     if (!core_begun(c)) return NULL;
     if (!PyList_Check(described)) return PyErr_Format(PyExc_TypeError, "positions are a list");
@@ -341,11 +342,9 @@ static PyObject *core_go_to(Core *c, PyObject *described) {
         Py_DECREF(item);
         if (failed) return NULL;
     }
-    if (remember(c) < 0) return NULL;
     Vec swap = c->now;
     c->now = c->one;
     c->one = swap;
-    c->ask = c->remembers ? MAY_ASK : 0;
     Py_RETURN_NONE;
 }
 
@@ -421,6 +420,19 @@ static int core_set_ask(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
     return 0;
 }
 
+static PyObject *core_get_spare(Core *c, void *Py_UNUSED(closure)) {
+    return PyLong_FromLongLong(c->spare);
+}
+
+static int core_set_spare(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
+    int spare = value ? int_between(value, 0, INT32_MAX, "the tokens to spare") : -1;
+    if (spare < 0) return -1;
+    kernel_enter();
+    c->spare = spare;
+    kernel_leave();
+    return 0;
+}
+
 static int core_set_left(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
     long long left = !value || value == Py_None ? -1 : PyLong_AsLongLong(value);
     if (PyErr_Occurred()) return -1;
@@ -468,6 +480,7 @@ static PyGetSetDef core_getset[] = {
     {"is_complete", (getter)core_complete, NULL, "The text so far is in the language.", NULL},
     {"is_terminated", (getter)core_terminated, NULL, "An EOS token has been read.", NULL},
     {"_ask", (getter)core_get_ask, (setter)core_set_ask, NULL, NULL},
+    {"_spare", (getter)core_get_spare, (setter)core_set_spare, NULL, NULL},
     {"_left", (getter)core_get_left, (setter)core_set_left, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -22,6 +22,7 @@ typedef struct {
     Snapshot *snapshots;
     int32_t snapshot_count, snapshot_room;
     int64_t left;      /* tokens of the budget; -1: none */
+    int64_t spare;     /* tokens by which a budget must be larger than the horizon, so that it rules nothing out */
     int ended;
     int checked;       /* every step must be checked: the vocabulary lacks bytes */
     uint32_t eos[MAX_EOS];

@@ -126,7 +126,7 @@ class Exploration:
         self._listed = len(self.eos)
         self.states: list[tuple[State, CompiledGrammar]] = []  # state `number` has index `number - 1`
         self._numbers: dict[State, int] = {}
-        if any(c.automaton.remembers for c in compiled):
+        if any(c.remembers for c in compiled):
             raise GrammarError(
                 "no tables can remember what a text has written (uniqueItems, minProperties)",
                 hint="leave the keyword out: Grammar.from_json_schema(…, lenient=True); or generate without tables",

@@ -174,7 +174,7 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
 
     def is_cut(self, text: str) -> bool:
         """Whether a text of the last generation began as the grammar asks, and ended before it was whole."""
-        states = [start.state.read(text.encode()) for start in self._rows.starts]
+        states = [start.prefix.read(text.encode()) for start in self._rows.starts]
         return any(states) and not any(state is not None and state.accepting for state in states)
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:

@@ -13,8 +13,9 @@ from itertools import combinations, takewhile
 from typing import Any
 
 from constrained.automaton import positions
-from constrained.automaton.automaton import Grammar, State
+from constrained.automaton.automaton import Grammar
 from constrained.automaton.budget import text_bytes
+from constrained.automaton.state import Prefix
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet
 from constrained.grammar.lark_outline import Outline
@@ -37,7 +38,7 @@ class _Work:
         self._limits = knowledge.grammar.limits
         self._done = 0
 
-    def count(self, *states: State) -> None:
+    def count(self, *states: Prefix) -> None:
         """Count one more byte. Raises LimitError: there were too many."""
         self._done += sum(len(state.positions) for state in states)
         self._limits.check("check_steps", self._done, "too many texts to compare actions by")
@@ -64,7 +65,7 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
         )
 
 
-def _path_states(first: PathState, work: _Work) -> Iterator[tuple[PathState, dict[str, State]]]:
+def _path_states(first: PathState, work: _Work) -> Iterator[tuple[PathState, dict[str, Prefix]]]:
     """Each state that paths reach, with the automaton's state before each action admitted there."""
     queue = deque([first])
     seen = set()
@@ -80,7 +81,7 @@ def _path_states(first: PathState, work: _Work) -> Iterator[tuple[PathState, dic
             queue.extend(state.advanced(text, name, end) for text, end in _endings(state, name, opening, work))
 
 
-def _endings(state: PathState, name: str, opening: State, work: _Work) -> Iterator[tuple[str, State]]:
+def _endings(state: PathState, name: str, opening: Prefix, work: _Work) -> Iterator[tuple[str, Prefix]]:
     """Texts of an action with the automaton's states after them, one for each continuation."""
     wanted = len(continuations(state.grammar.rules[name].body))
     met = set()
@@ -94,7 +95,7 @@ def _endings(state: PathState, name: str, opening: State, work: _Work) -> Iterat
                 return
 
 
-def _walk(first: State, work: _Work) -> Iterator[tuple[bytes, State]]:
+def _walk(first: Prefix, work: _Work) -> Iterator[tuple[bytes, Prefix]]:
     """The states reachable from `first`, breadth first, each with a text that leads to it; forced text is one step."""
     queue = deque([(b"", first)])
     seen = {first}
@@ -111,7 +112,7 @@ def _walk(first: State, work: _Work) -> Iterator[tuple[bytes, State]]:
 
 
 def _compare_all(
-    state: PathState, openings: Mapping[str, State], told: set[tuple[str, ...]], outline: Outline, work: _Work
+    state: PathState, openings: Mapping[str, Prefix], told: set[tuple[str, ...]], outline: Outline, work: _Work
 ) -> Iterator[Finding]:
     heads = {name: _head(opening) for name, opening in openings.items()}
     where = "at the start" if state.last == START else f"after '{state.last}'"
@@ -143,7 +144,7 @@ def _same_everywhere(rule: Rule) -> bool:
     return not rule.params and ends_step(rule.body)
 
 
-def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
+def _compare(first: str, a: Prefix, second: str, b: Prefix, work: _Work) -> list[tuple[str, str, str, str]]:
     """(kind, action, action, a shortest text): both actions admit the text, or a text of the second begins with it."""
     shortest: dict[tuple[str, str, str], str] = {}
     queue = deque([(b"", a, b)])
@@ -167,7 +168,7 @@ def _compare(first: str, a: State, second: str, b: State, work: _Work) -> list[t
     return [(*key, text) for key, text in shortest.items()]
 
 
-def _head(state: State) -> bytes:
+def _head(state: Prefix) -> bytes:
     """The beginning of all texts of an action, even if the path may also end before the action."""
     first = state.first()
     if len(first) != 1:
@@ -212,7 +213,7 @@ def _has_closing_byte(grammar: Grammar, action: str) -> bool:
     return not any(map(has_step, [*items, *bodies])) and end.data[-1] not in text_bytes([*items, *bodies], grammar)
 
 
-def _shortest_end(state: State, work: _Work) -> bytes:
+def _shortest_end(state: Prefix, work: _Work) -> bytes:
     """A shortest text that completes `state`; every state has one."""
     return next(text for text, end in _walk(state, work) if end.accepting)
 
@@ -225,7 +226,7 @@ _ORDER = (*range(0x61, 0x7B), *range(0x21, 0x61), 0x20, *range(0x7B, 0x80), *ran
 """All bytes, the most readable first."""
 
 
-def distinct_bytes(*states: State) -> Iterator[int]:
+def distinct_bytes(*states: Prefix) -> Iterator[int]:
     """Bytes that some of the states read: one for each class of bytes after which they continue alike."""
     special: set[int] = set()
     sets = set()

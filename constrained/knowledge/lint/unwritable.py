@@ -100,7 +100,7 @@ def never_whole(
     """
     if tokens.all_bytes or grammar.unbound():
         return
-    states = {start: grammar.automaton.start}
+    states = {start: grammar.begin}
     if knowledge is not None:
         unordered = UnorderedActions(grammar, knowledge.graph)
         openings = {action: unordered.opening(action) for action in knowledge.graph.actions}

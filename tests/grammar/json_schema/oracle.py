@@ -21,7 +21,7 @@ def accepted(grammar, value) -> bool:
 
 def random_text(grammar, rng: random.Random, longest: int = 400) -> bytes | None:
     """A text that the grammar's automaton writes by random bytes; None if it came to no end."""
-    state, out = grammar.automaton.start, bytearray()
+    state, out = grammar.begin, bytearray()
     while len(out) < longest:
         following = sorted(state.first())
         if state.accepting and (not following or rng.random() < 0.3):

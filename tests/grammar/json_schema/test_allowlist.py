@@ -40,7 +40,7 @@ def read(schema) -> Grammar | str:
 
 def masks(one: Grammar, other: Grammar, rng: random.Random, steps: int = 40) -> None:
     """Hold the bytes that may follow against each other, along a random text; none comes to a dead end."""
-    state, beside = one.automaton.start, other.automaton.start
+    state, beside = one.begin, other.begin
     for _ in range(steps):
         following = sorted(state.first())
         assert following == sorted(beside.first()) and state.accepting == beside.accepting
@@ -90,7 +90,7 @@ def test_a_schema_of_which_nothing_is_looked_into_is_written_as_a_whole(monkeypa
 
 def test_a_field_that_is_taken_for_looked_into_shows_as_a_dead_end(monkeypatch):
     def after(text: bytes) -> bytes:
-        state = Grammar.from_json_schema(SCHEMAS[0]).automaton.start
+        state = Grammar.from_json_schema(SCHEMAS[0]).begin
         for byte in text:
             assert byte in state.first()
             state = state.step(byte)

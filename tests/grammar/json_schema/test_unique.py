@@ -8,7 +8,6 @@ import pytest
 
 from constrained import BatchMatcher, CompiledGrammar, Grammar, GrammarError, Limits, Vocabulary, compile_grammar
 from constrained.automaton import native
-from constrained.automaton.distinct import Remembering
 from constrained.automaton.matcher import Matcher
 from constrained.errors import VocabularyError
 from tests.automaton.tokenizers import NAMES, vocabulary
@@ -195,8 +194,7 @@ def test_masks_are_the_tokens_that_can_be_read(name):
     known, rng = small_vocabulary(), random.Random(name)
     for _ in range(times(2, 50)):
         for matcher in walks(name, known, rng, 40):
-            state = matcher.state
-            assert isinstance(state, Remembering)
+            state = matcher.prefix
             fine = [i for i, t in enumerate(known.tokens[:-1]) if state.read(t) is not None]
             fine += known.eos_token_ids if state.accepting else []
             assert matcher.allowed_token_ids().tolist() == fine
@@ -210,10 +208,9 @@ def test_masks_over_real_tokenizers(tokenizer, name):
     for step, matcher in enumerate(walks(name, known, rng, 30)):
         allowed = set(matcher.allowed_token_ids().tolist())
         if step % 5 == 0:
-            state = matcher.state
-            ways = [way for way, _ in state.ways]
-            for i in set().union(*(matcher.compiled.masks.token_ids(way).tolist() for way in ways)):
-                assert (i in allowed) == (state.read(known.tokens[i]) is not None), known.tokens[i]
+            prefix = matcher.prefix
+            for i in matcher.compiled.masks.token_ids(matcher.state).tolist():
+                assert (i in allowed) == (prefix.read(known.tokens[i]) is not None), known.tokens[i]
 
 
 @pytest.mark.parametrize("name", ["strings", "nested", "open", "names"])
@@ -428,7 +425,7 @@ def follow(matcher, chance, budget):
 def test_a_text_is_finished_within_its_budget(name):
     compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), small_vocabulary())
     chance = random.Random(name)
-    least = compiled.budget.fewest(compiled.automaton.start)
+    least = compiled.matcher().fewest_tokens()
     for more in [0, 0, 1, 2, 5, 20, 60] * times(1, 20):
         matcher = compiled.matcher()
         matcher.set_budget(least + more)

@@ -224,7 +224,7 @@ def test_members_in_any_order_are_those_that_are_valid_and_no_mask_is_a_dead_end
     assert not any(grammar.matches(text) for text in set(texts) - set(valid))
     for text in texts:
         for end in range(len(text)):
-            state = grammar.automaton.read(text[:end].encode())
+            state = grammar.begin.read(text[:end].encode())
             assert state is None or state.accepting or state.first(), text[:end]
 
 
