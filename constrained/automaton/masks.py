@@ -2,14 +2,12 @@
 
 The mask of a state is the union of the masks of its positions, so only positions are cached, and no
 subset construction is needed. A count larger than the longest token can't matter within one token,
-so such counts are capped first and share one entry. A position is narrow (few bytes may come next:
-bisect the sorted tokens) or free text (nearly all tokens are allowed: `TextIndex` knows most of
-them, and only the others are walked, as arrays).
+so such counts are capped first and share one entry. Here all tokens are read, many at once as arrays;
+the kernel, which computes the rows where it is built, walks a trie and knows most of free text.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
 
 FEW = 64
-"""Up to this many candidate tokens are read one by one; more are read as arrays."""
+"""Up to this many tokens are read one by one; more are read as arrays."""
 
 
 class Masks:
@@ -139,56 +137,13 @@ class Masks:
     # walking
 
     def _walk(self, position: Position) -> np.ndarray:
-        """The indices (into the sorted tokens) of the tokens that `position` can read."""
+        """The indices (into the sorted tokens) of the tokens that `position` can read, unordered."""
         if isinstance(position, (Accept, StepEnd)):
             return np.empty(0, np.int64)
-        out: list[np.ndarray] = []
-        single: list[int] = []
-        tokens = self.vocabulary.sorted_tokens
-        work = [(self.automaton.state((position,)), 0, len(tokens), 0)]
-        while work:
-            state, low, high, depth = work.pop()
-            while low < high and len(tokens[low]) == depth:
-                single.append(low)
-                low += 1
-            if high - low > FEW and self._is_wide(state):
-                out.extend(self._walk_wide(state, low, high, depth))
-                continue
-            while low < high:
-                byte = tokens[low][depth]
-                head = tokens[low][:depth]
-                end = high if byte == 255 else bisect_left(tokens, head + bytes((byte + 1,)), low, high)
-                after = state.step(byte)
-                if after is not None:
-                    work.append((after, low, end, depth + 1))
-                low = end
-                if after is None and low < high:
-                    low = self._skip(state, tokens, head, depth, low, high)
-        out.append(np.array(single, np.int64))
-        return np.concatenate(out)
-
-    @staticmethod
-    def _is_wide(state: State) -> bool:
-        return any(isinstance(q, InText) and q.inside is None for q in state.positions)
-
-    @staticmethod
-    def _skip(state: State, tokens, head: bytes, depth: int, low: int, high: int) -> int:
-        """The index of the first token from `low` on whose next byte `state` can read."""
-        least = tokens[low][depth]
-        later = [b for b in state.first() if b >= least]
-        return bisect_left(tokens, head + bytes((min(later),)), low, high) if later else high
-
-    def _walk_wide(self, state: State, low: int, high: int, depth: int) -> list[np.ndarray]:
-        """Walk ``tokens[low:high]``, which share their first `depth` bytes, as arrays."""
-        out = []
-        left = np.ones(high - low, bool)
-        for q in state.positions:
-            if isinstance(q, InText) and q.inside is None:
-                left &= ~self._free(q, low, high, depth)
-        if not left.all():
-            out.append(np.flatnonzero(~left) + low)
-        out.append(self._run(state, np.flatnonzero(left) + low, depth)[0])
-        return out
+        first = np.zeros(256, bool)
+        first[list(position.first())] = True
+        begun = np.flatnonzero(first[self.vocabulary.flat[self.vocabulary.offsets]])
+        return self._run(self.automaton.state((position,)), begun, 0)[0]
 
     def states_after(self, state: State, ids: np.ndarray) -> tuple[list[State], np.ndarray]:
         """(states, index of the state after each of `ids`); all ids must be allowed at `state`."""
@@ -274,21 +229,6 @@ class Masks:
             alive, at = alive[keep], after[keep]
             depth += 1
         return np.concatenate([*read, alive]), np.concatenate([*ends, at]), states
-
-    def _free(self, q: InText, low: int, high: int, depth: int) -> np.ndarray:
-        """Return, for each of ``tokens[low:high]``, whether it is free text of `q` after its first `depth` bytes."""
-        index = self.vocabulary.text
-        free = index.inside(q.chars)[low:high]
-        before = 0
-        if depth:
-            # If all characters of a token are in the set, so are those after a character boundary.
-            try:
-                before = len(self.vocabulary.sorted_tokens[low][:depth].decode())
-            except UnicodeDecodeError:
-                return np.zeros(high - low, bool)
-        if q.high is not None:
-            free = free & (index.characters[low:high] - before <= q.high)
-        return free
 
 
 def allowed_count(row: np.ndarray) -> int:

@@ -93,7 +93,7 @@ def write(grammar: Grammar, vocabulary: Vocabulary, budget: int, rnd: random.Ran
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_every_text_is_whole_within_its_budget(name):
     grammar, rnd = GRAMMARS[name], random.Random(name)
-    least = compile_grammar(grammar, LARGE).budget.fewest(grammar.automaton.start)
+    least = compile_grammar(grammar, LARGE).matcher().fewest_tokens()
     for extra in (0, 1, 2, 5, 17, 40):
         for greedy in (True, True, False):
             assert grammar.matches(write(grammar, LARGE, least + extra, rnd, greedy))
@@ -107,7 +107,7 @@ def test_every_text_is_whole_within_its_budget_with_a_real_vocabulary(tokenizer)
     )
     for name, grammar in GRAMMARS.items():
         rnd = random.Random(name + tokenizer)
-        least = compile_grammar(grammar, vocabulary).budget.fewest(grammar.automaton.start)
+        least = compile_grammar(grammar, vocabulary).matcher().fewest_tokens()
         for extra, greedy in ((0, False), (4, True), (23, True)):
             assert grammar.matches(write(grammar, vocabulary, least + extra, rnd, greedy)), name
 
@@ -117,11 +117,11 @@ def test_near_its_end_a_budgets_mask_is_what_advance_takes(name):
     grammar, rnd = GRAMMARS[name], random.Random(name)
     compiled = compile_grammar(grammar, LARGE)
     matcher = compiled.matcher()
-    least = compiled.budget.fewest(matcher.state)
+    least = matcher.fewest_tokens()
     for left in range(least + 12, 0, -1):
         if matcher.is_terminated:
             break
-        matcher.set_budget(max(left, compiled.budget.fewest(matcher.state)))
+        matcher.set_budget(max(left, matcher.fewest_tokens()))
         ids = matcher.allowed_token_ids().tolist()
         assert [i for i in range(LARGE.size) if matcher.copy().advance(i)] == ids
         matcher.advance(rnd.choice(ids))
@@ -233,7 +233,7 @@ def test_a_shortest_string_of_a_pattern_is_found_without_trying_every_character(
     grammar = Grammar.from_json_schema({"type": "string", "pattern": "[一-龥]{3}", "maxLength": 9})
     compiled = compile_grammar(grammar, LARGE)
     for begun, fewest in (("", 11), ('"', 10), ('"一é一一', 4), ('"一一龥', 1), ('"\\u4e', 9), ('"\\', 11)):
-        assert compiled.budget.fewest(compiled.matcher(begun).state) == fewest, begun
+        assert compiled.matcher(begun).fewest_tokens() == fewest, begun
 
 
 # objects of JSON Schema, whose names may come in any order
@@ -274,7 +274,7 @@ OBJECTS = {
 def test_the_end_of_an_object_is_found_straight(name):
     schema = {"type": "object", **OBJECTS[name]}
     grammar = Grammar.from_json_schema(schema, limits=Limits(search_positions=400))
-    least = compile_grammar(grammar, LARGE).budget.fewest(grammar.automaton.start)
+    least = compile_grammar(grammar, LARGE).matcher().fewest_tokens()
     for seed in range(4):
         for extra, greedy in ((0, False), (3, True), (40, False)):
             text = write(grammar, LARGE, least + extra, random.Random(seed), greedy)
@@ -283,10 +283,10 @@ def test_the_end_of_an_object_is_found_straight(name):
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_a_search_that_takes_long_goes_on_in_haste_and_keeps_the_promise(name, monkeypatch):
-    monkeypatch.setattr(budget, "PATIENCE", 3)
+    monkeypatch.setattr("constrained.automaton.shortest.PATIENCE", 3)
     schema = {"type": "object", **OBJECTS[name]}
     grammar = Grammar.from_json_schema(schema)
-    least = compile_grammar(grammar, LARGE).budget.fewest(grammar.automaton.start)
+    least = compile_grammar(grammar, LARGE).matcher().fewest_tokens()
     for extra, greedy in ((0, False), (12, True)):
         assert is_valid(schema, json.loads(write(grammar, LARGE, least + extra, random.Random(extra), greedy)))
 
@@ -295,7 +295,7 @@ def test_a_budget_does_not_ask_for_every_state_of_a_pattern():
     grammar = Grammar.from_json_schema({**ARN, "minLength": 300})
     compiled = compile_grammar(grammar, LARGE)
     matcher = compiled.matcher('"arn:aws:')
-    assert compiled.budget.fewest(matcher.state) == 302 - len('"arn:aws:')
+    assert matcher.fewest_tokens() == 302 - len('"arn:aws:')
     matcher.set_budget(400)
     assert len(matcher.allowed_token_ids()) and len(grammar.rules) < 100
 
@@ -344,7 +344,7 @@ def test_under_a_deep_stack_the_least_budget_is_found_without_going_to_the_end(n
     rng = random.Random(name)
     for spare in (0, 1, 7):
         matcher = compiled.matcher(opening * 300)
-        least = compiled.budget.fewest(matcher.state)
+        least = matcher.fewest_tokens()
         matcher.set_budget(least + spare)
         written = 0
         while not matcher.is_complete:

@@ -142,7 +142,7 @@ def test_within_a_budget_every_text_is_finished(text):
     for seed in range(10):
         rnd = random.Random(seed)
         matcher = compiled.matcher()
-        need = compiled.budget.fewest(matcher.state)
+        need = matcher.fewest_tokens()
         left = need + rnd.choice([0, 1, 5, 30])
         matcher.set_budget(left)
         while not matcher.is_complete or rnd.random() < 0.9:

@@ -156,7 +156,7 @@ def test_a_bound_instead_of_a_search_still_keeps_every_budget(pattern, words, rn
         patch.setattr("constrained.automaton.masks.FEW", 3)
         compiled = compile_grammar(grammar, vocabulary)
         matcher = compiled.matcher()
-        least = compiled.budget.fewest(matcher.state)
+        least = matcher.fewest_tokens()
         matcher.set_budget(least + extra)
         text = b""
         for written in range(least + extra + 1):
@@ -187,7 +187,7 @@ def test_a_budget_is_exact_and_always_kept_in_endless_languages(pattern, words, 
         matcher = compiled.matcher(begun)
     except VocabularyError:
         assume(False)
-    least = compiled.budget.fewest(matcher.state)
+    least = matcher.fewest_tokens()
     layer, count = {begun}, 0
     while not any(map(grammar.matches, layer)):  # fewest, by trying all
         layer = {t + w for t in layer for w in set(words) if grammar.is_prefix(t + w)}

@@ -20,7 +20,7 @@ def random_writer(seed: int, tokens: int = 40):
 
     def write(so_far: str, grammar) -> str:
         matcher = compile_grammar(grammar, VOCABULARY).matcher()
-        matcher.set_budget(max(tokens, matcher.compiled.budget.fewest(matcher.state)))
+        matcher.set_budget(max(tokens, matcher.fewest_tokens()))
         out = b""
         while True:
             token = int(rng.choice(matcher.allowed_token_ids()))

@@ -47,7 +47,7 @@ def test_budgets_are_the_hosts(name, kind, narrow):
     except VocabularyError:
         return
     tables = DeviceTables.build(compiled, device=DEVICE)
-    least = compiled.budget.fewest(compiled.automaton.start)
+    least = compiled.matcher().fewest_tokens()
     assert int(tables.fewest[tables.start[0]]) == least
     for budget in (least, least + 1, least + 3):
         side_by_side(compiled, tables, budget=budget, most=60)
@@ -86,7 +86,7 @@ def test_random_grammars_in_one_table(found, words, with_bytes, extra, narrow):
         tables = DeviceTables.build(compiled, device=DEVICE)
     for number, one in enumerate(compiled):
         side_by_side(one, tables, number, most=60)
-        least = one.budget.fewest(one.automaton.start)
+        least = one.matcher().fewest_tokens()
         side_by_side(one, tables, number, budget=least + extra, most=40)
 
 
