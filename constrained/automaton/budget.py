@@ -228,7 +228,7 @@ class Budget:
 
 def _bytes_of(grammar: ContextFreeGrammar) -> set[int]:
     """Every byte that may occur in a text of `grammar`."""
-    bodies = ((one, (one.start, *(rule.body for rule in one.rules.values()))) for one in grammar.nested())
+    bodies = ((one, (one.start, *(rule.body for rule in one.all_rules().values()))) for one in grammar.nested())
     return set().union(*(text_bytes(nodes, one) for one, nodes in bodies))
 
 

@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from constrained.grammar import nodes
+from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.grammar import ContextFreeGrammar, OneValue, SlotValue, grammars_in
-from constrained.grammar.nodes import Call, Choices, Lazy, Literal, Node, Rule, Rules, Scoped, Slot, Spans
+from constrained.grammar.nodes import Call, Choices, LazyText, Literal, Node, Rule, Scoped, Slot, Spans
 from constrained.grammar.traverse import fold, uses_relations
 
 MARK = b"\xff"
@@ -32,7 +33,7 @@ class ControlTokens:
 
     def admitted(self, grammar: ContextFreeGrammar) -> ContextFreeGrammar:
         """`grammar`, with the tokens admitted where it names them; `grammar` itself if it names none."""
-        if not self._texts:
+        if not self._texts or isinstance(grammar.rules, DeferredRules):  # those of a JSON Schema never name one
             return grammar
         start, extended = grammar.start, grammar
         if type(start) is not Call or start.args:
@@ -56,8 +57,8 @@ class ControlTokens:
         return value.derived(self.admitted) if isinstance(value, ContextFreeGrammar) else value
 
     def _occur(self, rules: dict[str, Rule]) -> bool:
-        """Whether some rule names a control token. The `Rules` of a JSON Schema never do."""
-        return not isinstance(rules, Rules) and any(self._in(node) for rule in rules.values() for node in rule.nodes)
+        """Whether some rule names a control token."""
+        return any(self._in(node) for rule in rules.values() for node in rule.nodes)
 
     def _in(self, node: Node) -> bool:
         if isinstance(node, Literal):
@@ -74,15 +75,15 @@ class ControlTokens:
 
     def _node(self, node: Node, keys: bool) -> Node:
         """A copy of the tree in which control tokens are admitted; with `keys` (see `_looks_up`) not in arguments."""
-        if not any(isinstance(part, Lazy) or self._in(part) for part in nodes.walk(node, scopes=True)):
+        if not any(isinstance(part, LazyText) or self._in(part) for part in nodes.walk(node, scopes=True)):
             return node
         leaf = partial(self._leaf, keys=keys)
         return fold(node, leaf, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
 
     def _leaf(self, node: Node, keys: bool) -> Node:
         match node:
-            case Lazy():
-                return Lazy(lambda: self._node(node.node, keys), node.longest)
+            case LazyText():
+                return LazyText(lambda: self._node(node.node, keys), node.longest)
             case Scoped():
                 values = {k: self._leaf(v, keys) if isinstance(v, Scoped) else v for k, v in node.values.items()}
                 return Scoped(self._node(node.node, keys), values)
@@ -121,7 +122,5 @@ class ControlTokens:
 
 def _looks_up(rules: dict[str, Rule]) -> bool:
     """Whether an argument's value may be used as a key that selects a slot's values."""
-    if isinstance(rules, Rules):
-        return False
     calls = (call for rule in rules.values() for call in rule.find(Call))
     return uses_relations(rules) or any(isinstance(arg, Slot) for call in calls for arg in call.args)

@@ -27,7 +27,7 @@ from constrained.automaton.positions import (
 from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
-from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText, Table, TextCall
+from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText, Table, TextState
 from constrained.grammar.left_recursion import Calls, self_embedding_groups
 from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
@@ -68,7 +68,7 @@ class Distance:
         begins: frozenset[int] = frozenset()
         for inner in grammar.nested():
             bounds = self._of_grammar(inner)
-            bodies = [rule.body for rule in inner.rules.values()] if bounds.nests else []
+            bodies = [rule.body for rule in inner.all_rules().values()] if bounds.nests else []
             calls = [c for body in bodies for c in n.walk(body) if isinstance(c, n.Call) and id(c) in bounds.nests]
             bounds.settle(calls)
             deepest = max([deepest, *(bounds.rules[call.rule][1] for call in calls)])
@@ -185,7 +185,7 @@ class _Bounds:
         reached = self._reached(nodes)
         if not reached:
             return
-        rules = [name for name in self.grammar.rules if name in reached]  # in the file's order
+        rules = [name for name in self.grammar.all_rules() if name in reached]  # in the file's order
         self.rules.update(dict.fromkeys(rules, (UNBOUNDED, 0)))
         if self._rounds(rules, 0):
             # The shortest texts are known. Now iterate the farthest positions, from below.
@@ -204,7 +204,7 @@ class _Bounds:
             node = work.pop()
             if isinstance(node, JsonText) and node.table is None:
                 work.append(node.written)
-            elif isinstance(node, n.Call) and not isinstance(node, TextCall):
+            elif isinstance(node, n.Call):
                 if node.rule not in self.rules and node.rule not in reached:
                     reached.add(node.rule)
                     work.append(self.grammar.rules[node.rule].body)
@@ -259,7 +259,7 @@ class _Bounds:
                 short, far = self._of(item)
                 # 0 * UNBOUNDED would be NaN
                 return (low * short if low else 0), far + ((low - 1) * short if low > 1 else 0)
-            case TextCall(fewest=fewest, high=high):
+            case TextState(fewest=fewest, high=high):
                 short = fewest() * (1 if self.lower else LONGEST_CHARACTER)
                 return short, UNBOUNDED if high is None else LONGEST_CHARACTER * high
             case n.Call(rule):
@@ -274,7 +274,7 @@ class _Bounds:
             case JsonText(table=Table() as table):
                 far = LONGEST_CHARACTER * (table.farthest + 1)
                 return (table.bytes_left(0, 0, least=True), 1) if self.lower else (far, far)
-            case n.Lazy(_, longest):
+            case n.LazyText(_, longest):
                 return (1, 1) if self.lower else (longest, longest)
             case n.Var(name):
                 if name not in self._parameters:
@@ -368,7 +368,7 @@ Arguments = dict[str, list[n.Node | bytes]]
 def _arguments(grammar: ContextFreeGrammar) -> Arguments:
     """Collect the arguments of each parameter, also those passed on by other parameters."""
     given, passed_on = grammar.of_rules(_arguments_of_rules)
-    own, more = _collect([grammar.start], grammar.rules)
+    own, more = _collect([grammar.start], grammar.all_rules())
     out = dict(given)
     for name, values in _propagate(own, [*passed_on, *more]).items():
         out[name] = [*out.get(name, ()), *values]

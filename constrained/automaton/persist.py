@@ -29,7 +29,7 @@ from constrained.files import write_whole
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import ContextFreeGrammar
-from constrained.grammar.json_text import JsonText, Table, TextCall
+from constrained.grammar.json_text import JsonText, Table, TextState
 from constrained.grammar.members import Members, Names
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
@@ -146,12 +146,14 @@ def _describe(given: Any) -> tuple:
         bindings = {name: _with_order(value, orders.get(name)) for name, value in given.bindings.items()}
         return (
             "grammar",
-            _all_rules(given),
+            given.derived(_all_rules),
             given.start,
             tuple(sorted(given.slots)),
             bindings,
             dict(given.distinct),
         )
+    if isinstance(given, TextState):
+        return "Call", given.name, ()
     if isinstance(given, JsonText):
         return "JsonText", given.written if given.table is None else None, given.table, given.high
     name = "Call" if isinstance(given, n.Call) else type(given).__name__
@@ -162,14 +164,14 @@ def _describe(given: Any) -> tuple:
 
 def _all_rules(grammar: ContextFreeGrammar) -> tuple[n.Rule, ...]:
     """All rules, including those of strings without a table, which are otherwise made when a text reaches them."""
-    found = dict(grammar.rules.items())
+    found = dict(grammar.all_rules())
     work = list(found.values())
     for rule in work:  # the loop appends to `work`
         texts = [text.written for text in rule.find(JsonText) if text.table is None]
-        for call in texts + rule.find(TextCall):
-            if call.rule not in found:
-                work.append(grammar.rules[call.rule])
-                found[call.rule] = work[-1]
+        for state in texts + rule.find(TextState):
+            if isinstance(state, TextState) and state.name not in found:
+                work.append(n.Rule(state.name, state.node))
+                found[state.name] = work[-1]
                 grammar.limits.check("schema", len(found), "strings whose patterns take too many rules to be saved")
     return tuple(work)
 

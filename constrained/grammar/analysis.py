@@ -190,13 +190,12 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
     `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
     """
     without = rules.keys() - productive
-    trimmed = {
+    return {
         name: Rule(name, prune(rule.body, without.__contains__), rule.params, rule.line)
         if name not in without and (without or len(rule.nodes) > _LONG)
         else rule
         for name, rule in rules.items()
     }
-    return nodes.alike(rules, trimmed)
 
 
 def prune(node: Node, has_none: Callable[[str], bool]) -> Node:

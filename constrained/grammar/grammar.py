@@ -15,6 +15,7 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.analysis import Nullable, productive_rules, trim
+from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.json_schema import Options, as_schema, layout, load_schema, read_schema
 from constrained.grammar.lark_reader import LarkRules, prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
@@ -47,7 +48,8 @@ class ContextFreeGrammar:
 
     Attributes
     ----------
-    rules : dict of str to Rule
+    rules : dict of str to Rule, or DeferredRules
+        `rules[name]` is one of them; for all, see :meth:`all_rules`.
     start : Node
     slots : frozenset of str
         Declared terminals.
@@ -71,7 +73,7 @@ class ContextFreeGrammar:
 
     def __init__(
         self,
-        rules: dict[str, Rule],
+        rules: dict[str, Rule] | DeferredRules,
         start: Node,
         slots: Iterable[str] = (),
         bindings: Mapping[str, SlotValue] | None = None,
@@ -90,9 +92,9 @@ class ContextFreeGrammar:
         self._of_rules: dict = {}  # what follows from the rules alone, shared by all grammars with the same ones
 
     def __repr__(self) -> str:
-        parts = [f"{len(self.rules)} rule{'s' if len(self.rules) != 1 else ''}"]
-        if self.name:
-            parts.insert(0, self.name)
+        parts = [self.name] if self.name else []
+        if not isinstance(self.rules, DeferredRules):
+            parts.append(f"{len(self.rules)} rule{'s' if len(self.rules) != 1 else ''}")
         if self.bindings:
             parts.append(f"bound: {', '.join(self.bindings)}")
         if unbound := self.unbound():
@@ -236,11 +238,11 @@ class ContextFreeGrammar:
         Each value is the slot's name in that form; there are two of each where rules ask for another value than before.
         """
         unbound = self.unbound()
-        if not uses_relations(self.rules):
+        if not self.of_rules(uses_relations):
             return {name: form.format(name) for name in unbound}
         texts = {name: [form.format(name), form.format(f"another {name}")] for name in unbound}
         every = [text for values in texts.values() for text in values]
-        relations = (node for rule in self.rules.values() for node in rule.find(Related))
+        relations = (node for rule in self.all_rules().values() for node in rule.find(Related))
         by_key = {node.slot.name for node in relations if node.relation == AT}
         return {name: dict.fromkeys(every, values) if name in by_key else values for name, values in texts.items()}
 
@@ -276,7 +278,7 @@ class ContextFreeGrammar:
     def unbound(self) -> list[str]:
         """The slots in use that have no value yet."""
         if not self.slots:
-            return []  # rules that wait to be written have none
+            return []  # rules that are deferred have none
         return sorted(self.of_rules(_used_slots) - set(self.bindings) - {STEP})
 
     @property
@@ -302,16 +304,20 @@ class ContextFreeGrammar:
             self._derived[factory] = factory(self)
         return self._derived[factory]
 
+    def all_rules(self) -> dict[str, Rule]:
+        """All rules; those that were deferred are written now."""
+        return self.rules.write_all() if isinstance(self.rules, DeferredRules) else self.rules
+
     def of_rules(self, factory: Callable[[dict[str, Rule]], T]) -> T:
-        """``factory(self.rules)``, made once for all grammars with the same rules."""
+        """``factory(self.all_rules())``, made once for all grammars with the same rules."""
         if factory not in self._of_rules:
-            self._of_rules[factory] = factory(self.rules)
+            self._of_rules[factory] = factory(self.all_rules())
         return self._of_rules[factory]
 
     def extended(self, extend: Callable[[dict[str, Rule]], dict[str, Rule]], start: Node) -> Self:
         """A grammar from `start` over the rules ``extend(rules)``, made once for all with the same rules."""
         if extend not in self._of_rules:
-            self._of_rules[extend] = self.with_rules(extend(self.rules), start)
+            self._of_rules[extend] = self.with_rules(extend(self.all_rules()), start)
         extended: Self = self._of_rules[extend]
         return extended._variant(start=start, bindings=self.bindings, orders=self.orders, limits=self.limits)
 
@@ -327,7 +333,7 @@ class ContextFreeGrammar:
         if not empty:
             return
         try:
-            check_left_recursion(self.rules, empty)
+            check_left_recursion(self.all_rules(), empty)
         except LeftRecursion as error:
             raise GrammarError(
                 f"rule '{error.rule}' is left-recursive where {', '.join(sorted(empty))} is empty",
@@ -407,7 +413,7 @@ def _can_be_empty(value: SlotValue) -> bool:
     if isinstance(value, dict):
         return any(map(_can_be_empty, value.values()))
     if isinstance(value, ContextFreeGrammar):
-        return Nullable(value.rules, value.derived(_empty_slots)).sometimes(value.start, "")
+        return Nullable(value.all_rules(), value.derived(_empty_slots)).sometimes(value.start, "")
     return not value[0]
 
 

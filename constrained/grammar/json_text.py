@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from constrained.grammar.charset import MAX_CODE_POINT
-from constrained.grammar.nodes import Call, Node
+from constrained.grammar.nodes import Lazy, Node
 
 MOST_STEPS = 1 << 23
 """Steps of a table, all states by all classes, that the kernel takes."""
@@ -169,18 +169,23 @@ def distances(after: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return found
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class TextCall(Call):
-    """A call of a rule that reads a JSON text, with bounds on its length: its rules may be too many to look into.
+@dataclass(eq=False)
+class TextState(Lazy):
+    """What may still come in a state of a JSON text that has no table, with bounds on its length.
+
+    There may be too many states to make all of them. Where they are saved, each is a rule.
 
     Attributes
     ----------
+    name : str
+        The name of that rule.
     fewest : callable
         Returns the fewest characters of a text.
     high : int or None
         The most characters, where they are counted.
     """
 
+    name: str
     fewest: Callable[[], int]
     high: int | None
 
@@ -192,18 +197,18 @@ class JsonText(Node):
     Attributes
     ----------
     write : callable
-        Writes the same by rules. Called where there is no table: the rules may be one for each state and count.
+        Writes the same without a table: a node for each state and count that a text reaches.
     make : callable
         Makes the table; None where it has too many states. Called when a text first comes here.
     """
 
-    write: Callable[[], TextCall]
+    write: Callable[[], Node]
     make: Callable[[], Table | None]
     high: int | None
 
     @cached_property
-    def written(self) -> TextCall:
-        """The rules that read the text where there is no table."""
+    def written(self) -> Node:
+        """What reads the text where there is no table."""
         return self.write()
 
     @cached_property

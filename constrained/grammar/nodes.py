@@ -7,15 +7,13 @@ costs nothing until generation reaches it; in particular a bounded repeat stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
-from threading import RLock
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.source import Place
 
@@ -191,15 +189,24 @@ class Scoped(Node):
 
 @dataclass(eq=False)
 class Lazy(Node):
-    """What `make` returns, worked out when it is first reached: never the empty text, and always some text."""
+    """What `make` returns, made when it is first reached. Its rules are those of the grammar that this stands in."""
 
-    make: Callable[[], Node]  # called once. The node's rules are those of the grammar that this stands in.
-    longest: int  # no shortest text from anywhere in it to its end has more bytes
+    make: Callable[[], Node]
 
     @cached_property
     def node(self) -> Node:
         """What it stands for."""
         return self.make()
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "node"}  # which is made again
+
+
+@dataclass(eq=False)
+class LazyText(Lazy):
+    """One that is never the empty text, and always some text."""
+
+    longest: int  # no shortest text from anywhere in it to its end has more bytes
 
 
 @dataclass(eq=False, slots=True)
@@ -252,90 +259,6 @@ class Distinct:
     free: bool
     once: tuple[str, ...] = ()
     varied: tuple[tuple[tuple[str, int], ...], ...] | None = None
-
-
-class Rules(dict[str, Rule]):
-    """Rules by name, some of which are written when they are first looked up; iterating writes all of them.
-
-    `most`: of so many schemas, all rules may be written at once: the limit `schema`. `waiting`: what writes the body of
-    a rule that hasn't been asked for. `hidden`: the same for rules that are only written when asked for by name: each
-    is a state of a text between quotes (`json_text.TextCall`), of which there may be more than can be written.
-    """
-
-    def __init__(self, most: int):
-        super().__init__()
-        self._most, self._lock = most, RLock()
-        self.waiting: dict[str, Callable[[], Node]] = {}
-        self.hidden: dict[str, Callable[[], Node]] = {}
-
-    def __missing__(self, name: str) -> Rule:
-        with self._lock:
-            if name not in self:  # another thread may have come first
-                found = self.waiting if name in self.waiting else self.hidden
-                self[name] = Rule(name, found[name]())
-                del found[name]
-            return self[name]
-
-    def _finished(self) -> Rules:
-        while self.waiting:
-            self[next(iter(self.waiting))]
-            if super().__len__() > _FOR_ONE * self._most:
-                what = "a JSON Schema that takes too many rules where all are asked for, as for a budget"
-                raise LimitError("schema", self._most, what, "list fewer properties in any order, or unique values")
-        return self
-
-    def __iter__(self) -> Iterator[str]:
-        return super(Rules, self._finished()).__iter__()
-
-    def __len__(self) -> int:
-        return super(Rules, self._finished()).__len__()
-
-    def keys(self):
-        return super(Rules, self._finished()).keys()
-
-    def values(self):
-        return super(Rules, self._finished()).values()
-
-    def items(self):
-        return super(Rules, self._finished()).items()
-
-    def __reduce__(self):
-        return dict, (dict(self.items()),)
-
-
-class WithTexts(dict[str, Rule]):
-    """Rules that are all written, except those of texts between quotes: each is written when it is looked up by name.
-
-    `texts`: where these wait (`Rules.hidden`); grammars made of the same rules share it.
-    """
-
-    def __init__(self, rules: Mapping[str, Rule], texts: Rules):
-        super().__init__(rules)
-        self.texts = texts
-
-    def __missing__(self, name: str) -> Rule:
-        return self.texts[name]
-
-    def __reduce__(self):
-        return dict, (dict(self),)
-
-
-def alike(rules: Mapping[str, Rule], others: dict[str, Rule]) -> dict[str, Rule]:
-    """`others`, which were made from `rules`, with the same rules of texts still to be written."""
-    return WithTexts(others, rules.texts) if isinstance(rules, WithTexts) else others
-
-
-_FOR_ONE = 3
-"""Rules of one schema: its values, and of these the objects and the arrays."""
-
-
-class Wait(Protocol):
-    """Adds a rule that is written when it is first looked up: its name, what writes its body, whether it is `hidden`.
-
-    Returns a call of the rule.
-    """
-
-    def __call__(self, name: str, write: Callable[[], Node], hidden: bool = ..., /) -> Node: ...
 
 
 AT, ANOTHER, NEXT, BEFORE, FIRST = RELATIONS = ("at", "another", "next", "before", "first")

@@ -29,9 +29,9 @@ def answer_only(knowledge: Knowledge) -> Knowledge | None:
     if not names:
         return None
     start = Rule(START, alt([Call(name) for name in names]))
-    grammar = knowledge.grammar.with_rules({**knowledge.grammar.rules, START: start}, Call(START))
+    grammar = knowledge.grammar.with_rules({**knowledge.grammar.all_rules(), START: start}, Call(START))
     comments = {**knowledge.comments, START: ""}  # the overview explains the other actions
-    return ActionKnowledge(knowledge.name, PathState(grammar, ActionGraph(grammar.rules, START)), comments)
+    return ActionKnowledge(knowledge.name, PathState(grammar, ActionGraph(grammar.all_rules(), START)), comments)
 
 
 def text_calls(knowledge: Knowledge) -> dict[str, str]:

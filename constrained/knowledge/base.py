@@ -42,7 +42,7 @@ def read_path(grammar: Grammar, source: Source, start: str = START) -> ReadPath:
 
     Raises KnowledgeError: the grammar has no actions.
     """
-    graph = ActionGraph(grammar.rules, start)
+    graph = ActionGraph(grammar.all_rules(), start)
     if not graph.actions or START in graph.rules[START]:
         itself = START in graph.rules[START]
         raise KnowledgeError(
@@ -123,7 +123,7 @@ class Knowledge:
             raise KnowledgeError(
                 f"no action {sorted(unknown)[0]!r} in {self.name}", hint=f"the actions are: {', '.join(self.actions)}"
             )
-        rules = replaced(self.grammar.rules, set(self.actions) - names, EMPTY)
+        rules = replaced(self.grammar.all_rules(), set(self.actions) - names, EMPTY)
         graph = ActionGraph(rules, self.graph.start)
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(names)) or 'no action'}")
@@ -339,13 +339,13 @@ class Knowledge:
 
         Beside its definition stands how an action is written, in the words of its rule, and what it needs.
         """
-        rules, graph = self.grammar.rules, self.graph
+        rules, graph = self.grammar.all_rules(), self.graph
         needs = {} if self.world is None else needs_in_words(rules, graph, self.world)
         return prompt_text(graph, self.comments, self._written_forms(), needs)
 
     def _written_forms(self) -> dict[str, str]:
         """Action -> how it is written."""
-        return written_forms(self.graph, self.grammar.rules)
+        return written_forms(self.graph, self.grammar.all_rules())
 
     def invented_examples(self, count: int) -> Sequence[Demonstration]:
         """At most `count` worked examples that can be made up from the knowledge itself: of actions, none."""

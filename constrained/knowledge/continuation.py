@@ -13,7 +13,7 @@ from constrained.automaton import Grammar, positions
 from constrained.automaton.graph_stack import forks_below
 from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import Nullable
-from constrained.grammar.nodes import Node, Rule, alike
+from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules, without_empty
 from constrained.grammar.traverse import size
 from constrained.limits import Limits
@@ -80,7 +80,7 @@ def _with_nonempty_rules(rules: Mapping[str, Rule]) -> dict[str, Rule]:
     """`rules`, and for each nullable rule a copy without the empty text."""
     nullable = _nullable(rules)
     copies = nodes.seq([nodes.Call(nonempty_name(name)) for name in rules if nullable.rule(name)])
-    return alike(rules, {**rules, **nonempty_rules(rules, nullable, copies)})
+    return {**rules, **nonempty_rules(rules, nullable, copies)}
 
 
 def _nullable(rules: Mapping[str, Rule]) -> Nullable:

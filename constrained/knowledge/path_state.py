@@ -102,7 +102,9 @@ class PathState:
 
     def without(self, actions: Collection[str]) -> PathState:
         """The same state on the path, with some actions ruled out."""
-        return self.bound(self.grammar.with_rules(replaced(self.grammar.rules, actions, NEVER), self.grammar.start))
+        return self.bound(
+            self.grammar.with_rules(replaced(self.grammar.all_rules(), actions, NEVER), self.grammar.start)
+        )
 
     def judge(self, action: str) -> Judgement:
         """Judge `action` as the next one."""

@@ -45,7 +45,7 @@ class _StepLimit:
     """
 
     def __init__(self, grammar: Grammar, steps: int):
-        self.rules = dict(grammar.rules)
+        self.rules = dict(grammar.all_rules())
         self._over = steps + 1
         self._call_costs: dict[tuple[str, tuple[int, ...]], int] = {}
         self._visited: set[tuple[str, tuple[int, ...]]] = set()  # in this round of the fixed point

@@ -73,7 +73,7 @@ class CallKnowledge(Knowledge):
         described = tool_comments(listed)
         rule_of = rule_names(list(described))
         comments = {START: overview(call_format), **{rule_of[tool]: text for tool, text in described.items()}}
-        state = PathState(grammar, ActionGraph(grammar.rules, START))
+        state = PathState(grammar, ActionGraph(grammar.all_rules(), START))
         return CallKnowledge(name, state, comments, call_form(listed, call_format, whitespace, options))
 
     def _judged(self, action: Any) -> tuple[Judgement, PathState | PossibleActions]:

@@ -20,7 +20,7 @@ from constrained.errors import GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, missing_property, read_schema, write_schema
-from constrained.grammar.nodes import Call, Node, Rule, Rules, Slot, WithTexts
+from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.lines.expression import Expression
 from constrained.knowledge.lines.syntax import MAX_DEPTH, ParseTree
@@ -148,7 +148,7 @@ def tool_rules(
     successors = _order(rule_of, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
     style, template = layout(whitespace), _template(call_format)
-    rules: dict[str, Rule] = WithTexts({}, Rules(options.limits.schema))
+    rules: dict[str, Rule] = {}
     then: dict[tuple[str, ...], Call] = {}  # one rule for all tools with the same successors, as there may be thousands
     for tool in tools:
         if _has_slot(tool.parameters):

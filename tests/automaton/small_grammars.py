@@ -75,7 +75,9 @@ def vocabularies(name: str) -> dict[str, Vocabulary]:
 
 
 def _strings(grammar: Grammar) -> set[bytes]:
-    found = [node for rule in grammar.rules.values() for node in rule.nodes if isinstance(node, (Literal, Choices))]
+    found = [
+        node for rule in grammar.all_rules().values() for node in rule.nodes if isinstance(node, (Literal, Choices))
+    ]
     texts = [(node.data, node.strings) for node in found if isinstance(node, Literal)]
     texts += [item for node in found if isinstance(node, Choices) for item in node.strings.items()]
     return {text[start:end] for text, spans in texts for start, end in spans}

@@ -277,7 +277,7 @@ def test_limits_hold_for_files(tmp_path):
 
 
 def test_rules_made_during_generation_are_not_saved(tmp_path):
-    lazy = Rule("start", nodes.Lazy(lambda: nodes.literal("a"), 1))
+    lazy = Rule("start", nodes.LazyText(lambda: nodes.literal("a"), 1))
     compiled = compile_grammar(Grammar({"start": lazy}, nodes.Call("start")), VOCABULARY)
     with pytest.raises(DataError, match="made during generation"):
         compiled.save(tmp_path / "c")

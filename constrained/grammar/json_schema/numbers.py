@@ -9,13 +9,14 @@ many digits are still to come and what bounds them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import count, pairwise
 
 from constrained.grammar.charset import charset
-from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, Wait, alt, choices, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, choices, literal, repeat, seq
 
 DIGITS = 100
 """Digits before the point, and after it, that a number may have."""
@@ -26,6 +27,9 @@ EXPONENT = 307
 
 Bound = tuple[Fraction, bool]
 """A bound, and whether the bound itself is left out."""
+
+Defer = Callable[[str, Callable[[], Node]], Node]
+"""Adds a rule of that name, whose body is written when it is looked up; returns a call of it."""
 
 
 def whole(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
@@ -267,10 +271,10 @@ class Multiples:
         """The multiples that are whole numbers."""
         return Multiples(common_multiple([self.of or Fraction(1), Fraction(1)]), self.but_of)
 
-    def node(self, low: Bound | None, high: Bound | None, wait: Wait, name: str) -> Node | None:
+    def node(self, low: Bound | None, high: Bound | None, defer: Defer, name: str) -> Node | None:
         """The multiples between two bounds; None where they can't be written down.
 
-        `wait` takes their rules, whose names begin with `name`.
+        `defer` takes their rules, whose names begin with `name`.
         """
         # Scaled by a power of ten, all that they are multiples of, or not, are whole numbers, and so are they: the
         # digits are those of whole numbers, with a point so many places before their end.
@@ -279,7 +283,7 @@ class Multiples:
         least, most = whole(*(b and (b[0] * 10**places if places else b[0], b[1]) for b in (low, high)))
         out = [self._listed(least, most) if places == 0 and self.of else None]
         if out[0] is None:
-            remainders = _Remainders(self, places, wait, name)
+            remainders = _Remainders(self, places, defer, name)
             out = []
             if least is None or least < 0:
                 nearest = 1 if most is None or most >= 0 else -most
@@ -335,13 +339,13 @@ _NOT_ZERO = seq(
 class _Remainders:
     """The digits of numbers of so many decimal places, scaled to whole numbers, by their remainders."""
 
-    def __init__(self, wanted: Multiples, places: int, wait: Wait, name: str):
+    def __init__(self, wanted: Multiples, places: int, defer: Defer, name: str):
         scale = 10**places
         self.of = int((wanted.of or Fraction(1, scale)) * scale)
         self.but_of = [int(other * scale) for other in wanted.but_of]
         self.modulus = math.lcm(self.of, *self.but_of)
         self.some = self.fits(self.of)  # else all multiples of it are multiples of what none may be a multiple of
-        self.places, self.wait, self.name = places, wait, name
+        self.places, self.defer, self.name = places, defer, name
 
     def natural(self, low: int, high: int | None) -> Node:
         """The numbers from `low` to `high`, neither negative."""
@@ -382,7 +386,7 @@ class _Remainders:
         if not left:
             return repeat(literal("0"), 0, DIGITS) if self.places else EMPTY
         name = f"{self.name}:{left}{'.' * point}:{remainder}:{low}:{high}"
-        return self.wait(name, partial(self._written, left, remainder, low, high, point))
+        return self.defer(name, partial(self._written, left, remainder, low, high, point))
 
     def _written(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
         # It may end where the whole part is complete and the digits that are left could all be zeros; a point that is

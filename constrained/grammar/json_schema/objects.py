@@ -236,7 +236,7 @@ class _Others:
                 counts = one.texts.low, one.texts.high
             else:
                 continue
-            out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.wait, writer.limits, closing))
+            out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.limits, closing))
         return alt(out)
 
 

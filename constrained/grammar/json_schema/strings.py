@@ -21,8 +21,8 @@ from constrained.grammar.json_schema.finite_automata import ANY
 from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
 from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
 from constrained.grammar.json_schema.shape import ANYTHING, Schema, Shape, parsed
-from constrained.grammar.json_text import JsonText, Table, TextCall
-from constrained.grammar.nodes import EMPTY, Node, Wait
+from constrained.grammar.json_text import JsonText, Table, TextState
+from constrained.grammar.nodes import EMPTY, Node
 from constrained.limits import Limits
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
@@ -280,16 +280,18 @@ _ESCAPED = nodes.seq(
 
 
 class _States:
-    """The states of an automaton of characters as rules of the text between the quotes."""
+    """The states of an automaton of characters as nodes of the text between the quotes."""
 
-    def __init__(self, texts: Texts, name: str, wait: Wait):
-        self.texts, self.name, self.wait = texts, name, wait
-        self.numbers: dict[State, int] = {}
+    def __init__(self, texts: Texts, name: str):
+        self.texts, self.name = texts, name
+        self.nodes: dict[State, TextState] = {}
 
-    def node(self, state: State) -> TextCall:
-        name = f"{self.name}:{self.numbers.setdefault(state, len(self.numbers))}"
-        self.wait(name, partial(self._written, state), True)
-        return TextCall(name, fewest=partial(self.texts.fewest, state), high=self.texts.high)
+    def node(self, state: State) -> TextState:
+        if state not in self.nodes:
+            name = f"{self.name}:{len(self.nodes)}"
+            made = TextState(partial(self._written, state), name, partial(self.texts.fewest, state), self.texts.high)
+            self.nodes.setdefault(state, made)  # another thread may have come first
+        return self.nodes[state]
 
     def _written(self, state: State) -> Node:
         after = self.texts.after(state)
@@ -336,10 +338,10 @@ def _choices(values: tuple[str, ...]) -> Node:
     return nodes.choices(value.encode("utf-8", "ignore") for value in values)
 
 
-def string(shape: Shape, name: str, wait: Wait, limits: Limits, closing: str) -> Node:
-    """The text between the quotes; `wait` takes the rules it needs, whose names begin with `name`."""
+def string(shape: Shape, name: str, limits: Limits, closing: str) -> Node:
+    """The text between the quotes; see :func:`language`."""
     fitting, without, said = trees(shape, limits), unmatched(shape, limits), shape.texts
-    return language(fitting, without, said.low, said.high, name, wait, limits, closing)
+    return language(fitting, without, said.low, said.high, name, limits, closing)
 
 
 def language(
@@ -348,14 +350,13 @@ def language(
     low: int,
     high: int | None,
     name: str,
-    wait: Wait,
     limits: Limits,
     closing: str = "",
 ) -> Node:
     """The strings of `low` to `high` characters that fit all of some trees and none of others, unquoted.
 
     Where anything else may stand, `closing` is written with an escape; elsewhere, and where bounds on the length are
-    written out as rules (`JsonText.written`), it may not be in them.
+    written without a table (`JsonText.written`), it may not be in them. `name` is what its states are named after.
     """
     if high is not None and high < low:
         return nodes.NEVER
@@ -387,7 +388,7 @@ def language(
     texts.check()
     if not texts.lives(texts.start):
         return nodes.NEVER
-    write = partial(_States(texts, name, wait).node, texts.start)
+    write = partial(_States(texts, name).node, texts.start)
     make = partial(_table_without, closing, low, limits.pattern_steps) if any_text else texts.table
     node = JsonText(write, make, texts.high)
     return nodes.alt([node, nodes.EMPTY]) if texts.may_end(texts.start) else node

@@ -12,6 +12,7 @@ from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.analysis import prune, unproductive
+from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.arrays import array
@@ -35,9 +36,7 @@ from constrained.grammar.nodes import (
     Literal,
     Node,
     Rule,
-    Rules,
     Seq,
-    WithTexts,
     alt,
     choices,
     find,
@@ -46,14 +45,15 @@ from constrained.grammar.nodes import (
 
 
 class Writer:
-    """Writes the schemas of one document into `rules`.
+    """Writes the schemas of one document as rules.
 
     Objects and arrays are rules, each written once, so that recursion leads back to them. They
     are written one after the other, so that a deep schema takes no deep Python stack.
     """
 
-    def __init__(self, document: Document, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options):
-        self.document, self.rules, self.prefix, self.options = document, rules, prefix, options
+    def __init__(self, document: Document, prefix: str, layout: Layout, options: Options):
+        self.document, self.prefix, self.options = document, prefix, options
+        self.rules = DeferredRules(options.limits.schema)
         self.limits = options.limits
         self.alternatives = Alternatives(document, options)
         self.of, self.negated, self.fits = self.alternatives.of, self.alternatives.negated, self.alternatives.fits
@@ -67,23 +67,20 @@ class Writer:
         self._several: dict[Schemas, Node] = {}  # what stands for schemas that hold together
         self._dead: set[str] = set()
         self.settled = False
-        self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
         pieces = (self._once((kind,), f"{prefix}{kind}", False, lambda _, n: n, n) for kind, n in spaces.items())
         edge, comma, colon = pieces
         self.layout = Layout(edge, comma, colon, layout.separators)
 
-    def write(self, part: Schema) -> Node:
-        """Write one schema and all rules that it needs; return its texts."""
-        node = self._together((part,))
-        self._write_containers()
-        return node
+    def write(self) -> Node:
+        """The texts of the whole document; what can be deferred is written when a text reaches it."""
+        node = self.node((self.document.root,))
+        dead = self._settle()
+        self.settled = True
+        return NEVER if isinstance(node, Call) and node.rule in dead else node
 
-    def settle(self) -> set[str]:
-        """Write what can't be deferred, and take out what no value fits; return the rules without any text.
-
-        The others are written when a text reaches them; `rules` must be a `Rules`.
-        """
+    def _settle(self) -> set[str]:
+        """Write what can't be deferred, and take out what no value fits; return the rules without any text."""
         walk = Satisfiable(self.alternatives)
         bodies: dict[str, Node] = {}
         at = 0
@@ -101,7 +98,7 @@ class Writer:
             # it is asked again.
             needs = {one: f"{self.prefix}needs {i}" for i, one in enumerate(walk.needs())}
             unsure = {name: self._needed(walk.needs_of(one), needs) for one, name in needs.items()}
-            written = {name: rule.body for name, rule in dict.items(self.rules)}
+            written = {name: rule.body for name, rule in self.rules.written.items()}
             empty = unproductive(unsure | self._unsure | bodies | written)
             dead = [one for one, name in needs.items() if name in empty]
             late = [name for name in self._unsure if name in empty]
@@ -109,15 +106,15 @@ class Writer:
                 break
             for name in late:
                 del self._unsure[name]
-                self.add(Rule(name, self._waiting.pop(name)()))
+                self._write_now(name)
                 self._write_containers()
             for one in dead:
                 walk.give_up(one)
                 self._write(one, bodies)
         self._dead = empty  # not before: until all is known, schemas count as empty that may not be
-        for name, rule in list(dict.items(self.rules)) if empty else ():
+        for name, rule in list(self.rules.written.items()) if empty else ():
             if name not in empty:
-                self.rules[name] = Rule(name, self._pruned(rule.body))
+                self.rules.add(Rule(name, self._pruned(rule.body)))
         return empty
 
     def note_repeats(self) -> None:
@@ -155,42 +152,41 @@ class Writer:
 
     def later(self, name: str, write: Callable[[], Node], kind: str = "", shape: Shape | None = None) -> Node:
         """A call of a rule that is written once; that of objects or arrays (`kind`) of a shape may wait for a text."""
-        if name not in self.rules and name not in self._waiting:
-            self._waiting[name] = lambda: self._pruned(write())
-            self._containers.append((name, kind, shape))
+        if name not in self.rules:
+            self.defer(name, write)
+            if not self.settled:
+                self._containers.append((name, kind, shape))
         return Call(name)
 
-    def wait(self, name: str, write: Callable[[], Node], hidden: bool = False) -> Node:
-        """A call of a rule of which some text is certain: written when a text reaches it. `hidden`: see `Rules`."""
-        if hidden and isinstance(self.rules, WithTexts):
-            self.rules.texts.hidden.setdefault(name, write)
-            return Call(name)
-        if not isinstance(self.rules, Rules):
-            return self.later(name, write)
+    def defer(self, name: str, write: Callable[[], Node]) -> Node:
+        """A call of a rule of which some text is certain: written when a text reaches it."""
         if name not in self.rules:
-            (self.rules.hidden if hidden else self._waiting).setdefault(name, lambda: self._pruned(write()))
+            self.rules.defer(name, lambda: self._pruned(write()))
         return Call(name)
 
     def _write_containers(self) -> None:
         while self._containers:
             name, kind, shape = self._containers.pop()
-            deferred = isinstance(self.rules, Rules)
-            found = contents(kind, shape, self.document) if deferred and shape is not None else None
+            found = contents(kind, shape, self.document) if shape is not None else None
             needed = seq(map(self.node, found.needed)) if found else EMPTY
-            if found is None or found.necessary and needed is NEVER:
-                write = self._waiting.pop(name)
-                self.add(Rule(name, NEVER if found else write()))
-                continue
-            for parts in found.parts:
-                self.node(parts)
-            self._unsure[name] = needed
+            if found is None:
+                self._write_now(name)
+            elif found.necessary and needed is NEVER:
+                self.rules.undefer(name)
+                self.add(Rule(name, NEVER))
+            else:
+                for parts in found.parts:
+                    self.node(parts)
+                self._unsure[name] = needed
+
+    def _write_now(self, name: str) -> None:
+        """Write a rule that was deferred."""
+        write = self.rules.undefer(name)
+        self.add(Rule(name, write()))
 
     def add(self, rule: Rule) -> None:
-        self.rules[rule.name] = rule
-        if not isinstance(self.rules, Rules):  # all rules are there from the beginning
-            for text in rule.find(JsonText):
-                _ = text.table or text.written
-        self.limits.check("schema", dict.__len__(self.rules), "a JSON Schema that takes too many rules")
+        self.rules.add(rule)
+        self.limits.check("schema", len(self.rules.written), "a JSON Schema that takes too many rules")
 
     def values(self, parts: Schemas) -> list[Any] | None:
         """The values that `parts` admit, where they are listed; else None."""
@@ -233,7 +229,7 @@ class Writer:
             return self._singles[part]
         if NOTHING in parts:
             return NEVER
-        if not alone or part.made or not isinstance(self.rules, Rules):
+        if not alone or part.made:
             if parts not in self._several:
                 self._several[parts] = self._together(tuple(map(self.document.first, parts)))
             return self._several[parts]
@@ -242,7 +238,7 @@ class Writer:
             return NEVER
         if first not in self._singles:
             name = self._note(first)
-            self._singles[first] = self.wait(name, partial(self._together, (first,)))
+            self._singles[first] = self.defer(name, partial(self._together, (first,)))
         self._singles[part] = self._singles[first]
         return self._singles[first]
 
@@ -282,8 +278,8 @@ class Writer:
 
         Where it is `certain` that it has a text, it is written when a text reaches it.
         """
-        if key not in self._scalars and certain and isinstance(self.rules, Rules):
-            self._scalars[key] = self.wait(name, partial(write, name, *arguments))
+        if key not in self._scalars and certain:
+            self._scalars[key] = self.defer(name, partial(write, name, *arguments))
         elif key not in self._scalars:
             node = write(name, *arguments)
             self._scalars[key] = node
@@ -293,7 +289,7 @@ class Writer:
         return self._scalars[key]
 
     def _string(self, name: str, shape: Shape) -> Node:
-        return strings.quoted(strings.string(shape, f"{name}:", self.wait, self.limits, self.options.closing))
+        return strings.quoted(strings.string(shape, f"{name}:", self.limits, self.options.closing))
 
     def _listed(self, values: list[Any]) -> Node:
         inner = [v for v in values if isinstance(v, (list, dict))]
@@ -323,7 +319,7 @@ class Writer:
             if wanted == Multiples(None):
                 out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
                 continue
-            node = wanted.node(low, high, self.wait, f"{name}:{i}")
+            node = wanted.node(low, high, self.defer, f"{name}:{i}")
             if node is None:
                 what = "numbers between bounds that are no multiples can't be written down"
                 self.options.refuse(shape.parts[0], "multipleOf", what, "leave the bounds out")
@@ -371,8 +367,8 @@ def scalar(value: Any, closing: str = "") -> set[bytes]:
     return found | {str(int(value)).encode()} if isinstance(value, float) and value == int(value) else found
 
 
-def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
-    """The rules of `schema`, from the rule ``start``, many of them written only when they are asked for.
+def load_schema(schema, layout: Layout, options: Options) -> DeferredRules:
+    """The rules of `schema`, from the rule ``start``, many of them written only when they are looked up.
 
     Raises
     ------
@@ -381,20 +377,17 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
     """
 
     with _reading():
-        document = Document(schema, options)
-        rules = Rules(options.limits.schema)
-        writer = Writer(document, rules, "", layout, options)
-        rules["start"] = Rule("start", writer.node((document.root,)))
-        dead = writer.settle()
+        writer = Writer(Document(schema, options), "", layout, options)
+        node = writer.write()
         writer.note_repeats()
-        writer.settled = True
-        if rules["start"].body is NEVER or "start" in dead:
+        if node is NEVER:
             missing = missing_property(schema, replace(options, left_out={}, unknown={}))
             if missing is not None:
                 raise missing
             hint = "look for keywords that rule each other out, and for $ref that never come to an end"
             raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
-        return rules  # texts begin with text of their own: no left recursion to turn round
+        writer.rules.add(Rule("start", node))
+        return writer.rules  # texts begin with text of their own: no left recursion to turn round
 
 
 def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
@@ -406,10 +399,13 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
         It is not a schema, is refused, or admits nothing.
     """
     with _reading():
-        document = Document(schema, options)
-        writer = Writer(document, rules, prefix, layout, options)
-        node = writer.write(document.root)
+        writer = Writer(Document(schema, options), prefix, layout, options)
+        node = writer.write()
+        written = writer.rules.write_all()
+        for text in (text for rule in written.values() for text in rule.find(JsonText)):
+            _ = text.table or text.written  # made now: what passes a limit is no surprise in the middle of a text
         writer.note_repeats()
+        rules |= written
         return node
 
 

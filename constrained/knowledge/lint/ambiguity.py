@@ -209,7 +209,7 @@ def _has_closing_byte(grammar: Grammar, action: str) -> bool:
     if rule.params or not items or not isinstance(end := items.pop(), Literal) or len(grammar.nested()) > 1:
         return False
     items.append(Literal(end.data[:-1]))
-    bodies = [grammar.rules[name].body for name in reachable(grammar.rules, seq(items))]
+    bodies = [grammar.rules[name].body for name in reachable(grammar.all_rules(), seq(items))]
     return not any(map(has_step, [*items, *bodies])) and end.data[-1] not in text_bytes([*items, *bodies], grammar)
 
 

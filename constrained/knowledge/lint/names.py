@@ -169,7 +169,7 @@ def _without(name: str, outline: Outline, what: str, fix: str) -> Finding:
 
 
 def _used(grammar: Grammar, name: str) -> bool:
-    return any(isinstance(p, nodes.Slot) and p.name == name for r in grammar.rules.values() for p in r.nodes)
+    return any(isinstance(p, nodes.Slot) and p.name == name for r in grammar.all_rules().values() for p in r.nodes)
 
 
 def without_key(outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from constrained.errors import KnowledgeError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema import validator, write_schema
 from constrained.grammar.json_schema.strings import guarded
-from constrained.grammar.nodes import Lazy, Node
+from constrained.grammar.nodes import LazyText, Node
 from constrained.knowledge.lines.expression import Expression, Unknown
 from constrained.knowledge.tool_calls import call_literal
 from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, kind_of, listed, onto, pattern_of
@@ -299,7 +299,7 @@ class CallWriter:
         for way in ways or ():
             self._cases = 0
             if self._leads_to_end(way):
-                rest = Lazy(partial(self.write, way.agenda, way.args), _LONGEST) if way.agenda else nodes.EMPTY
+                rest = LazyText(partial(self.write, way.agenda, way.args), _LONGEST) if way.agenda else nodes.EMPTY
                 open_ways.append(nodes.seq([nodes.literal(way.text), rest]))
         return nodes.seq([*parts, nodes.alt(open_ways)] if ways else parts)
 

@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
+from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.json_schema.decide import Disjoint
-from constrained.grammar.nodes import Rules
 
 TEXT = {"type": "string"}
 DEEP = {
@@ -21,8 +21,8 @@ DEEP = {
 
 def written(grammar: Grammar) -> set[str]:
     """The rules that are written so far."""
-    assert isinstance(grammar.rules, Rules)
-    return set(dict.keys(grammar.rules))
+    assert isinstance(grammar.rules, DeferredRules)
+    return set(grammar.rules.written)
 
 
 def test_a_property_is_written_when_a_text_reaches_it():
@@ -35,16 +35,20 @@ def test_a_property_is_written_when_a_text_reaches_it():
     assert "#/properties/a/properties/b value" in written(grammar)
 
 
-def test_to_look_at_all_rules_writes_them_all():
+def test_only_to_ask_for_all_rules_writes_them_all():
     grammar = Grammar.from_json_schema(DEEP)
-    assert "#/properties/a value" in set(grammar.rules) and not grammar.rules.waiting
-    assert all(name in grammar.rules for name in Grammar.from_json_schema(DEEP).rules)
+    before = written(grammar)
+    assert "JSON Schema" in repr(grammar) and written(grammar) == before
+    with pytest.raises(TypeError, match="not iterable"):
+        list(grammar.rules)
+    assert "#/properties/a value" in grammar.all_rules() and written(grammar) == set(grammar.all_rules())
+    assert all(name in grammar.rules for name in Grammar.from_json_schema(DEEP).all_rules())
 
 
 def test_masks_are_the_same_whether_or_not_all_is_written():
     vocabulary = Vocabulary([bytes((i,)) for i in range(256)] + [b"</s>"], eos_token_ids=[256], special_ids=[256])
     late, early = Grammar.from_json_schema(DEEP), Grammar.from_json_schema(DEEP)
-    assert len(early.rules)
+    assert early.all_rules()
     one, other = compile_grammar(late, vocabulary).matcher(), compile_grammar(early, vocabulary).matcher()
     for byte in b'{"a": {"b": ["x", "y"]}, "c": ""}':
         assert one.allowed_token_ids().tolist() == other.allowed_token_ids().tolist()
@@ -54,7 +58,7 @@ def test_masks_are_the_same_whether_or_not_all_is_written():
 
 def test_a_grammar_with_rules_to_write_can_be_pickled_and_saved(tmp_path):
     grammar = Grammar.from_json_schema(DEEP)
-    assert pickle.loads(pickle.dumps(grammar.rules)).keys() == grammar.rules.keys()
+    assert pickle.loads(pickle.dumps(grammar)).all_rules().keys() == grammar.all_rules().keys()
     vocabulary = Vocabulary([bytes((i,)) for i in range(256)] + [b"</s>"], eos_token_ids=[256], special_ids=[256])
     compiled = compile_grammar(Grammar.from_json_schema(DEEP), vocabulary)
     compiled.save(tmp_path / "saved")
@@ -118,7 +122,7 @@ def test_any_order_takes_any_number_of_properties(count):
 
 def test_an_object_in_any_order_is_few_rules_until_it_is_written_out():
     grammar = Grammar.from_json_schema({"properties": {f"p{i}": TEXT for i in range(40)}})
-    assert grammar.matches('{"p7": "", "p3": ""}') and len(grammar.rules) < 60
+    assert grammar.matches('{"p7": "", "p3": ""}') and len(grammar.all_rules()) < 60
     with pytest.raises(LimitError, match="any_order=False"):
         grammar.to_gbnf()
 
@@ -258,7 +262,7 @@ def test_closed_objects_leave_out_what_others_name():
     one_of = [{"type": "object", "properties": {name: TEXT}, "additionalProperties": False} for name in "abcd"]
     grammar = Grammar.from_json_schema({"oneOf": one_of})
     assert grammar.matches('{"c": ""}') and not grammar.matches("{}") and not grammar.is_prefix('{"a": "", "b"')
-    assert sum(name.endswith("object") for name in grammar.rules) == len(one_of)  # not each with every complement
+    assert sum(name.endswith("object") for name in grammar.all_rules()) == len(one_of)  # not each with every complement
     many = [{**one, "properties": {f"p{i}": TEXT, "name": TEXT}} for i, one in enumerate(one_of * 8)]
     named = Grammar.from_json_schema({"oneOf": many})
     assert named.matches('{"name": "", "p30": ""}') and not named.matches('{"name": ""}')
@@ -320,7 +324,7 @@ def test_a_schema_that_is_repeated_is_written_once():
     grammar = Grammar.from_json_schema({"type": "object", "properties": {"a": point, "b": row, "c": {**point}}})
     assert grammar.matches('{"a": {"x": 1}, "b": [{"x": 2}], "c": {"x": 3}}')
     assert not grammar.matches('{"c": {"y": 3}}')
-    assert sum(name.startswith("#/properties/") and name.endswith(" object") for name in grammar.rules) == 1
+    assert sum(name.startswith("#/properties/") and name.endswith(" object") for name in grammar.all_rules()) == 1
 
 
 def test_true_and_one_are_no_repeats_of_each_other():
