@@ -2,10 +2,11 @@
 
     constrained bench distilled --model smollm2
 
-A draft orders given actions (`constrained distill --actions-of`); `benchmarks/drafts` holds those of SmolLM2, unedited.
-Each knowledge judges the runs that KnowAgent released, of which it should admit all correct ones. The same questions
-and games are played under its masks: HotpotQA by `--model`, which also reads the knowledge in its prompt; ALFWorld by
-the embedded model, which reads none, and by a random choice among the admitted actions.
+A draft orders given actions (`constrained distill --actions-of`); `benchmarks/drafts` holds SmolLM2's, unedited. Each
+knowledge judges the correct runs that KnowAgent released; true knowledge admits all of them, but for ALFWorld's runs
+with an action that the game answered by "Nothing happens." The same questions and games are played under its masks:
+HotpotQA by `--model`, which also reads the knowledge in its prompt; ALFWorld by the embedded model, which reads none,
+and by a random choice among the admitted actions.
 """
 
 from __future__ import annotations

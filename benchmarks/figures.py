@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    distilled,
     example_worlds,
     guard,
     guard_proxy,
@@ -32,6 +33,7 @@ from benchmarks import (
 from benchmarks.agents.published import published
 from benchmarks.agents.report import ANY
 from benchmarks.bfcl import command as bfcl
+from benchmarks.engine import command as engine_command
 from benchmarks.engine import first as first_masks
 from benchmarks.engine import generation
 from benchmarks.engine import report as engine
@@ -452,36 +454,43 @@ def interval(tasks: list[list[float]], draws: int = 4_000) -> tuple[float, float
     return means[round(0.025 * draws)], means[round(0.975 * draws) - 1]
 
 
-def _adapters() -> str:
-    """Lumos's two modules of a general model, before and after tuning, by level."""
+def _adapters(tasks: str, records: dict[str, str]) -> str:
+    """A general model's play before and after tuning, by level; `records`: name -> what was tuned."""
     cells = [
         [
+            row["strategy"],
             words,
             row["level"],
             row["tasks"],
-            f"{row['success %']:.0f} %",
-            f"{row['invalid %']:.0f} %",
+            row["won"],
+            f"{row['invalid %'] + row['misordered %']:.0f} %",
             f"{row['tokens']:.0f}",
         ]
-        for words, name in (("none", "svamp_smollm2"), ("planner, grounder", "svamp_smollm2_adapters"))
+        for name, words in records.items()
         for row in record(name)["rows"]
     ]
-    return markdown(["adapters", "masks", "problems", "solved", "invalid actions", "tokens written"], cells, left=2)
+    return markdown(
+        ["strategy", "adapters", "masks", tasks, "solved", "wrong actions", "tokens written"], cells, left=3
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "adapters": _adapters,
+    "adapters": lambda: _adapters("problems", {
+        "svamp_smollm2": "none", "svamp_smollm2_adapters": "planner, grounder",
+    }),
     "levels": _levels,
     "general-model": _general_model,
     "self-learning": _self_learning,
     "agents": lambda: _played_by("agents_alfworld_valid_seen"),
     "agents-published": _published,
     "agents-household": lambda: _played_by("agents_household"),
+    "distilled": lambda: distilled.table(record("distilled")["rows"]),
     "example-worlds": lambda: example_worlds.table(record("example_worlds")["rows"]),
     "scienceworld-tasks": lambda: _science_tables()[0],
     "scienceworld-counts": lambda: _science_tables()[1],
     "engine": _engine,
     "engine-first": lambda: first_masks.table(record("engine_first")["rows"]),
+    "engine-threads": lambda: engine_command.threads_table(record("engine_threads")["measurements"]),
     "engine-generation": _generation,
     "gpu-kernels": _gpu_kernels,
     "gpu-texts": _gpu_texts,
@@ -507,7 +516,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
     "guard-cost": _guard_cost,
     "guard-proxy": lambda: guard_proxy.table(record("guard_proxy")),
-}
+}  # fmt: skip
 """The tables of the pages, by the name in their mark."""
 
 

@@ -104,7 +104,7 @@ def table(rows: list[dict], domain: str) -> str:
     head = ["training"]
     for suite in DOMAINS[domain]:
         tasks = next(row["tasks"] for key, row in found.items() if key[1] == suite)
-        head += [f"{SUITES[suite]} ({tasks}), masks on", "masks off", "invalid, masks off", f"*{SUITES[suite]}, paper*"]
+        head += [f"{SUITES[suite]} ({tasks}), masks on", "masks off", "wrong, masks off", f"*{SUITES[suite]}, paper*"]
     lines = []
     for variant in VARIANTS:
         if domain not in variant.domains or (variant.name, DOMAINS[domain][0], True) not in found:
@@ -113,7 +113,8 @@ def table(rows: list[dict], domain: str) -> str:
         for suite in DOMAINS[domain]:
             on, off = (found[variant.name, suite, masks] for masks in (True, False))
             published = PUBLISHED.get((variant.paper, SUITES[suite]))
-            line += [_percent(on["success %"]), _percent(off["success %"]), _percent(off["invalid %"])]
+            wrong = off["invalid %"] + off["misordered %"]
+            line += [_percent(on["success %"]), _percent(off["success %"]), _percent(wrong)]
             line.append("–" if published is None else f"*{_percent(published)}*")
         lines.append(line)
     return markdown(head, lines, left=None)
