@@ -64,10 +64,10 @@ class Errors:
     def add(self, kind: str, example: dict, most: int) -> None:
         """Count an error. Examples are the first ones of different tasks, as far as there are any."""
         self.counts[kind] += 1
-        found = self.examples[kind]
-        if len(found) < most and all(one["task"] != example["task"] for one in found):
-            found.append(example)
-        elif len(found) < most:
+        examples = self.examples[kind]
+        if len(examples) < most and all(one["task"] != example["task"] for one in examples):
+            examples.append(example)
+        elif len(examples) < most:
             self._spare(kind).append(example)
 
     def _spare(self, kind: str) -> list[dict]:
@@ -86,14 +86,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    found = [errors_of(path, options.examples) for path in _files(options.runs)]
+    result = [errors_of(path, options.examples) for path in _files(options.runs)]
     data = [
         {**{name: getattr(run, name) for name in ("run", "tasks", "won", "actions", "paths")},
          "errors": {kind: run.counts[kind] for kind in KINDS},
          "examples": {kind: run.shown(kind, options.examples) for kind in KINDS}}
-        for run in found
+        for run in result
     ]  # fmt: skip
-    return report(table(found, options.examples), {"version": __version__, "runs": data}, options)
+    return report(table(result, options.examples), {"version": __version__, "runs": data}, options)
 
 
 def _files(given: Sequence[Path]) -> Iterator[Path]:

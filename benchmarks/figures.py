@@ -106,7 +106,7 @@ def record(name: str) -> Any:
 
 def _tables(text: str) -> list[str]:
     """The Markdown tables of a text."""
-    return [found[0].rstrip("\n") for found in FIRST_TABLE.finditer(f"{text}\n")]
+    return [match[0].rstrip("\n") for match in FIRST_TABLE.finditer(f"{text}\n")]
 
 
 def _rows(name: str, **wanted: Any) -> list[dict]:

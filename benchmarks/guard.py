@@ -175,7 +175,7 @@ def events(task: dict[str, Any]) -> Iterator[tuple[str, Event]]:
 def replay(name: str, tools: list[Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
     """How many gold calls of a domain its policy admits, and what refuses the others."""
     guard = Guard(tools, f"tau_{name}")
-    found: Counter[str] = Counter({"actions": 0, "admitted": 0, "lookups": 0, "lookups admitted": 0})
+    result: Counter[str] = Counter({"actions": 0, "admitted": 0, "lookups": 0, "lookups admitted": 0})
     refused: Counter[str] = Counter()
     for task in tqdm(tasks, desc=name, unit="task", leave=False):
         point = guard.start
@@ -183,12 +183,12 @@ def replay(name: str, tools: list[Any], tasks: list[dict[str, Any]]) -> dict[str
             for call in event.calls if isinstance(event, Said) else ():
                 verdict = point.judge(call.name, call.arguments, allowed=False)
                 lookup = kind == "lookup"
-                found["lookups" if lookup else "actions"] += 1
-                found["lookups admitted" if lookup else "admitted"] += bool(verdict)
+                result["lookups" if lookup else "actions"] += 1
+                result["lookups admitted" if lookup else "admitted"] += bool(verdict)
                 if not verdict:
                     refused[f"{call.name}: {verdict.unmet[0].why}"] += 1
             point = point.after(event)
-    return {"domain": name, "tasks": len(tasks), **found, "refused by": dict(refused.most_common())}
+    return {"domain": name, "tasks": len(tasks), **result, "refused by": dict(refused.most_common())}
 
 
 # cost

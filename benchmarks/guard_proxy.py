@@ -73,11 +73,11 @@ def measure(tools: list[Any], tasks: list[dict[str, Any]], rounds: int) -> dict[
                 asyncio.run(_load(ports[name], bodies, 1, 1.0, kind == "streamed"))
         for kind, bodies in requests.items():
             for clients in CLIENTS:
-                found: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
+                result: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
                 for _ in range(rounds):
                     for name, port in ports.items():
-                        found[name].append(asyncio.run(_load(port, bodies, clients, SECONDS, kind == "streamed")))
-                for name, several in found.items():
+                        result[name].append(asyncio.run(_load(port, bodies, clients, SECONDS, kind == "streamed")))
+                for name, several in result.items():
                     figures = {key: float(np.median([one[key] for one in several])) for key in several[0]}
                     rows.append({"form": kind, "clients": clients, "proxy": name, **figures})
                     print(_line(rows[-1]), file=sys.stderr, flush=True)

@@ -115,13 +115,13 @@ def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
     rounds = {benchmark: read_rounds(benchmark) for benchmark in (HOTPOTQA, ALFWORLD)}
     games = load_named({run.task for runs in rounds[ALFWORLD] for run in runs if run.success}, "train")
     runs = {run.source: run for both in rounds.values() for runs in both for run in runs}
-    found: dict[tuple[str, str], Judged] = {}
+    result: dict[tuple[str, str], Judged] = {}
     results = []
     for reading in READINGS:
         key = reading.benchmark, reading.knowledge
-        if key not in found:  # by both rules, the same
-            found[key] = judged(reading, rounds[reading.benchmark], games)
-        results.append(apply(reading, found[key]))
+        if key not in result:  # by both rules, the same
+            result[key] = judged(reading, rounds[reading.benchmark], games)
+        results.append(apply(reading, result[key]))
     return results, runs
 
 

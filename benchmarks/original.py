@@ -131,11 +131,11 @@ def walkthroughs() -> dict[str, list[str]]:
     DataError
         The index is missing, or a row is malformed.
     """
-    found = {}
+    result = {}
     for where, row in read_rows(data_file("alfworld/index.jsonl")):
         name, actions = fields(where, row, name=str, walkthrough_move_syntax=list)
-        found[name] = [_put(str(action)) for action in actions]
-    return found
+        result[name] = [_put(str(action)) for action in actions]
+    return result
 
 
 def _put(action: str) -> str:

@@ -93,11 +93,11 @@ def read_knowagent(name: str) -> Iterator[Transcript]:
 
 def transcripts_by_game() -> dict[str, list[tuple[str, Transcript]]]:
     """Name of a game -> the transcripts played in it, with the names of their sets."""
-    found: dict[str, list[tuple[str, Transcript]]] = {}
+    result: dict[str, list[tuple[str, Transcript]]] = {}
     for name in SETS:
         for transcript in read_transcripts(name):
-            found.setdefault(transcript.name, []).append((name, transcript))
-    return found
+            result.setdefault(transcript.name, []).append((name, transcript))
+    return result
 
 
 def training_games(every: int, progress: bool) -> Iterator[Game]:

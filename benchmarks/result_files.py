@@ -124,5 +124,5 @@ def misfit(value: Any, form: Any, place: str = "") -> str:
         if name not in value and not isinstance(one, Maybe):
             return f"{here} has no {name!r}"
     forms = {name: named.get(name, form.get("*")) for name in value}
-    found = (misfit(value[name], one, f"{place}[{name!r}]") for name, one in forms.items() if one is not None)
-    return next(filter(None, found), "")
+    misfits = (misfit(value[name], one, f"{place}[{name!r}]") for name, one in forms.items() if one is not None)
+    return next(filter(None, misfits), "")

@@ -110,14 +110,14 @@ def _padded(collection: Collection, count: int) -> Iterator[Passage]:
 
 def recall_of(search: Callable[[str, int], list[Passage]], questions) -> dict[str, float]:
     """The mean share of a question's supporting pages among the first k passages, for each k of `DEPTHS`."""
-    found = dict.fromkeys(DEPTHS, 0.0)
+    recall = dict.fromkeys(DEPTHS, 0.0)
     asked: list[Question] = []
     for question in questions:
         asked.append(question)
         titles = [passage.title for passage in search(question.text, max(DEPTHS))]
         for k in DEPTHS:
-            found[k] += len(set(question.pages).intersection(titles[:k])) / len(question.pages)
-    return {str(k): total / len(asked) for k, total in found.items()}
+            recall[k] += len(set(question.pages).intersection(titles[:k])) / len(question.pages)
+    return {str(k): total / len(asked) for k, total in recall.items()}
 
 
 def table(rows: list[dict]) -> str:

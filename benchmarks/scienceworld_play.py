@@ -164,12 +164,12 @@ def play_randomly(knowledge: ActionKnowledge, name: str, variation: int, scores:
 def changes(scores: list[float]) -> list[tuple[int, float]]:
     """(step, score from it on) where the score changes."""
     before = 0.0
-    found = []
+    result = []
     for n, score in enumerate(scores, 1):
         if score != before:
-            found.append((n, score))
+            result.append((n, score))
             before = score
-    return found
+    return result
 
 
 def points(row: dict, limit: int = MAX_STEPS) -> float:
@@ -195,7 +195,7 @@ def table(rows: list[dict]) -> str:
     columns = [(player, limit) for player in players for limit in LIMITS]
     cells = [[mean(task, *column) for column in columns] for task in tasks]
     means = [
-        sum(found) / len(found) if (found := [value for value in column if value is not None]) else None
+        sum(result) / len(result) if (result := [value for value in column if value is not None]) else None
         for column in zip(*cells)
     ]
     shown = [

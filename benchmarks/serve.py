@@ -121,8 +121,8 @@ class Server:
         while waiting:
             pid = waiting.pop()
             try:
-                found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
-                total += int(found[1]) / 1e3 if found else 0.0
+                match = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+                total += int(match[1]) / 1e3 if match else 0.0
                 for children in Path(f"/proc/{pid}/task").glob("*/children"):
                     waiting += map(int, children.read_text().split())
             except OSError:

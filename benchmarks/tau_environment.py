@@ -118,10 +118,12 @@ class TauDomain:
 def _find_package(given: str | None) -> Path:
     for folder in (given, os.environ.get("TAU_BENCH")):
         if folder:
-            found = next((p for p in (Path(folder), Path(folder).parent) if (p / "tau_bench" / "envs").is_dir()), None)
-            if found is None:
+            package = next(
+                (p for p in (Path(folder), Path(folder).parent) if (p / "tau_bench" / "envs").is_dir()), None
+            )
+            if package is None:
                 raise DataError(f"there is no tau_bench in {folder}", "name the folder of tau-bench's checkout")
-            return found
+            return package
     hint = "clone sierra-research/tau-bench and name its folder: --package FOLDER, or the variable TAU_BENCH"
     raise DataError("tau-bench's tools aren't there", hint)
 

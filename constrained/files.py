@@ -72,10 +72,10 @@ def _without_links(path: Path) -> Path:
 
 def _descriptor(path: Path) -> int | None:
     """The open file that a path such as ``/dev/stdout`` or ``/dev/fd/3`` names, if it names one of this process."""
-    found = _OPEN_FILE.fullmatch(os.path.normpath(path))
-    if found is None or (found["process"] or "self") not in ("self", str(os.getpid())):
+    match = _OPEN_FILE.fullmatch(os.path.normpath(path))
+    if match is None or (match["process"] or "self") not in ("self", str(os.getpid())):
         return None
-    return int(found["number"] or _STANDARD.index(found["name"]))
+    return int(match["number"] or _STANDARD.index(match["name"]))
 
 
 def _write_into(path: Path, number: int | None, data: bytes) -> None:
@@ -96,11 +96,11 @@ def _write_into(path: Path, number: int | None, data: bytes) -> None:
 
 def file_digest(path: str | Path) -> str:
     """Return a file's SHA-256, in hexadecimal digits."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
+            sha256.update(piece)
+    return sha256.hexdigest()
 
 
 def check_new(path: str | Path | None, force: bool = False) -> None:

@@ -140,19 +140,19 @@ class _ValueReader:
             if key in metadata:
                 raise self._damaged(f"the key {key!r} comes twice")
             metadata[key] = self._value(*self._numbers("I"))
-        found = [self._tensor() for _ in range(tensors)]
+        result = [self._tensor() for _ in range(tensors)]
         alignment = metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or alignment < 8 or alignment % 8:
             raise self._damaged(f"general.alignment is {alignment!r}")
         begin = -(-self.at // alignment) * alignment
         placed = {}
-        for name, shape, kind, offset in found:
+        for name, shape, kind, offset in result:
             if offset % alignment:
                 raise self._damaged(f"the tensor {name!r} begins between two multiples of {alignment} bytes")
             placed[name] = tensor = Tensor(shape, KINDS.get(kind), begin + offset)
             if tensor.begin + tensor.bytes > self.size:
                 raise self._cut_off(f"{name} ends at byte {tensor.begin + tensor.bytes:,}")
-        if len(placed) < len(found):
+        if len(placed) < len(result):
             raise self._damaged("two tensors have the same name")
         return GgufFile(self.path, metadata, placed)
 

@@ -74,21 +74,21 @@ def _measures(rows: Sequence[Mapping], papers: Sequence[Published]) -> list[str]
 
 def _ours(rows: Sequence[Mapping], panels: Mapping[str, Panel]) -> dict[tuple[str, int], list[Line]]:
     """The lines of each model: one per strategy, with a mark for each level."""
-    found: dict[tuple[str, int], dict[str, dict]] = {}
+    result: dict[tuple[str, int], dict[str, dict]] = {}
     for row in rows:
-        points = found.setdefault((row["model"], row["tasks"]), {}).setdefault(row_name(row), {})
+        points = result.setdefault((row["model"], row["tasks"]), {}).setdefault(row_name(row), {})
         for key, figure in _figures(row, panels).items():
             points.setdefault(key, {})[OF_LEVEL[row["level"]]] = figure
-    return {heading: [Line(name, points) for name, points in lines.items()] for heading, lines in found.items()}
+    return {heading: [Line(name, points) for name, points in lines.items()] for heading, lines in result.items()}
 
 
 def _theirs(papers: Sequence[Published], panels: Mapping[str, Panel]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
+    result: dict[str, list[Line]] = {}
     for row in papers:
         points = {key: {"crossed": figure} for key, figure in _figures(row.figures, panels).items()}
         if points:
-            found.setdefault(row.paper, []).append(Line(f"{row.method}, {row.model}", points))
-    return found
+            result.setdefault(row.paper, []).append(Line(f"{row.method}, {row.model}", points))
+    return result
 
 
 def _figures(row: Mapping, panels: Mapping[str, Panel]) -> dict[str, float]:

@@ -47,13 +47,13 @@ class RayWorker:
     def open(self, open_models: Callable[[], Models], expected: dict) -> None:
         """Load the models; they and the packages must be those of the process that writes the file."""
         self.models = open_models()
-        found = model_versions(self.models)
-        if found != expected:
+        versions = model_versions(self.models)
+        if versions != expected:
             differences = [
-                f"{name} is {found[part].get(name)}, not {value}"
+                f"{name} is {versions[part].get(name)}, not {value}"
                 for part in expected
                 for name, value in expected[part].items()
-                if found[part].get(name) != value
+                if versions[part].get(name) != value
             ]
             raise ConstrainedError(
                 f"a worker on {socket.gethostname()} would play something else: {'; '.join(differences)}",

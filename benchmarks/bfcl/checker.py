@@ -52,10 +52,10 @@ def _is_right(
         left = list(calls)
         for one in accepted:
             function = _described(functions, one)
-            found = next((i for i, call in enumerate(left) if _fits(function, call, one, lang)), None)
-            if found is None:
+            index = next((i for i, call in enumerate(left) if _fits(function, call, one, lang)), None)
+            if index is None:
                 return False
-            del left[found]
+            del left[index]
         return True
     if "multiple" in category:
         return len(calls) == len(accepted) and _fits(_described(functions, accepted[0]), calls[0], accepted[0], lang)
@@ -184,9 +184,9 @@ def java_value(text: str, kind: str, items: str | None = None) -> Any:
     if kind == "ArrayList":
         return _java_list(text, items)
     if kind == "Array":
-        found = re.search(r"new\s+\w+\[\]\s*\{(.*?)\}", text)
-        pieces = [piece.strip() for piece in found[1].split(",") if piece.strip()] if found else []
-        return [java_value(piece, items) if items else _java_any(piece) for piece in pieces] if found else text
+        match = re.search(r"new\s+\w+\[\]\s*\{(.*?)\}", text)
+        pieces = [piece.strip() for piece in match[1].split(",") if piece.strip()] if match else []
+        return [java_value(piece, items) if items else _java_any(piece) for piece in pieces] if match else text
     if kind == "HashMap":
         return _java_map(text)
     if kind in ("char", "String", "any"):
@@ -209,9 +209,9 @@ def _java_list(text: str, items: str | None) -> Any:
 
 
 def _java_map(text: str) -> Any:
-    found = re.search(r"new\s+HashMap<.*?>\s*\(\)\s*\{\s*\{?\s*(.*?)\s*\}?\s*\}", text, re.DOTALL)
-    if found:
-        return {key: _java_any(value.strip()) for key, value in re.findall(r"put\(\"(.*?)\",\s*(.*?)\)", found[1])}
+    match = re.search(r"new\s+HashMap<.*?>\s*\(\)\s*\{\s*\{?\s*(.*?)\s*\}?\s*\}", text, re.DOTALL)
+    if match:
+        return {key: _java_any(value.strip()) for key, value in re.findall(r"put\(\"(.*?)\",\s*(.*?)\)", match[1])}
     return {} if re.search(r"new\s+HashMap<.*?>\s*\(\)", text) else text
 
 
@@ -269,10 +269,10 @@ def _javascript_list(code: str, items: str | None) -> Any:
             inner = [row.strip() for row in re.findall(r"\[(.*?)\]", rows[0])]
             inner[0] = inner[0].removeprefix("[")
             return [[_javascript_any(piece.strip()) for piece in row.split(",")] for row in inner]
-        found = re.match(r"\[(.*?)\]|\bnew\s+Array\((.*?)\)", code)
-        if not found:
+        match = re.match(r"\[(.*?)\]|\bnew\s+Array\((.*?)\)", code)
+        if not match:
             return code
-        listed = next((group for group in found.groups() if group is not None), "").strip()
+        listed = next((group for group in match.groups() if group is not None), "").strip()
         pieces = [piece.strip() for piece in listed.split(",")] if listed else []
         return [javascript_value(piece, items) if items else _javascript_any(piece) for piece in pieces]
     except Exception:  # as the benchmark does
@@ -282,11 +282,11 @@ def _javascript_list(code: str, items: str | None) -> Any:
 def _javascript_dict(code: str) -> Any:
     if code == "{}":
         return {}
-    found = re.match(r"\{(.*?)\}", code)
-    if not found:
+    match = re.match(r"\{(.*?)\}", code)
+    if not match:
         return code
     out = {}
-    for name, value in re.findall(r"([^:]+):\s*(.*?)(?:,\s*(?=[^,]+:)|$)", found[1]):
+    for name, value in re.findall(r"([^:]+):\s*(.*?)(?:,\s*(?=[^,]+:)|$)", match[1]):
         key, value = name.strip().strip("'\""), value.strip()
         if value.startswith("[") and value.endswith("]"):
             out[key] = _javascript_list(value, None)

@@ -20,11 +20,11 @@ def _choices(values_of: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """Objects with one of the values of each member; as few as show each value once, and what may be left out."""
     given = {name: [v for one in values if one != LEFT_OUT for v in _values(one)] for name, values in values_of.items()}
     longest = max(map(len, given.values()), default=0)
-    found = [
+    result = [
         {name: values[i % len(values)] for name, values in given.items() if values} for i in range(max(longest, 1))
     ]
-    found.append({name: values[0] for name, values in given.items() if values and LEFT_OUT not in values_of[name]})
-    return [one for i, one in enumerate(found) if one not in found[:i]]
+    result.append({name: values[0] for name, values in given.items() if values and LEFT_OUT not in values_of[name]})
+    return [one for i, one in enumerate(result) if one not in result[:i]]
 
 
 def _values(one: Any) -> list[Any]:

@@ -102,8 +102,8 @@ def _default() -> Path:
 
 
 def _is_wanted(name: str) -> bool:
-    found = _FILE.search(name)
-    return found is not None and found[2] in CATEGORIES
+    match = _FILE.search(name)
+    return match is not None and match[2] in CATEGORIES
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -140,12 +140,12 @@ class SideBySide:
         figures: dict[str, dict] = {}
         for name in dict.fromkeys(("ours", *missing)):
             self.tell(f"{about}: {name}")
-            found = self._first_walk(name, workload, ids, workers)
-            if isinstance(found, Walk):
-                correctness.clear_padding(found.masks, tokens)
-                walks[name] = found
+            first = self._first_walk(name, workload, ids, workers)
+            if isinstance(first, Walk):
+                correctness.clear_padding(first.masks, tokens)
+                walks[name] = first
             else:
-                figures[name] = found
+                figures[name] = first
         times = {name: [walk.times] for name, walk in walks.items()}
         quick = [name for name in missing if name in walks and self._is_quick(walks[name].times, workload)]
         _rounds(about, {name: workers[name] for name in quick}, times, self.settings, self.tell)

@@ -60,15 +60,15 @@ class Prefix:
 
 def prefixes(cases: tuple[Case, ...], ids: list[list[list[int]]], tokens: Tokens) -> list[list[Prefix]]:
     """Per text, case by case, the prefixes at which masks are taken."""
-    found = []
+    result = []
     for case, texts in zip(cases, ids):
         referee = _lazily(case.referee)
         for text in texts:
             spelled = [tokens.tokens[i] for i in text]
-            found.append([
+            result.append([
                 Prefix(case, b"".join(spelled[:n]), following, referee) for n, following in enumerate([*text, None])
             ])  # fmt: skip
-    return found
+    return result
 
 
 def batch_prefixes(
@@ -77,11 +77,11 @@ def batch_prefixes(
     """Per call of a batch, the prefixes of its rows; `measure` starts and advances them in the same way."""
     rows = prefixes(cases, ids, tokens)
     at = [row * 5 % (len(row_prefixes) - 1) for row, row_prefixes in enumerate(rows)]
-    found = []
+    result = []
     for _ in range(calls):
-        found.append([row_prefixes[n] for row_prefixes, n in zip(rows, at)])
+        result.append([row_prefixes[n] for row_prefixes, n in zip(rows, at)])
         at = [1 if n == len(row_prefixes) - 1 else n + 1 for row_prefixes, n in zip(rows, at)]
-    return found
+    return result
 
 
 def _lazily(make: Callable[[], Callable[[bytes], bool]]) -> Callable[[bytes], bool]:
@@ -129,7 +129,7 @@ def exact_masks(
     """
     if not ours:
         return [np.array([exact_mask(prefix, tokens) for prefix in there]) for there in where]
-    found = []
+    result = []
     # Ours count as right until another engine differs and the referee sides with it. Masks that we don't have (our
     # engine refused midway) are all the referee's.
     for number, there in enumerate(where):
@@ -145,8 +145,8 @@ def exact_masks(
                     continue
                 if _ours_is_wrong(rows[n], theirs[n], there[n], tokens):
                     rows[n] = exact_mask(there[n], tokens)
-        found.append(rows)
-    return found
+        result.append(rows)
+    return result
 
 
 def _ours_is_wrong(ours: np.ndarray, other: np.ndarray, prefix: Prefix, tokens: Tokens) -> bool:

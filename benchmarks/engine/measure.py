@@ -104,21 +104,21 @@ def walk(
 
     If `keep`, masks are copied, outside the timed spans. No further case is begun after `seconds`.
     """
-    found = Walk()
+    result = Walk()
     start = perf_counter()
     with _no_collector():
         if workload.batched:
-            _walk_batch(adapter, vocabulary, workload, ids, found, keep)
-            return found
+            _walk_batch(adapter, vocabulary, workload, ids, result, keep)
+            return result
         for case, texts in zip(workload.cases, ids):
             if perf_counter() - start > seconds:
                 break
-            compiled, session = _first_mask(adapter, vocabulary, workload.name, case, found.times)
-            _follow_all(adapter, vocabulary, compiled, session, texts, found, keep)
+            compiled, session = _first_mask(adapter, vocabulary, workload.name, case, result.times)
+            _follow_all(adapter, vocabulary, compiled, session, texts, result, keep)
             held = adapter.nbytes(compiled)
             if held is not None:
-                found.times.nbytes.append(held)
-    return found
+                result.times.nbytes.append(held)
+    return result
 
 
 def _follow_all(adapter, vocabulary, compiled, session: Session, texts, found: Walk, keep: bool) -> None:
@@ -214,11 +214,11 @@ def time_preparation(adapter: BaseAdapter, tokens: Tokens) -> tuple[object, list
 
     Tables that an engine builds with the first mask count, too: the extra time of a first free-text mask is added.
     """
-    found: list[float] = []
-    while not found or (len(found) < 5 and sum(found) < PROBE_SECONDS):
+    result: list[float] = []
+    while not result or (len(result) < 5 and sum(result) < PROBE_SECONDS):
         vocabulary, took = _time_prepared(adapter, partial(adapter.prepare, tokens))
-        found.append(took)
-    return vocabulary, found
+        result.append(took)
+    return vocabulary, result
 
 
 def _time_prepared(adapter: BaseAdapter, prepare: Callable[[], Any]) -> tuple[Any, float]:
@@ -355,12 +355,12 @@ def probe(adapter: BaseAdapter, vocabulary, tokens: Tokens) -> dict[str, bool]:
     for i, token in enumerate(tokens.tokens):
         if len(token) == 1:
             single.setdefault(token, []).append(i)
-    found = {}
+    result = {}
     for name, (case, text, following) in PROBES.items():
         session = adapter.start(vocabulary, adapter.compile(vocabulary, source(adapter, "probe", case)))
         session.fill()
         for byte in text:
             session.advance(single[bytes((byte,))][-1])
             session.fill()
-        found[name] = any(bool(session.mask[i >> 5] >> (i & 31) & 1) for i in single[following])
-    return found
+        result[name] = any(bool(session.mask[i >> 5] >> (i & 31) & 1) for i in single[following])
+    return result

@@ -94,8 +94,8 @@ def _length(what: str, data: bytes) -> int:
     kind = "string" if what == "key" or data.startswith(b'"') else "number"
     if _BEGUN[kind].fullmatch(data):
         return -1 if kind == "number" or not _WHOLE[kind].fullmatch(data) else len(data)
-    found = _WHOLE[kind].match(data)
-    return found.end() if found else 0
+    match = _WHOLE[kind].match(data)
+    return match.end() if match else 0
 
 
 _CALL = b"Calculator("

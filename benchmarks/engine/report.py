@@ -111,19 +111,19 @@ class Row:
 def rows(records: list[dict], vocabulary: str) -> list[Row]:
     """The lines of one vocabulary, in order."""
     mine = [r for r in records if r["vocabulary"] == vocabulary]
-    found = []
+    result = []
     for figure in VOCABULARY_FIGURES:
         values = {r["engine"]: r[figure] for r in mine if r["workload"] is None and r.get(figure) is not None}
         if values:
-            found.append(Row(None, figure, values))
+            result.append(Row(None, figure, values))
     for workload in WORKLOADS:
         here = [r for r in mine if r["workload"] == workload and r["status"] == "measured"]
         wrong = frozenset(r["engine"] for r in here if not r["correct"])
         for figure in BATCH_FIGURES if workload == "batch" else FIGURES:
             values = {r["engine"]: r[figure] for r in here if r.get(figure) is not None}
             if values:
-                found.append(Row(workload, figure, values, wrong))
-    return found
+                result.append(Row(workload, figure, values, wrong))
+    return result
 
 
 def table(records: list[dict], vocabulary: str, size: int | None = None) -> str:

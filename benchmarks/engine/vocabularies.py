@@ -82,7 +82,7 @@ def spell(tokens: Tokens, text: str) -> list[int]:
 
     Raises DataError if the tokenizer can't, because it normalises, say.
     """
-    found = tokenize_after(tokenizer(tokens.name), tokens.tokens, text.encode(), ("", "\n"))
-    if text and not found:
+    ids = tokenize_after(tokenizer(tokens.name), tokens.tokens, text.encode(), ("", "\n"))
+    if text and not ids:
         raise DataError(f"{tokens.name} does not spell {text[:40]!r} as it stands")
-    return found
+    return ids

@@ -119,16 +119,16 @@ def hardware(device: str) -> dict[str, str | int]:
 
     import torch
 
-    found = {**describe_machine(), "torch": torch.__version__, "threads": torch.get_num_threads()}
+    result = {**describe_machine(), "torch": torch.__version__, "threads": torch.get_num_threads()}
     if device == "cuda":
         properties = torch.cuda.get_device_properties(0)
-        found |= {"device": properties.name, "memory": properties.total_memory, "cuda": str(torch.version.cuda)}
+        result |= {"device": properties.name, "memory": properties.total_memory, "cuda": str(torch.version.cuda)}
     for name in ("triton", "xgrammar"):
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
-    return found
+            result[name] = "none"
+    return result
 
 
 def kernel_table(result: dict) -> str:

@@ -66,7 +66,7 @@ class Bench:
             noise = torch.empty_like(values, dtype=torch.float32).exponential_().log_()
             return (values.float() - 0.7 * noise).argmax(1)
 
-        found = {"batch": batch, "rows": kind, "allowed": _allowed(matcher, states)}
+        result = {"batch": batch, "rows": kind, "allowed": _allowed(matcher, states)}
         runs = {
             "argmax": plain(lambda values: values.argmax(1)),
             "step": masked(),
@@ -74,12 +74,12 @@ class Bench:
             "sample": plain(by_chance),
             "step by chance": masked(temperature=0.7),
         }
-        found |= zip(runs, self.time(*runs.values()))
+        result |= zip(runs, self.time(*runs.values()))
         read()
-        found["decode"], found["decode within"] = self.time(decode(lambda v: v.argmax(1)), decode(matcher.step))
-        found["overhead %"] = 100 * (found["decode within"] / found["decode"] - 1)
+        result["decode"], result["decode within"] = self.time(decode(lambda v: v.argmax(1)), decode(matcher.step))
+        result["overhead %"] = 100 * (result["decode within"] / result["decode"] - 1)
         matcher.state.copy_(states)
-        return found | self._apply(matcher, logits)
+        return result | self._apply(matcher, logits)
 
     def _decoder(self, batch: int) -> tuple[Callable[[], None], Callable[[], torch.Tensor]]:
         """A function that reads the context, and one that decodes a token after it and leaves the cache as it was."""

@@ -119,15 +119,15 @@ def _by_xgrammar(tokens: Tokens, case: Any) -> Any:
 @contextmanager
 def waits(device: torch.device) -> Iterator[list]:
     """The host's waits for the device, as torch tells them; none on a CPU."""
-    found: list = []
+    result: list = []
     if device.type == "cpu":
-        yield found
+        yield result
         return
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
-            yield found
+            yield result
         finally:
             torch.cuda.set_sync_debug_mode("default")
-            found += [one for one in told if "synchroniz" in str(one.message)]
+            result += [one for one in told if "synchroniz" in str(one.message)]

@@ -41,8 +41,8 @@ def in_common(words: str, text: str) -> int:
 
 def best(words: str, texts: Iterable[str]) -> str:
     """The text with most of the words; of equals the shortest, then the first. Raises ActionError: none has any."""
-    found = [(in_common(words, text), -len(text), text) for text in texts]
-    most = max(found, key=lambda one: one[:2], default=(0, 0, ""))
+    result = [(in_common(words, text), -len(text), text) for text in texts]
+    most = max(result, key=lambda one: one[:2], default=(0, 0, ""))
     if not most[0]:
         raise ActionError(f"nothing on this page fits {words[:80]!r}", "describe it in the words of the page")
     return most[2]
@@ -63,12 +63,12 @@ class _Grounded:
 
     def _read(self, text: str) -> ToolAction:
         """Read one action; its result must be new. Raises ActionError."""
-        found = read_turn(self.space, text.strip())
-        if len(found) != 1:
-            raise ActionError(f"{len(found)} actions where one is to be done")
-        if found[0].results[0] in self._texts:
-            raise ActionError(f"R{found[0].results[0]} is there already", "give each result a number of its own")
-        return found[0]
+        actions = read_turn(self.space, text.strip())
+        if len(actions) != 1:
+            raise ActionError(f"{len(actions)} actions where one is to be done")
+        if actions[0].results[0] in self._texts:
+            raise ActionError(f"R{actions[0].results[0]} is there already", "give each result a number of its own")
+        return actions[0]
 
     def _keep(self, action: ToolAction, text: str) -> None:
         self._actions.append(action)
@@ -213,13 +213,13 @@ class GroundedShop(_Grounded):
 
     def shots(self, count: int) -> list[Shot]:
         """Up to `count` goals of the training part, reached as in appendix G; without those that this doesn't reach."""
-        found: list[Shot] = []
+        result: list[Shot] = []
         for other in self._env.others():
-            if len(found) >= count:
+            if len(result) >= count:
                 break
             if (shot := walked(other)) is not None:
-                found.append(shot)
-        return found
+                result.append(shot)
+        return result
 
     def _search(self, action: ToolAction) -> str:
         (words,) = subtrees(action.tree)

@@ -89,10 +89,10 @@ class GroundedQuestion:
         Raises Unanswered: a model must answer a question first: give its answer to `answer`, and do the action again.
         """
         try:
-            found = read_turn("qa", action.strip())
-            if len(found) != 1:
-                raise ActionError(f"{len(found)} actions where one is to be done")
-            observation, self.had_effect = self._executor.perform(found[0]), True
+            actions = read_turn("qa", action.strip())
+            if len(actions) != 1:
+                raise ActionError(f"{len(actions)} actions where one is to be done")
+            observation, self.had_effect = self._executor.perform(actions[0]), True
         except ActionError as error:
             observation, self.had_effect = f"Error: {error.message}", False
         self._answer = None

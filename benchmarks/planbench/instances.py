@@ -66,15 +66,15 @@ def read_instances(folder: str | Path | None = None) -> list[Instance]:
     for path, text in texts.items():
         if match := _DOMAIN.fullmatch(path):
             domains[match[1]] = read_domain(text, path), text
-    found = []
+    result = []
     for path, text in texts.items():
         if match := _INSTANCE.fullmatch(path):
             if match[1] not in domains:
                 raise DataError(f"{source}: {path} has no domain", f"put {match[1]}/domain.pddl there")
-            found.append(Instance(match[1], match[2], int(match[3]), *domains[match[1]], text))
-    if not found:
+            result.append(Instance(match[1], match[2], int(match[3]), *domains[match[1]], text))
+    if not result:
         raise DataError(f"{source} has no instances", "it holds DOMAIN/domain.pddl and DOMAIN/SET/instance-N.pddl")
-    return sorted(found, key=lambda one: (one.domain_name, one.set_name, one.number))
+    return sorted(result, key=lambda one: (one.domain_name, one.set_name, one.number))
 
 
 @dataclass(frozen=True)

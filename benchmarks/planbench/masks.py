@@ -65,10 +65,10 @@ def run_command(options: argparse.Namespace) -> int:
 
 def planbench() -> dict[str, tuple[str, list[str]]]:
     """Domain's name -> its text, and its problems'."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    result: dict[str, tuple[str, list[str]]] = {}
     for one in read_instances():
-        found.setdefault(one.domain_name, (one.domain_text, []))[1].append(one.text)
-    return found
+        result.setdefault(one.domain_name, (one.domain_text, []))[1].append(one.text)
+    return result
 
 
 def alfred(games: int) -> tuple[str, list[str]]:

@@ -128,14 +128,14 @@ def summary(rows: Iterable[Row]) -> list[dict]:
     for row in rows:
         groups.setdefault((row.instance.partition("/")[0], row.model, row.prompt), []).append(row)
     out = []
-    for (domain, model, prompt), found in sorted(groups.items()):
-        verdicts = Counter(row.verdict for row in found)
+    for (domain, model, prompt), group in sorted(groups.items()):
+        verdicts = Counter(row.verdict for row in group)
         out.append({
-            "domain": domain, "model": model, "prompt": prompt, "plans": len(found), "solved": verdicts["solved"],
+            "domain": domain, "model": model, "prompt": prompt, "plans": len(group), "solved": verdicts["solved"],
             "impossible action": verdicts["inapplicable action"] + verdicts["unknown action"],
             "goal not reached": verdicts["goal not reached"], "no plan": verdicts[NO_PLAN],
-            "recorded verdicts": sum(row.correct is not None for row in found),
-            "of these equal": sum(row.agrees for row in found if row.correct is not None),
+            "recorded verdicts": sum(row.correct is not None for row in group),
+            "of these equal": sum(row.agrees for row in group if row.correct is not None),
         })  # fmt: skip
     return out
 

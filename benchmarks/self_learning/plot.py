@@ -96,8 +96,8 @@ def _row(axes: Sequence, suite: str, runs: Sequence[Mapping]) -> None:
 
 def _points(rounds: Sequence[Mapping], suite: str, key: str) -> dict[int, float]:
     """Round -> figure, where it was measured; without masks there is no pruned mass, rather than one of 0."""
-    found = {report["round"]: report["test"].get(suite, {}).get(key) for report in rounds}
-    points = {number: figure for number, figure in found.items() if figure is not None}
+    result = {report["round"]: report["test"].get(suite, {}).get(key) for report in rounds}
+    points = {number: figure for number, figure in result.items() if figure is not None}
     return points if key != PRUNED or any(points.values()) else {}
 
 

@@ -151,15 +151,15 @@ class _Answered:
         # A token may end within a character: its incomplete bytes are left out of the text to explain. Bytes that begin
         # no character are kept, as U+FFFD.
         text = getincrementaldecoder("utf-8")("replace").decode(so_far[begin:] if ends else so_far[begin:] + token)
-        found = explain_path(knowledge, "", text)
+        explanation = explain_path(knowledge, "", text)
         if ends:
-            return {"kind": "unfinished", "reason": "the action is not whole yet", **_rule(found)}
-        if found.ok:
-            kind = self._left_out_as(found.text)
+            return {"kind": "unfinished", "reason": "the action is not whole yet", **_rule(explanation)}
+        if explanation.ok:
+            kind = self._left_out_as(explanation.text)
             return {"kind": kind, "reason": LEFT_OUT[kind]}
-        if condition := self._condition(found):
-            return {"kind": NOT_NOW, "reason": condition, **_rule(found)}
-        return {"kind": found.verdict, "reason": found.reason, **_rule(found)}
+        if condition := self._condition(explanation):
+            return {"kind": NOT_NOW, "reason": condition, **_rule(explanation)}
+        return {"kind": explanation.verdict, "reason": explanation.reason, **_rule(explanation)}
 
     @cached_property
     def _action_begin(self) -> int | None:

@@ -119,8 +119,8 @@ class Automaton:
         key = tuple(positions)
         if len(key) > 1:
             key = tuple(sorted(set(self.stacks.join_positions(tuple(set(key)))), key=_number))
-        found = self._states.get(key)
-        if found is None:
+        cached = self._states.get(key)
+        if cached is None:
             if len(key) > self.limits.state_positions:
                 raise LimitError("state_positions", self.limits.state_positions, *TOO_MANY_WAYS)
             if len(self._states) >= self.limits.states:
@@ -130,8 +130,8 @@ class Automaton:
                     "the automaton has too many states",
                     "write shorter texts",
                 )
-            found = self._states[key] = State(self, key)
-        return found
+            cached = self._states[key] = State(self, key)
+        return cached
 
 
 class Grammar(ContextFreeGrammar):

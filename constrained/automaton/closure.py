@@ -228,12 +228,12 @@ class Closure:
         if not node.args and not env.values:  # the common case, handled fast
             return (frames.frame(env.grammar.rules[node.rule].body, frames.env(env.grammar, {}, 0), rest),)
         level = _level(rest)
-        found = [
+        result = [
             frames.frame(body, inner, after)
             for chosen, after in templates.ways(open_names(env, (node,)), env, rest)
             for body, inner in templates.instances(node, chosen, level)
         ]
-        return self._living(found) if len(found) > 1 else found
+        return self._living(result) if len(result) > 1 else result
 
     def _choose(self, values: tuple[bytes, ...], bind: str | None, rest: Stack) -> Expansion:
         """Read one of `values`, then `rest`."""

@@ -50,8 +50,8 @@ class ControlTokens:
     def _bound(self, value: SlotValue) -> SlotValue:
         if not isinstance(value, dict):
             return self._one_bound(value)
-        found = {key: self._one_bound(one) for key, one in value.items()}
-        return value if all(found[key] is one for key, one in value.items()) else found
+        result = {key: self._one_bound(one) for key, one in value.items()}
+        return value if all(result[key] is one for key, one in value.items()) else result
 
     def _one_bound(self, value: OneValue) -> OneValue:
         return value.derived(self.admitted) if isinstance(value, ContextFreeGrammar) else value

@@ -325,13 +325,13 @@ class _Bounds:
         return short, max(begun, default=0) + short + apart + self._of(of.between)[1]
 
     def _of_parameter(self, name: str) -> Bound:
-        found = []
+        result = []
         for value in self._arguments.get(name, ()):
             short, far = (len(value), len(value)) if isinstance(value, bytes) else self._of(value)
             if isinstance(value, (n.Slot, n.Choices, n.Related)) and not self.lower:
                 short = far  # any one of its values, not only the shortest
-            found.append((short, far))
-        return _extent(found, self._pick_value)
+            result.append((short, far))
+        return _extent(result, self._pick_value)
 
     def _in_action(self, node: n.Seq) -> tuple[n.Node, ...]:
         """The items of `node` before a `_STEP` at which the text ends; all items if there is none."""
@@ -454,11 +454,11 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         return calls - left - uncut
 
     def nests(without: set[int]) -> bool:
-        found: dict[str, Calls] = {name: (set(), set()) for name in rules}
+        result: dict[str, Calls] = {name: (set(), set()) for name in rules}
         for name, call, callee, _, tail in sites:
             if id(call) not in without:
-                found[name][tail].add(callee)
-        return bool(self_embedding_groups(found))
+                result[name][tail].add(callee)
+        return bool(self_embedding_groups(result))
 
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()

@@ -98,10 +98,10 @@ class Trace:
         return len(data)
 
     def _step(self, byte: int) -> dict[Position, list[Stack]]:
-        found: dict[Position, dict[Stack, None]] = {}
+        result: dict[Position, dict[Stack, None]] = {}
         for q, frames in self.at.items():
             for after in q.step(self.automaton.closure, byte):
-                origins = found.setdefault(after, {})
+                origins = result.setdefault(after, {})
                 if _continues(q, after):
                     origins.update(dict.fromkeys(frames))
                     continue
@@ -109,7 +109,7 @@ class Trace:
                 # The stack of `after` may be a join: then take the frames of all entered positions of its type.
                 alike = [after] if after in entered else [r for r in entered if type(r) is type(after)]
                 origins.update((entered[r], None) for r in alike)
-        return {q: list(origins) for q, origins in found.items()}
+        return {q: list(origins) for q, origins in result.items()}
 
     def _enter(self, frame: Stack) -> dict[Position, Stack]:
         if frame is None:

@@ -82,10 +82,10 @@ def _without_empty_rounds(rules: Rules) -> Rules:
         return n.repeat(item, old.low, old.high)
 
     bodies = {name: fold(rule.body, lambda leaf: leaf, n.seq, n.alt, rounds) for name, rule in rules.items()}
-    found = {name: n.Rule(name, body) for name, body in bodies.items()}
-    found |= nonempty_rules(found, nullable, n.Seq(tuple(bodies.values())))
-    productive = productive_rules(found)  # the rule `rule$text` of a rule whose only text is empty has no text at all
-    return {name: rule for name, rule in trim(found, productive).items() if name in productive}
+    result = {name: n.Rule(name, body) for name, body in bodies.items()}
+    result |= nonempty_rules(result, nullable, n.Seq(tuple(bodies.values())))
+    productive = productive_rules(result)  # the rule `rule$text` of a rule whose only text is empty has no text at all
+    return {name: rule for name, rule in trim(result, productive).items() if name in productive}
 
 
 # Writing out
@@ -127,14 +127,16 @@ class _WriteOut:
 
     def rules(self, grammar: ContextFreeGrammar) -> Rules:
         whole, ended = self._body(grammar.start, self._templates.env(grammar))
-        found = {START: n.Rule(START, n.alt([whole, ended]))}
+        result = {START: n.Rule(START, n.alt([whole, ended]))}
         while self._waiting:
             name, body, env = self._waiting.pop()
             whole, ended = self._fixed(body, env)
-            found[name] = n.Rule(name, whole)
-            found[_ended(name)] = n.Rule(_ended(name), ended)
-            self._limits.check("nodes", len(found), "the grammar has too many rules once its templates are written out")
-        return found
+            result[name] = n.Rule(name, whole)
+            result[_ended(name)] = n.Rule(_ended(name), ended)
+            self._limits.check(
+                "nodes", len(result), "the grammar has too many rules once its templates are written out"
+            )
+        return result
 
     def _call(self, name: str, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
         named = self._names.get((id(body), id(env)))

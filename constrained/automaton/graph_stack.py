@@ -150,21 +150,21 @@ class GraphStack:
 
     def _like(self, node: n.Node) -> n.Node:
         """The representative of all nodes that read the same as `node`; `node` itself if an action can end in it."""
-        found = self._alike.get(id(node))
-        if found is None:
+        cached = self._alike.get(id(node))
+        if cached is None:
             like = node if self._has_steps and n.has_step(node) else self._first_alike(node)
-            found = self._alike[id(node)] = node, like
-        return found[1]
+            cached = self._alike[id(node)] = node, like
+        return cached[1]
 
     def _first_alike(self, node: n.Node) -> n.Node:
         return self._shapes.setdefault(n.shape(node, self._shape), node)
 
     def _shape(self, node: n.Node) -> int:
         """The number of the node's shape: nodes that read the same have the same number."""
-        found = self._numbers.get(id(node))
-        if found is None:
-            found = self._numbers[id(node)] = node, id(self._first_alike(node))
-        return found[1]
+        cached = self._numbers.get(id(node))
+        if cached is None:
+            cached = self._numbers[id(node)] = node, id(self._first_alike(node))
+        return cached[1]
 
     def join_positions(self, positions: Reached) -> Reached:
         """Join positions that differ only in their stacks, if there are more than `CROWD`."""
@@ -202,25 +202,25 @@ def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | Non
 
 def alternatives(frames: Iterable[Stack]) -> Ways:
     """The frames, with forks replaced by their branches, without duplicates and in order of their numbers."""
-    found: dict[int, Stack] = {}
+    result: dict[int, Stack] = {}
     for frame in frames:
         for way in frame.ways if isinstance(frame, Fork) else (frame,):
-            found[-1 if way is None else way.number] = way
-    return tuple(found[number] for number in sorted(found))
+            result[-1 if way is None else way.number] = way
+    return tuple(result[number] for number in sorted(result))
 
 
 def forks_below(frame: Stack, known) -> list[Fork]:
     """The forks below `frame`, lower ones first, down to frames that are in `known`."""
-    found: dict[int, Fork] = {}
+    result: dict[int, Fork] = {}
     work = [frame]
     while work:
         top = work.pop()
         while top is not None and top not in known and not isinstance(top, (Fork, Bottom)):
             top = top.next
-        if isinstance(top, Fork) and top not in known and top.number not in found:
-            found[top.number] = top
+        if isinstance(top, Fork) and top not in known and top.number not in result:
+            result[top.number] = top
             work += top.ways
-    return [found[number] for number in sorted(found)]
+    return [result[number] for number in sorted(result)]
 
 
 def _is_joinable(q: Position) -> bool:

@@ -62,9 +62,9 @@ def reference(*kinds: Any) -> Decoder:
     types = tuple(tuple if kind == Texts else kind for kind in kinds)
 
     def decode(objects: list, index: Any) -> Any:
-        found = objects[index] if type(index) is int and 0 <= index < len(objects) else None
-        check(isinstance(found, types), f"no such object among {len(objects)}: {index!r}")
-        return found
+        referent = objects[index] if type(index) is int and 0 <= index < len(objects) else None
+        check(isinstance(referent, types), f"no such object among {len(objects)}: {index!r}")
+        return referent
 
     return decode
 

@@ -57,8 +57,8 @@ class Liveness:
             frame = after
         live = self._live[frame]
         for frame, own in reversed(calls):
-            found = self._rest_of_call(own, frame.env)
-            live = self._live[frame] = bool(found & ENDS) or (bool(found) and live)
+            outcomes = self._rest_of_call(own, frame.env)
+            live = self._live[frame] = bool(outcomes & ENDS) or (bool(outcomes) and live)
         return live
 
     def _rest_of_call(self, own: list[n.Node], env: Env) -> int:

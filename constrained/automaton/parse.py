@@ -137,7 +137,7 @@ class _TextParser:
                 yield from self._sequence(items[1:], values, middle, more)
 
     def _arguments(self, call: nodes.Call, values: Values) -> Values:
-        found: dict[str, Value] = {}
+        result: dict[str, Value] = {}
         after: Value | None = None  # a slot's key is the argument after it
         for name, argument in reversed(list(zip(self.grammar.rules[call.rule].params, call.args))):
             match argument:
@@ -149,8 +149,8 @@ class _TextParser:
                     after = self._chosen(argument, values, after)
                 case _:
                     after = argument, values
-            found[name] = after
-        return found
+            result[name] = after
+        return result
 
     def _chosen(self, node: nodes.Slot | nodes.Related, values: Values, after: Value | None = None) -> Chosen:
         """The `Chosen` for a slot; `after`, the value of the argument after it, may be its key."""
@@ -195,12 +195,12 @@ def text_of(value: Value | None, parts: Parts, text: str) -> str | None:
 
 
 def _scope(given: Mapping[str, nodes.ScopeValue]) -> Values:
-    found: dict[str, Value] = {}
+    result: dict[str, Value] = {}
     for name, value in given.items():
         if isinstance(value, nodes.Scoped):
-            found[name] = value.node, _scope(value.values)
+            result[name] = value.node, _scope(value.values)
         elif isinstance(value, nodes.Node):
-            found[name] = value, {}
+            result[name] = value, {}
         else:
-            found[name] = value if isinstance(value, bytes) else Chosen("")
-    return found
+            result[name] = value if isinstance(value, bytes) else Chosen("")
+    return result

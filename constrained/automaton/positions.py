@@ -163,17 +163,17 @@ class Frames:
         if next is not None and next.node is node and _is_loop(node, env, next.env):
             return next  # x* x* is x*: recursion at both ends of a rule makes many
         key = (id(node), id(env), next.number if next else -1)
-        found = self._frames.get(key)
-        if found is None:
-            found = self._frames[key] = Frame(node, env, next, self._next_number())
-        return found
+        cached = self._frames.get(key)
+        if cached is None:
+            cached = self._frames[key] = Frame(node, env, next, self._next_number())
+        return cached
 
     def fork(self, ways: tuple[Stack, ...]) -> Frame:
         """The fork of `ways`."""
-        found = self._frames.get(ways)
-        if found is None:
-            found = self._frames[ways] = Fork(ways, self._next_number())
-        return found
+        cached = self._frames.get(ways)
+        if cached is None:
+            cached = self._frames[ways] = Fork(ways, self._next_number())
+        return cached
 
     def _next_number(self) -> int:
         number = len(self._frames)
@@ -185,10 +185,10 @@ class Frames:
         if not values:
             level = 0  # levels only tell apart environments with values
         key = (id(grammar), level, tuple(values.items()))
-        found = self._envs.get(key)
-        if found is None:
-            found = self._envs[key] = Env(grammar, values, level)
-        return found
+        cached = self._envs.get(key)
+        if cached is None:
+            cached = self._envs[key] = Env(grammar, values, level)
+        return cached
 
     @property
     def env_count(self) -> int:
@@ -197,10 +197,10 @@ class Frames:
     def repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
         """The node that reads `item` `low` to `high` times."""
         key = (id(item), low, high)
-        found = self.repeats.get(key)
-        if found is None:
-            found = self.repeats[key] = n.Repeat(item, low, high)
-        return found
+        cached = self.repeats.get(key)
+        if cached is None:
+            cached = self.repeats[key] = n.Repeat(item, low, high)
+        return cached
 
     def know_repeat(self, node: n.Repeat) -> None:
         """Intern `node`, which :meth:`repeat` then returns for its item and bounds, unless it has a node for them."""
@@ -208,11 +208,11 @@ class Frames:
 
     def tail(self, node: n.Seq) -> n.Node:
         """`node` without its first item."""
-        found = self.tails.get(id(node))
-        if found is None:
+        cached = self.tails.get(id(node))
+        if cached is None:
             rest = node.items[1:]
-            found = self.tails[id(node)] = node, rest[0] if len(rest) == 1 else n.Seq(rest)
-        return found[1]
+            cached = self.tails[id(node)] = node, rest[0] if len(rest) == 1 else n.Seq(rest)
+        return cached[1]
 
     def text_list(self, values: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Intern a list of texts, since positions compare lists by identity."""
@@ -266,10 +266,10 @@ class Position:
 
     def step(self, closure: Successors, byte: int) -> Reached:
         """The positions after `byte`."""
-        found = self._steps.get(byte)
-        if found is None:
-            found = self._steps[byte] = self._step(closure, byte)
-        return found
+        cached = self._steps.get(byte)
+        if cached is None:
+            cached = self._steps[byte] = self._step(closure, byte)
+        return cached
 
     def _step(self, closure: Successors, byte: int) -> Reached:
         return ()
@@ -568,11 +568,11 @@ class Positions:
         self, chars: CharSet, values: tuple[bytes, ...], low: int, high: int, depth: int, rest: Stack
     ) -> InExcept:
         key = InExcept, id(chars), id(values), low, high, depth, rest.number if rest else -1
-        found = self._known.get(key) or self._add(
+        position = self._known.get(key) or self._add(
             key, InExcept(len(self._known) + 1, rest, chars, values, low, high, depth)
         )
-        assert isinstance(found, InExcept), "the key begins with its type"
-        return found
+        assert isinstance(position, InExcept), "the key begins with its type"
+        return position
 
     def json_text(self, table: Table, state: int, left: int | None, inside: int, rest: Stack) -> Position:
         key = InJsonText, id(table), state, left, inside, rest.number if rest else -1

@@ -236,13 +236,13 @@ class SharedClosure:
 
 def _gathered(place: _Place) -> list[_Way]:
     """The ways to continue after `place`; a way that only refers to another place is replaced by that place's ways."""
-    found: list[_Way] = []
+    result: list[_Way] = []
     seen, work = {place}, [place]
     while work:
         for way in work.pop().ways:
             if way.node is not None or not isinstance(way.below, _Place):
-                found.append(way)
+                result.append(way)
             elif way.below not in seen:
                 seen.add(way.below)
                 work.append(way.below)
-    return found
+    return result

@@ -92,16 +92,16 @@ class StackEnds:
                 break
             chain.append(below)
             below = below.next
-        found = self._parts[below]
+        part = self._parts[below]
         for above in reversed(chain):
-            if not isinstance(found, bool):
+            if not isinstance(part, bool):
                 try:
                     text = b"" if above.env.values else self._text(above.node, above.env.grammar)
-                    found = False if above.env.values else self._over(text, found)
+                    part = False if above.env.values else self._over(text, part)
                 except _Unknown:
-                    found = False
-            self._parts[above] = found
-        return found
+                    part = False
+            self._parts[above] = part
+        return part
 
     def _over(self, data: bytes, below: _Part | None) -> _Part | bool | None:
         """A part of this text; False if no tokens spell it."""
@@ -121,19 +121,19 @@ class StackEnds:
         text = b"".join(window)
         for i in range(len(data) - 1, -1, -1):
             ends = range(i + 1, min(i + reach.get(data[i], 0), len(text)) + 1)
-            found = [needs[end] for end in ends if end < len(needs) and text[i:end] in spellings]
-            if not found:
+            result = [needs[end] for end in ends if end < len(needs) and text[i:end] in spellings]
+            if not result:
                 return False
-            needs[i] = min(found) + 1
+            needs[i] = min(result) + 1
         return _Part(data, needs[: len(data)], below)
 
     @cached_property
     def _reach(self) -> dict[int, int]:
         """First byte -> length in bytes of the longest token that begins with it."""
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for token in self._vocabulary.sorted_tokens:
-            found[token[0]] = max(len(token), found.get(token[0], 0))
-        return found
+            result[token[0]] = max(len(token), result.get(token[0], 0))
+        return result
 
     def _text(self, node: n.Node, grammar: ContextFreeGrammar) -> bytes:
         key = id(node), id(grammar)
@@ -166,17 +166,17 @@ class _Rules:
             while changed:
                 changed = False
                 for rule in reversed(reached):
-                    found, before = self._of(reached[rule]), self._texts[rule]
-                    if found is not None and (before is None or _order(found) < _order(before)):
-                        self._texts[rule], changed = found, True
-            found = self._of(node)
+                    text, before = self._of(reached[rule]), self._texts[rule]
+                    if text is not None and (before is None or _order(text) < _order(before)):
+                        self._texts[rule], changed = text, True
+            text = self._of(node)
         except _Unknown:
             for rule in reached:
                 del self._texts[rule]
             raise
-        if found is None:
+        if text is None:
             raise _Unknown
-        return found
+        return text
 
     def _of(self, node: n.Node) -> bytes | None:
         match node:

@@ -122,10 +122,10 @@ class Templates:
         """
         to = _related_to(node, env)
         key = (id(env.grammar), id(node), *to)
-        found = self._selected.get(key)
-        if found is None:
-            found = self._selected[key] = self._select(node, env, to[0])
-        return found
+        cached = self._selected.get(key)
+        if cached is None:
+            cached = self._selected[key] = self._select(node, env, to[0])
+        return cached
 
     def _select(self, node: n.Related, env: Env, to: bytes | n.Node | None) -> Selected:
         name = node.slot.name
@@ -148,10 +148,10 @@ class Templates:
 
     def _at(self, slot: n.Slot, key: bytes) -> n.Related:
         """The node that reads the values of a slot for `key`."""
-        found = self._keyed.get((id(slot), key))
-        if found is None:
-            found = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
-        return found
+        cached = self._keyed.get((id(slot), key))
+        if cached is None:
+            cached = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
+        return cached
 
     def _at_key(self, name: str, grammar: ContextFreeGrammar, key: bytes | n.Node | None) -> Selected:
         bound, order = grammar.bindings[name], grammar.orders[name]
@@ -174,11 +174,11 @@ class Templates:
             )
         if isinstance(value, ContextFreeGrammar):
             return value
-        found = self._selected.get((id(grammar), name))
-        if found is None:
+        cached = self._selected.get((id(grammar), name))
+        if cached is None:
             order = grammar.orders[name]
-            found = self._selected[id(grammar), name] = self._selection(order if isinstance(order, tuple) else ())
-        return found
+            cached = self._selected[id(grammar), name] = self._selection(order if isinstance(order, tuple) else ())
+        return cached
 
     def _selection(self, given: Texts) -> Selection:
         return Selection(len(given), lambda: iter(given), self._frames.text_list)

@@ -261,7 +261,7 @@ def end_ids(tokenizer, name: str) -> list[int]:
     try:
         named = json.loads(file.read_text(encoding="utf-8")).get("eos_token")
         named = named.get("content") if isinstance(named, dict) else named
-        found = tokenizer.token_to_id(named) if named else None
+        token_id = tokenizer.token_to_id(named) if named else None
     except (OSError, ValueError, AttributeError, TypeError):
         return []
-    return [] if found is None else [found]
+    return [] if token_id is None else [token_id]

@@ -395,16 +395,16 @@ class TokenTexts:
 
     def inside(self, chars: CharSet) -> np.ndarray:
         """bool per sorted token: whole characters, all of them in `chars`."""
-        found = self._sets.get(id(chars))
-        if found is None:
+        cached = self._sets.get(id(chars))
+        if cached is None:
             starts = np.array([a for a, _ in chars.ranges])
             ends = np.array([b for _, b in chars.ranges])
             at = np.searchsorted(starts, self._points, side="right") - 1
             member = (at >= 0) & (self._points <= ends[at])
             result = self.whole.copy()
             result[self._tokens[~member[self._index]]] = False
-            found = self._sets[id(chars)] = (result, chars)
-        return found[0]
+            cached = self._sets[id(chars)] = (result, chars)
+        return cached[0]
 
 
 def _code_points(flat, heads, expected, well_formed) -> np.ndarray:

@@ -82,8 +82,8 @@ class Words:
 
     def ids(self, text: Sequence[str], length: int) -> np.ndarray:
         """Words as numbers, int16, shape (length,)."""
-        found = [self.number(word) for word in text[:length]]
-        return np.array(found + [0] * (length - len(found)), np.int16)
+        result = [self.number(word) for word in text[:length]]
+        return np.array(result + [0] * (length - len(result)), np.int16)
 
     def bag(self, text: Sequence[str]) -> np.ndarray:
         """Which words a text has, float32, shape (numbers,)."""
@@ -230,10 +230,10 @@ class Story:
         """The form of an action, -1 if it is unknown, and its first and second name, "" if it has none."""
         fitting: list[tuple[int, str, str]] = []
         for number, pattern, slots in _patterns(self.words.forms):
-            if found := pattern.fullmatch(action):
-                first, second = (*found.groups(), "", "")[:2]
+            if match := pattern.fullmatch(action):
+                first, second = (*match.groups(), "", "")[:2]
                 fitting.append((number, first, second))
-                if all(name in self._view.get(slot, ()) for slot, name in zip(slots, found.groups())):
+                if all(name in self._view.get(slot, ()) for slot, name in zip(slots, match.groups())):
                     return fitting[-1]
         return fitting[0] if fitting else (-1, "", "")
 
@@ -283,11 +283,11 @@ class Story:
     def second(self, look: NetworkInput, first: str) -> np.ndarray:
         """The features of each name as the second one, float16, shape (names, PAIRS)."""
         bag, now = self._name(first).bag, len(self.steps)
-        found = np.zeros((len(look.names), PAIRS), np.float16)
+        pairs = np.zeros((len(look.names), PAIRS), np.float16)
         for i, name in enumerate(look.names[1:], 1):
             own, uses = self._name(name).bag, self._pairs.get((first, name), ())
-            found[i] = own @ bag / max(1, own.sum()), np.log1p(len(uses)), 1 / (now - uses[-1]) if uses else 0
-        return found
+            pairs[i] = own @ bag / max(1, own.sum()), np.log1p(len(uses)), 1 / (now - uses[-1]) if uses else 0
+        return pairs
 
     def repeated(self, action: str) -> int:
         """How often an action was done since something new was last seen."""

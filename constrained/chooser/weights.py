@@ -71,13 +71,13 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, np.nda
     hint = "give what `constrained train self-learning --pddl` wrote"
     widths, tensors = read_file(path, GRAPHS, hint)
     try:
-        found: dict[str, tuple[int, dict[str, np.ndarray]]] = {key: (int(w), {}) for key, w in widths.items()}
+        result: dict[str, tuple[int, dict[str, np.ndarray]]] = {key: (int(w), {}) for key, w in widths.items()}
         for name, tensor in tensors.items():
             key, _, parameter = name.partition("/")
-            found[key][1][parameter] = tensor
+            result[key][1][parameter] = tensor
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise DataError(f"can't read {path}: {error}", hint) from None
-    return found
+    return result
 
 
 def load_scorer(domain: Domain, path: Path = EMBEDDED) -> Scorer | None:

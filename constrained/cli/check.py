@@ -221,7 +221,9 @@ def _check_runs(arguments, knowledge: Knowledge) -> int:
     for name, figures in runs.items():
         lines.append(name)
         lines += [f"  {key:<40} {value:>8,}" for key, value in figures.items() if isinstance(value, int)]
-        lines += [f"    {found['action']!r}: {found['reason']}" for found in figures["disagreements"][:5]]
+        lines += [
+            f"    {disagreement['action']!r}: {disagreement['reason']}" for disagreement in figures["disagreements"][:5]
+        ]
     _give(arguments, runs, "\n".join(lines))
     return 0
 

@@ -318,12 +318,12 @@ def _read_answers(path: str | None) -> dict[str, str]:
     if path is None or not Path(path).exists():
         return {}
     try:
-        found = json.loads(read_text(path, "a file that --answers wrote"))
+        answers = json.loads(read_text(path, "a file that --answers wrote"))
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(line, str) for line in found.values()):
+        answers = None
+    if not isinstance(answers, dict) or not all(isinstance(line, str) for line in answers.values()):
         raise DataError(f"{path} is not a JSON object of sentences and lines", "give a file that --answers wrote")
-    return found
+    return answers
 
 
 def run_distill(arguments) -> int:

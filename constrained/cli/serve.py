@@ -198,16 +198,16 @@ def _function(name: str) -> Callable[[str, str], bool]:
     if folder not in sys.path:
         sys.path.insert(0, folder)  # the installed command doesn't look there
     try:
-        found = getattr(importlib.import_module(module), function)
+        predicate = getattr(importlib.import_module(module), function)
     except Exception as error:  # whatever the module does when it is imported
         raise DataError(f"--says-yes: {name} can't be imported: {type(error).__name__}: {error}", hint) from None
     try:
-        inspect.signature(found).bind("said", "heard")
+        inspect.signature(predicate).bind("said", "heard")
     except (TypeError, ValueError):
         raise DataError(f"--says-yes: {name} can't be called with two texts", hint) from None
-    if inspect.iscoroutinefunction(found):
+    if inspect.iscoroutinefunction(predicate):
         raise DataError(f"--says-yes: {name} is async", hint)
-    return found
+    return predicate
 
 
 def run_serve(arguments) -> int:

@@ -111,9 +111,9 @@ class Shortest:
                 ending = knowledge.next_action(steps)
             except KnowledgeError:  # no path ends within `steps` actions
                 continue
-            found = next(filter(ending.matches, actions), None)
-            if found is not None:
-                return found
+            action = next(filter(ending.matches, actions), None)
+            if action is not None:
+                return action
         return actions[0]
 
 

@@ -50,8 +50,8 @@ def _hooks(module: Any) -> Sequence[Any]:
 
 
 def _runs_on(module: nn.Module) -> torch.device:
-    found = [device for hook in _hooks(module) if (device := getattr(hook, "execution_device", None)) is not None]
-    return torch.device(found[-1]) if found else next(module.parameters()).device
+    result = [device for hook in _hooks(module) if (device := getattr(hook, "execution_device", None)) is not None]
+    return torch.device(result[-1]) if result else next(module.parameters()).device
 
 
 class Row(Protocol):

@@ -103,8 +103,8 @@ class Int8Prefilter:
             true += self.bias[candidates]
         # One token is accepted with probability exp((true - high) / temperature): what remains is the true softmax.
         accepted = numbers[1] < ((true - high[candidates]) / temperature).exp_()
-        found = (accepted & allowed[0, candidates]).nonzero()
-        return int(candidates[found[0]]) if len(found) else None
+        hits = (accepted & allowed[0, candidates]).nonzero()
+        return int(candidates[hits[0]]) if len(hits) else None
 
     def _bounded(self, hidden: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Rounded logits (-1e30 where not allowed) and bounds on their errors; float32 ``[n, V]`` each."""
@@ -126,11 +126,11 @@ def int8_prefilter(head: nn.Linear) -> Int8Prefilter | None:
         return None
     if weight.shape[0] < MIN_ROWS or weight.numel() > MAX_BYTES:
         return None
-    found = _PREFILTERS.get(head)
-    if head not in _PREFILTERS or (found is not None and not found.matches(weight)):
+    cached = _PREFILTERS.get(head)
+    if head not in _PREFILTERS or (cached is not None and not cached.matches(weight)):
         made = Int8Prefilter(weight.detach(), None if head.bias is None else head.bias.detach())
-        found = _PREFILTERS[head] = made if _pays(made, head) else None
-    return found
+        cached = _PREFILTERS[head] = made if _pays(made, head) else None
+    return cached
 
 
 def _pays(made: Int8Prefilter, head: nn.Linear) -> bool:

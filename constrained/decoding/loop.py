@@ -87,10 +87,10 @@ class FreeText(Text):
         self._searched = self.start
 
     def prepare(self) -> None:
-        found = [self.data.find(stop, max(self.start, self._searched - len(stop) + 1)) for stop in self.stops]
+        result = [self.data.find(stop, max(self.start, self._searched - len(stop) + 1)) for stop in self.stops]
         self._searched = len(self.data)
-        if any(at >= 0 for at in found):
-            self.stop_at, self.done = min(at for at in found if at >= 0), True
+        if any(at >= 0 for at in result):
+            self.stop_at, self.done = min(at for at in result if at >= 0), True
             return
         if len(self.tokens) == self.limit:
             self.complete, self.done = False, True

@@ -235,20 +235,20 @@ class RemoteModel:
         # an answer that is not admitted is sent back with the reason.
         for attempt in range(self.attempts):
             try:
-                found = await self._ask(messages, {**options, **body})
+                completion = await self._ask(messages, {**options, **body})
             except _Refused as error:
                 if not body:
                     raise
                 log.warning("%s: what it should enforce is left out, its answers are judged", error.message)
                 body = {}
-                found = await self._ask(messages, options)
-            used = (used[0] + found.prompt_tokens, used[1] + found.completion_tokens)
-            exact = grammar is not None and grammar.matches(found.text)
-            answer = found.text if exact else found.text.strip()
+                completion = await self._ask(messages, options)
+            used = (used[0] + completion.prompt_tokens, used[1] + completion.completion_tokens)
+            exact = grammar is not None and grammar.matches(completion.text)
+            answer = completion.text if exact else completion.text.strip()
             if grammar is None or exact or grammar.matches(answer):
                 break
             log.info("answer %d of %s is not admitted: %.200r", attempt + 1, self.model, answer)
-            reason = _reason(answer, found.cut_off, listed)
+            reason = _reason(answer, completion.cut_off, listed)
             messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": reason}]
         written = Generation(
             answer,
@@ -317,10 +317,10 @@ class RemoteModel:
         return text.replace(self._key or "\0", "(the key)")[:MAX_TOLD]
 
     async def _first_model(self) -> str:
-        found = await self._call(self._client.models.list)
-        if not getattr(found, "data", None):
+        models = await self._call(self._client.models.list)
+        if not getattr(models, "data", None):
             raise ModelError(f"{self.base_url} lists no model", "name one: model=…")
-        return found.data[0].id
+        return models.data[0].id
 
     async def _ask_what_it_obeys(self) -> str:
         """The first name in `ENFORCE` that the server obeys, tested with two texts that no model writes by itself."""
@@ -402,10 +402,10 @@ def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:
 
 def _from_json(text: str) -> str:
     try:
-        found = json.loads(text)["action"]
+        action = json.loads(text)["action"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return text
-    return found if isinstance(found, str) else text
+    return action if isinstance(action, str) else text
 
 
 def _error_text(error: Any) -> str:

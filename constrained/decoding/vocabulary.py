@@ -15,10 +15,10 @@ MAX_PIECE = 1 << 16
 
 def eos_ids(*settings: int | Iterable[int] | None) -> list[int]:
     """The distinct end-of-text ids of some settings (one id, several or None each), in that order."""
-    found: list[int] = []
+    result: list[int] = []
     for value in settings:
-        found += [value] if isinstance(value, int) else value or []
-    return list(dict.fromkeys(found))
+        result += [value] if isinstance(value, int) else value or []
+    return list(dict.fromkeys(result))
 
 
 def logits_width(model: Any) -> int:

@@ -86,7 +86,7 @@ class TextIndex:
         terms = query_terms(query)
         if not terms:
             return []
-        found = self._database.execute(
+        rows = self._database.execute(
             "SELECT key FROM texts WHERE texts MATCH ? ORDER BY bm25(texts), rowid LIMIT ?", (any_of(terms), limit)
         )
-        return [key for (key,) in found]
+        return [key for (key,) in rows]

@@ -66,20 +66,20 @@ class AlternatingAutomaton:
         return (past if looks_back else NOTHING), formula
 
     def derivatives(self, past: Past) -> Derivatives:
-        found = self._derivatives.get(past)
-        if found is None:
-            found = self._derivatives[past] = Derivatives(self.formulas, self.residuals, self._behind, past)
-        return found
+        cached = self._derivatives.get(past)
+        if cached is None:
+            cached = self._derivatives[past] = Derivatives(self.formulas, self.residuals, self._behind, past)
+        return cached
 
     def after(self, state: State) -> list[tuple[CharSet, State]]:
         """The characters that can come next as (set, state after it)."""
-        found = self._after.get(state)
-        if found is None:
+        cached = self._after.get(state)
+        if cached is None:
             past, formula = state
             derivatives = self.derivatives(past)
             read = self._read(derivatives, derivatives.expand(formula), bool(past))
-            found = self._after[state] = [(chars, self.state(then, rest)) for chars, then, rest in read]
-        return found
+            cached = self._after[state] = [(chars, self.state(then, rest)) for chars, then, rest in read]
+        return cached
 
     def pasts(self) -> list[Past]:
         """Every past that a text can leave, including that of the empty text."""
@@ -90,11 +90,11 @@ class AlternatingAutomaton:
 
     def past_after(self, past: Past) -> list[tuple[CharSet, Past]]:
         """The past after each next character."""
-        found = self._past_after.get(past)
-        if found is None:
-            found = [(chars, then) for chars, then, _ in self._read(self.derivatives(past), FALSE, True)]
-            self._past_after[past] = found
-        return found
+        cached = self._past_after.get(past)
+        if cached is None:
+            cached = [(chars, then) for chars, then, _ in self._read(self.derivatives(past), FALSE, True)]
+            self._past_after[past] = cached
+        return cached
 
     def _read(self, derivatives: Derivatives, here: int, remember: bool) -> list[tuple[CharSet, Past, int]]:
         """(next characters, past after one of them, formula after it) for the formula over atoms `here`."""
@@ -148,11 +148,11 @@ class AlternatingAutomaton:
 
     def partition(self, sets: frozenset[CharSet]) -> list[CharSet]:
         """The coarsest partition of all characters in which each of `sets` is a union of classes."""
-        found = self._partitions.get(sets)
-        if found is None:
+        cached = self._partitions.get(sets)
+        if cached is None:
             self.count(sum(len(chars.ranges) for chars in sets) // 8)
-            found = self._partitions[sets] = partition([ANY, *sets])
-        return found
+            cached = self._partitions[sets] = partition([ANY, *sets])
+        return cached
 
     def plain(self, state: State) -> Node | None:
         """The rest of the expression as one node, if nothing in it looks around; else None."""

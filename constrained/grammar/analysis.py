@@ -264,10 +264,10 @@ def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
                     first = len(stack) - 1
                     while stack[first] != name:
                         first -= 1
-                    found = stack[first:]
+                    component = stack[first:]
                     del stack[first:]
-                    index.update(dict.fromkeys(found, finished))
-                    out.append(found)
+                    index.update(dict.fromkeys(component, finished))
+                    out.append(component)
     return out
 
 
@@ -279,7 +279,7 @@ def cyclic_components(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
             del left[name]
     if not left:
         return []
-    return [found for found in components(left) if len(found) > 1 or found[0] in left[found[0]]]
+    return [component for component in components(left) if len(component) > 1 or component[0] in left[component[0]]]
 
 
 def shortest_cycle(first: str, edges: Mapping[str, Iterable[str]]) -> list[str]:

@@ -39,8 +39,8 @@ class Formulas:
         if then == TRUE and other == FALSE:
             return test
         key = test, then, other
-        found = self._chosen.get(key)
-        if found is None:
+        cached = self._chosen.get(key)
+        if cached is None:
             self.count(1)
             a, b, c = self._parts[test], self._parts[then], self._parts[other]
             order = min(a[0], b[0], c[0])
@@ -51,8 +51,8 @@ class Formulas:
             if a[0] != order:
                 a = order, test, test
             high, low = self.choose(a[1], b[1], c[1]), self.choose(a[2], b[2], c[2])
-            found = self._chosen[key] = self._formula(order, high, low)
-        return found
+            cached = self._chosen[key] = self._formula(order, high, low)
+        return cached
 
     def both(self, first: int, second: int) -> int:
         return self.choose(first, second, FALSE)
@@ -78,16 +78,16 @@ class Formulas:
 
     def variables_of(self, formula: int) -> set:
         """The variables that `formula` depends on."""
-        found: set = set()
+        result: set = set()
         seen, work = {FALSE, TRUE}, [formula]
         while work:
             f = work.pop()
             if f not in seen:
                 seen.add(f)
                 order, high, low = self._parts[f]
-                found.add(self.variables[order])
+                result.add(self.variables[order])
                 work += (high, low)
-        return found
+        return result
 
     def alternatives(self, formula: int) -> list | None:
         """The variables one of which must hold, if that is all that `formula` says."""
@@ -120,8 +120,8 @@ class Formulas:
         if high == low:
             return high
         key = order, high, low
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._parts)
+        cached = self._numbers.get(key)
+        if cached is None:
+            cached = self._numbers[key] = len(self._parts)
             self._parts.append(key)
-        return found
+        return cached

@@ -100,8 +100,8 @@ class CharSet:
 
     def _fold_case(self) -> CharSet:
         inside = "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in self.ranges)
-        found = re.findall(f"[{inside}]", _cased_characters(), re.IGNORECASE)
-        return charset([*self.ranges, *((ord(c), ord(c)) for c in found)])
+        characters = re.findall(f"[{inside}]", _cased_characters(), re.IGNORECASE)
+        return charset([*self.ranges, *((ord(c), ord(c)) for c in characters)])
 
     def shortest(self) -> bytes:
         """A member of the fewest UTF-8 bytes, printable where there is one."""
@@ -113,10 +113,10 @@ class CharSet:
 
     def edges(self, state: tuple | None) -> dict[int, tuple]:
         """Return, for each byte, the next state after `state` (None: before a character)."""
-        found = self._edges.get(state)
-        if found is None:
-            found = self._edges[state] = self._make_edges(state)
-        return found
+        cached = self._edges.get(state)
+        if cached is None:
+            cached = self._edges[state] = self._make_edges(state)
+        return cached
 
     def _make_edges(self, state: tuple | None) -> dict[int, tuple]:
         if state is not None:
@@ -243,7 +243,7 @@ def categories() -> dict[str, CharSet]:
         for group in (name, name[0], *(["LC"] if name in ("Lu", "Ll", "Lt") else [])):
             ranges.setdefault(group, []).append((low, high))
         low = high + 1
-    return {name: charset(found) for name, found in ranges.items()}
+    return {name: charset(spans) for name, spans in ranges.items()}
 
 
 @lru_cache(maxsize=1)

@@ -68,25 +68,25 @@ class Residuals:
 
     def number(self, piece: Piece, then: int) -> int:
         """The number of the residual: `piece`, then residual `then`."""
-        found = self._numbers.get((piece, then))
-        if found is None:
+        cached = self._numbers.get((piece, then))
+        if cached is None:
             kind, node, *rest = piece
             inside = () if kind == "texts" else node.items[rest[0] :] if kind == "items" else (node,)
             looks = [self._looks_in(n) for n in inside]
             after = self.known[then]
             plain = after.plain and not any(around for around, _ in looks)
             back = after.looks_back or any(back for _, back in looks)
-            found = self._add(Residual(piece, then, plain, back, after.asked, after.in_order))
-        return found
+            cached = self._add(Residual(piece, then, plain, back, after.asked, after.in_order))
+        return cached
 
     def group_end(self, some: int, good: int) -> int:
         """The number of the end of an atomic group; see :data:`Piece`."""
         piece = GROUP_END, some, good
-        found = self._numbers.get((piece, YES))
-        if found is None:
+        cached = self._numbers.get((piece, YES))
+        if cached is None:
             back = self.known[some].looks_back or self.known[good].looks_back
-            found = self._add(Residual(piece, YES, False, back, self.known[good].asked, in_order=True))
-        return found
+            cached = self._add(Residual(piece, YES, False, back, self.known[good].asked, in_order=True))
+        return cached
 
     def any_way(self, number: int) -> int:
         """The same residual, but every way to the end of its atomic group counts, not the first one alone."""
@@ -120,14 +120,14 @@ class Residuals:
 
     def _looks_in(self, node: Node) -> tuple[bool, bool]:
         """Whether anything in `node` looks around, and whether anything looks back."""
-        found = self._looks.get(node)
-        if found is None:
+        cached = self._looks.get(node)
+        if cached is None:
             below = (node.node,) if isinstance(node, (Look, Atomic)) else node.parts
             inner = [self._looks_in(n) for n in below]
             around = isinstance(node, (Look, Atomic)) or any(a for a, _ in inner)
             back = (isinstance(node, Look) and node.behind is not None) or any(b for _, b in inner)
-            found = self._looks[node] = around, back
-        return found
+            cached = self._looks[node] = around, back
+        return cached
 
 
 class Derivatives:
@@ -150,11 +150,11 @@ class Derivatives:
 
     def expand(self, formula: int) -> int:
         """The formula over atoms of a formula over residuals."""
-        found = self._expanded.get(formula)
-        if found is None:
-            found = self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
-            self._expanded[formula] = found
-        return found
+        cached = self._expanded.get(formula)
+        if cached is None:
+            cached = self.formulas.replace(formula, lambda number: self._residual(number, frozenset())[1])
+            self._expanded[formula] = cached
+        return cached
 
     def begun(self, index: int) -> tuple[int, ...]:
         """The formulas of a lookbehind that begins here, and of those begun 1, 2, ... characters earlier.
@@ -170,17 +170,17 @@ class Derivatives:
         if number == END:
             return (self.formulas.variable(END_ATOM),) * 2
         key = number, entered
-        found = self._known.get(key)
-        if found is None:
+        cached = self._known.get(key)
+        if cached is None:
             self.formulas.count(1)
             residual = self.residuals.known[number]
             if residual.piece[0] == GROUP_END:
                 _, some, good = residual.piece
-                found = self._residual(some, entered)[1], self._residual(good, entered)[1]
+                cached = self._residual(some, entered)[1], self._residual(good, entered)[1]
             else:
-                found = self._piece(residual.piece, residual.then, entered)
-            self._known[key] = found
-        return found
+                cached = self._piece(residual.piece, residual.then, entered)
+            self._known[key] = cached
+        return cached
 
     def _piece(self, piece: Piece, then: int, entered: frozenset) -> Both:
         """Both formulas for `piece`, then residual `then`."""

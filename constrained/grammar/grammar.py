@@ -451,10 +451,10 @@ def read_texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
 def _read_valid_texts(values, limits: Limits) -> tuple[bytes, ...] | None:
     """The texts if nothing is wrong with them: the quick way, as bindings change with every action."""
     try:
-        found = tuple(dict.fromkeys([v if type(v) is bytes else v.encode() for v in values]))
+        texts = tuple(dict.fromkeys([v if type(v) is bytes else v.encode() for v in values]))
     except (AttributeError, UnicodeEncodeError):
         return None
-    return found if len(found) <= limits.values and sum(map(len, found)) <= limits.value_bytes else None
+    return texts if len(texts) <= limits.values and sum(map(len, texts)) <= limits.value_bytes else None
 
 
 def _read_one_by_one(values, what: str, limits: Limits) -> Iterator[bytes]:

@@ -117,12 +117,12 @@ class Table:
 
     def completions(self, state: int, inside: int) -> Iterator[bytes]:
         """Yield the fewest bytes that complete a character, for each state that one may lead to."""
-        found: dict[int, bytes] = {}
+        result: dict[int, bytes] = {}
         for to, low, high in self._ranges(state, _characters(inside) if inside else _EVERY):
             data = _spelling(inside, low, high)
-            if to >= 0 and (to not in found or len(data) < len(found[to])):
-                found[to] = data
-        yield from found.values()
+            if to >= 0 and (to not in result or len(data) < len(result[to])):
+                result[to] = data
+        yield from result.values()
 
     def _ahead(self, state: int, inside: int) -> Iterator[int]:
         """Yield the states after the characters that one that is begun may become."""

@@ -222,8 +222,8 @@ class _Loader:
             scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
 
     def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
-        found = walk(statement.options)
-        first, more = next(found, None), next(found, None)
+        items = walk(statement.options)
+        first, more = next(items, None), next(items, None)
         known = scope.definitions.get(first.text) if isinstance(first, Name) else None
         if more is None and known is not None and known.terminal:
             self.ignored.append(known)
@@ -271,14 +271,14 @@ class _Loader:
 
     def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
         span = scope.span(name.at)
-        found = inner.definitions.get(inner.full(name.text))
-        if found is None:
+        definition = inner.definitions.get(inner.full(name.text))
+        if definition is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
             written = {n for n, f in inner.called.items() if f in own} or set(inner.definitions)
             hint = nearest(name.text, written, f"it has: {enumerated(sorted(written))}")
             raise span.error(f"{inner.source.name} has no '{name.text}'", hint, "undefined-rule")
-        if found.terminal != called.isupper():
-            kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
+        if definition.terminal != called.isupper():
+            kind, case = ("terminal", "upper") if definition.terminal else ("rule", "lower")
             raise span.error(f"'{name.text}' is a {kind} and can't be called '{called}'", f"use {case} case")
 
     def _open(self, scope: Scope, statement: syntax.Imported) -> tuple[Source, list]:

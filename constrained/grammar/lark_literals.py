@@ -76,14 +76,14 @@ def written_offset(literal: Quoted, at: int) -> int:
     """The offset, in a literal's source text, of the character `at` of its unescaped text."""
     done = last = 0
     written = literal.text[1 : literal.text.rindex(literal.text[0])]
-    for found in _ESCAPE.finditer(written):
-        done += found.start() - last
+    for match in _ESCAPE.finditer(written):
+        done += match.start() - last
         if done >= at:
-            return 1 + found.start() - (done - at)
-        done += len(_character(found, literal.text[0] == "/"))
-        last = found.end()
+            return 1 + match.start() - (done - at)
+        done += len(_character(match, literal.text[0] == "/"))
+        last = match.end()
         if done > at:
-            return 1 + found.start()
+            return 1 + match.start()
     return 1 + last + at - done
 
 
@@ -149,12 +149,12 @@ def branches(literal: Quoted, limits: Limits) -> list[Node]:
 
 def _bars(pattern: str) -> list[int]:
     """Where the `|` stand that are in no group."""
-    found, depth = [], 0
+    offsets, depth = [], 0
     for part in re.finditer(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[()|]", pattern):
         depth += (part[0] == "(") - (part[0] == ")")
         if part[0] == "|" and depth == 0:
-            found.append(part.start())
-    return found
+            offsets.append(part.start())
+    return offsets
 
 
 def range_node(item: Range) -> Node:

@@ -72,10 +72,10 @@ class OutlineEntry:
 
     def in_head(self, pattern: str) -> SourceSpan | None:
         """Where a pattern stands between the name and its colon."""
-        found = re.search(pattern, self.head)
-        if not found or self.span.start is None:
+        match = re.search(pattern, self.head)
+        if not match or self.span.start is None:
             return None
-        return self.span.source.span(self.span.start + self.span.length + found.start(), len(found[0]))
+        return self.span.source.span(self.span.start + self.span.length + match.start(), len(match[0]))
 
 
 @dataclass
@@ -123,8 +123,8 @@ class Outline:
 
     def span_of(self, name: str) -> SourceSpan | None:
         """Where `name` is first defined."""
-        found = self.by_name.get(name)
-        return found[0].span if found else None
+        entry = self.by_name.get(name)
+        return entry[0].span if entry else None
 
     def span(self, item: Item) -> SourceSpan:
         """Where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
@@ -170,10 +170,10 @@ def _statement_at(text: str, line: int) -> tuple[int, int]:
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
     first = 0
-    for found in _STATEMENT.finditer(text):
-        if found.start() > at:
-            return first, max(found.start(), min(end, len(text)))
-        first = found.start()
+    for match in _STATEMENT.finditer(text):
+        if match.start() > at:
+            return first, max(match.start(), min(end, len(text)))
+        first = match.start()
     return first, len(text)
 
 

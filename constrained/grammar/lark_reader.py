@@ -172,8 +172,8 @@ def _place(source: Source, rule: Rule) -> tuple[int | None, int | None]:
     """Line and column of a rule, or, where it is another file's, of the first mention of its name."""
     if rule.line is not None:
         return rule.line, None
-    found = re.search(rf"(?<!\w){re.escape(rule.name)}(?!\w)", blank_comments(source.text))
-    return source.line_column(found.start()) if found else (None, None)
+    match = re.search(rf"(?<!\w){re.escape(rule.name)}(?!\w)", blank_comments(source.text))
+    return source.line_column(match.start()) if match else (None, None)
 
 
 class _RuleReader:
@@ -252,12 +252,12 @@ class _RuleReader:
         return self.rules, self.slots
 
     def rule(self, definition: Definition, given: Mapping[str, str], name: str) -> None:
-        found = self.bodies.read(definition, definition.bodies[0], given)
+        node = self.bodies.read(definition, definition.bodies[0], given)
         if len(definition.bodies) > 1:
-            found = nodes.alt([found, *(self.bodies.read(definition, body, given) for body in definition.bodies[1:])])
+            node = nodes.alt([node, *(self.bodies.read(definition, body, given) for body in definition.bodies[1:])])
         params = tuple(p for p in definition.params if p not in given) if given else definition.params
         line = definition.line if definition.scope.source is self.source else None
-        self.rules[name] = Rule(name, found, params, line)
+        self.rules[name] = Rule(name, node, params, line)
         for param in definition.params:
             if param in self.definitions:
                 hint = "give the parameter another name"
@@ -295,15 +295,15 @@ class _BodyReader:
 
     def options(self, options: Alternatives) -> Node:
         item, calls = self.item, self.calls
-        found: list[Node] = []
+        result: list[Node] = []
         for items in options.items:
             row: list[Node] = []  # by a loop: `map` would start another interpreter for each item
             for one in items:
                 # Mostly a rule called before. Each call is a node of its own: `nesting_calls` tells them apart.
                 known = type(one) is Name and one.args is None and calls.get(one.text)
                 row.append(Call(known) if known else item(one))
-            found.append(row[0] if len(row) == 1 else nodes.seq(row))
-        return found[0] if len(found) == 1 else nodes.alt(found)
+            result.append(row[0] if len(row) == 1 else nodes.seq(row))
+        return result[0] if len(result) == 1 else nodes.alt(result)
 
     def node_or_empty(self, item: Item) -> Node:
         """The node of an item; the empty text if something is wrong with it, and the error goes to the faults."""
@@ -344,17 +344,17 @@ class _BodyReader:
         if item.text in self.definition.params:
             value = Var(item.text)
             return self.token(value) if self.templates.is_token(self.definition.name, item.text) else value
-        found = self.find(item)
-        if found.terminal:
+        definition = self.find(item)
+        if definition.terminal:
             terminals = self.reader.terminals
-            node = terminals.node(found)
-            self.reader.count(terminals.size(found), self.body, item.at)
-            return node if found.name == STEP else self.token(node)
-        if found.params:
-            hint = f"`{item.text}{{...}}` with {len(found.params)}: {', '.join(found.params)}"
+            node = terminals.node(definition)
+            self.reader.count(terminals.size(definition), self.body, item.at)
+            return node if definition.name == STEP else self.token(node)
+        if definition.params:
+            hint = f"`{item.text}{{...}}` with {len(definition.params)}: {', '.join(definition.params)}"
             raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint, _ARGUMENTS)
-        self.calls[item.text] = found.name
-        return Call(found.name)
+        self.calls[item.text] = definition.name
+        return Call(definition.name)
 
     def template(self, item: Name) -> Node:
         args = item.args
@@ -399,9 +399,9 @@ class _BodyReader:
             if arg.text in self.given:
                 return self.given[arg.text]
             if arg.text not in self.definition.params:
-                found = self.find(arg)
-                if found.params:
-                    return found.name
+                definition = self.find(arg)
+                if definition.params:
+                    return definition.name
         raise self.error(
             "a template expected here, as the parameter is used with arguments",
             arg.at,
@@ -409,10 +409,10 @@ class _BodyReader:
         )
 
     def find(self, item: Name) -> Definition:
-        found = self.definitions.get(self.body.scope.full(item.text))
-        if found is None:
+        definition = self.definitions.get(self.body.scope.full(item.text))
+        if definition is None:
             raise undefined(item, self.body, [*self.definition.params, *self.definitions])
-        return found
+        return definition
 
 
 Parameter = tuple[str, str]

@@ -194,18 +194,18 @@ class _StatementParser:
     # statements
 
     def statements(self) -> list[Statement]:
-        found: list[Statement] = []
+        result: list[Statement] = []
         while self.kinds[self.at] != "end":
             kind = self.kinds[self.at]
             if kind == "newline":
                 self.at += 1
             elif kind in ("modifiers", "rule", "terminal"):
-                found.append(self.definition("define"))
+                result.append(self.definition("define"))
             elif kind == "directive":
-                found.append(self.directive())
+                result.append(self.directive())
             else:
                 raise self.no_statement()
-        return found
+        return result
 
     def directive(self) -> Statement:
         self.at += 1
@@ -252,14 +252,14 @@ class _StatementParser:
         return Defined(kind, name, at, params, options, self.line)
 
     def parameters(self) -> tuple[str, ...]:
-        found: list[str] = []
+        result: list[str] = []
         while True:
             name = self.need("rule", "a parameter", "parameters are lower case: `name{x, y}: ...`")
-            if name in found:
+            if name in result:
                 raise self.error(f"parameter '{name}' stands there twice", "give each its own name", self.at - 1)
-            found.append(name)
+            result.append(name)
             if self.take("}"):
-                return tuple(found)
+                return tuple(result)
             self.need(",", "`,` or `}`")
 
     def declare(self) -> Declared:
@@ -413,17 +413,17 @@ class _StatementParser:
         return Quoted(text, at)
 
     def arguments(self) -> list[Value]:
-        found: list[Value] = []
+        result: list[Value] = []
         self.depth += 1
         self.check_depth(self.depth, "templates")
         while True:
             if self.kinds[self.at] not in _VALUES:
                 hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
                 raise self.error(f"an argument expected here, not {self.shown()}", hint)
-            found.append(self.value())
+            result.append(self.value())
             if self.take("}"):
                 self.depth -= 1
-                return found
+                return result
             if not self.take(","):
                 hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
                 raise self.error(f"`,` or `}}` expected here, not {self.shown()}", hint)

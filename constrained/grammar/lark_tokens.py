@@ -77,8 +77,8 @@ _MISTAKES = (
 
 def word_at(text: str, offset: int) -> str:
     """The word that begins at an offset."""
-    found = _WORD.match(text, offset)
-    return found[0] if found else ""
+    match = _WORD.match(text, offset)
+    return match[0] if match else ""
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ def comments(text: str) -> list[Comment]:
     """The comments of a `.lark` text, in order; never raises for what is wrong in it."""
     out = []
     line, counted = 1, 0
-    for found in _TEXT_OR_COMMENT.finditer(text):
-        comment = found["comment"]
+    for match in _TEXT_OR_COMMENT.finditer(text):
+        comment = match["comment"]
         if comment is None:
             continue
-        offset = found.start()
+        offset = match.start()
         line, counted = line + text.count("\n", counted, offset), offset
         alone = not text[text.rfind("\n", 0, offset) + 1 : offset].strip()
         out.append(Comment(comment[2 if comment[0] == "/" else 1 :].strip(), offset, line, alone))
@@ -148,12 +148,12 @@ class Tokens:
         self.source = source
         # One call of `re` finds all tokens, and each token's first character nearly always tells its kind: what is left
         # to do one by one is rare.
-        found = _TOKEN.findall(source.text)
+        tokens = _TOKEN.findall(source.text)
         begin = len(source.text) - len(source.text.lstrip(" \t"))
-        self.starts: list[int] = list(accumulate(map(len, found), initial=begin))
-        self.texts: list[str] = [*map(str.rstrip, found), ""]
-        by_first = _BY_FIRST if source.text.isascii() else {t[0]: _BY_FIRST.get(t[0], "") for t in found}
-        self.kinds: list[str] = [by_first[text[0]] or _kind(text) for text in found]
+        self.starts: list[int] = list(accumulate(map(len, tokens), initial=begin))
+        self.texts: list[str] = [*map(str.rstrip, tokens), ""]
+        by_first = _BY_FIRST if source.text.isascii() else {t[0]: _BY_FIRST.get(t[0], "") for t in tokens}
+        self.kinds: list[str] = [by_first[text[0]] or _kind(text) for text in tokens]
         self.kinds.append("end")
         if '"' in self.texts:  # a string that is never closed
             self.kinds = ["bad" if text == '"' else kind for kind, text in zip(self.kinds, self.texts)]
@@ -269,12 +269,12 @@ class Tokens:
     def _no_token(self, at: int) -> GrammarError:
         text = self.source.text
         for pattern, message, hint in _MISTAKES:
-            found = re.compile(pattern).match(text, at)
-            if found:
-                near = difflib.get_close_matches(found[0], DIRECTIVES, 1)
+            match = re.compile(pattern).match(text, at)
+            if match:
+                near = difflib.get_close_matches(match[0], DIRECTIVES, 1)
                 if near:
                     hint = f"did you mean {near[0]}? {hint}"
-                return self.error_at(message.format(found[0][:40]), at, hint)
+                return self.error_at(message.format(match[0][:40]), at, hint)
         while at and _WORD.match(text[at - 1]):
             at -= 1
         word = _WORD.match(text, at)

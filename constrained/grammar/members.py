@@ -99,10 +99,10 @@ class Names:
         """Whether the condition is met with those names, and others that may still come unless `finally_so`."""
         key = written & self.asked, finally_so
         if key not in self._made:
-            found = [False, True]
+            result = [False, True]
             for i, then, other in self.condition:
-                found.append(found[then] if written >> i & 1 else found[other] or found[then] and not finally_so)
-            self._made[key] = found[-1]
+                result.append(result[then] if written >> i & 1 else result[other] or result[then] and not finally_so)
+            self._made[key] = result[-1]
         return self._made[key]
 
     def _fewest(self, written: int) -> int | None:
@@ -116,10 +116,10 @@ class Names:
     def least(self, written: int, cost: Callable[[int], float]) -> float:
         """The least cost of names that meet the condition with those written, and with the required ones."""
         there = written | self.required
-        found: list[float] = [inf, 0]  # for each row of the condition
+        result: list[float] = [inf, 0]  # for each row of the condition
         for i, then, other in self.condition:
-            found.append(found[then] if there >> i & 1 else min(found[other], found[then] + cost(i)))
-        return found[-1]
+            result.append(result[then] if there >> i & 1 else min(result[other], result[then] + cost(i)))
+        return result[-1]
 
     def lives(self, written: int, others: int, shown: int) -> bool:
         """Whether the object can still be completed: what is missing fits into the members that may follow."""
@@ -237,8 +237,8 @@ class Members(Inner):
     @cached_property
     def parts(self) -> tuple[Node, ...]:  # type: ignore[override]
         of = self.of
-        found = [of.between, of.others, of.last, *(node for variants in of.values for node, _ in variants)]
-        return tuple(dict.fromkeys(node for node in found if node is not NEVER))
+        result = [of.between, of.others, of.last, *(node for variants in of.values for node, _ in variants)]
+        return tuple(dict.fromkeys(node for node in result if node is not NEVER))
 
     @cached_property
     def key(self) -> tuple:  # type: ignore[override]

@@ -110,13 +110,13 @@ def plain_class(pattern: str, place: Place | None = None) -> Node | None:
 
 @lru_cache(maxsize=256)
 def _class_and_times(pattern: str) -> tuple[CharSet, int, int | None] | None:
-    found = _CLASS.fullmatch(pattern)
-    if not found:
+    match = _CLASS.fullmatch(pattern)
+    if not match:
         return None
-    ranges = [(ord(low), ord(high or low)) for low, high in _MEMBER.findall(found[2])]
+    ranges = [(ord(low), ord(high or low)) for low, high in _MEMBER.findall(match[2])]
     if any(low > high for low, high in ranges):
         return None
-    return (charset(ranges).complement() if found[1] else charset(ranges), *_TIMES[found[3]])
+    return (charset(ranges).complement() if match[1] else charset(ranges), *_TIMES[match[3]])
 
 
 def _too_deep() -> GrammarError:
@@ -125,17 +125,17 @@ def _too_deep() -> GrammarError:
 
 def _references(tree) -> set[tuple[object, int]]:
     """(op, group) for every reference in a piece of `re`'s parse tree."""
-    found, work = set(), [tree]
+    groups, work = set(), [tree]
     while work:
         part = work.pop()
         if isinstance(part, tuple) and len(part) == 2 and part[0] is C.GROUPREF:
-            found.add(part)
+            groups.add(part)
         elif isinstance(part, tuple) and len(part) == 2 and part[0] is C.GROUPREF_EXISTS:
-            found.add((C.GROUPREF_EXISTS, part[1][0]))
+            groups.add((C.GROUPREF_EXISTS, part[1][0]))
             work += part[1][1:]
         elif isinstance(part, (tuple, list)) or hasattr(part, "data"):
             work.extend(part)
-    return found
+    return groups
 
 
 def _few_texts(node: Node) -> list[str] | None:

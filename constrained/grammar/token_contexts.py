@@ -219,12 +219,12 @@ class Contexts:
         out: dict[Node, int] = {}
         for token in dict.fromkeys(token for rule in self.rules.values() for token in rule.find(LookingUse)):
             number = self.number[token.node]
-            found = self.looking[number]
+            looking = self.looking[number]
             out[token] = 1 << len(self.classes) + 1 + number
-            for start in found.starts:
-                out[token] |= bits(charset(r for c in found.edges[start].values() for r in c.ranges), self.classes)
-                if found.ends[start]:
-                    out[token] |= 1 << len(self.classes) if found.ends[start] is EMPTY else -1
+            for start in looking.starts:
+                out[token] |= bits(charset(r for c in looking.edges[start].values() for r in c.ranges), self.classes)
+                if looking.ends[start]:
+                    out[token] |= 1 << len(self.classes) if looking.ends[start] is EMPTY else -1
         return out
 
     def settled(self, exits: Exits, after: int) -> Exits:
@@ -389,16 +389,16 @@ class Contexts:
         return {exit: Call(rule, args) for exit, rule in unit.exits.items()}
 
     def repeat(self, node: Repeat, context: Context) -> Exits:
-        found = dict(self.read(node.item, context))
-        again = found.get(context, NEVER)
-        if len(found) == (context in found):  # every round leaves the context as it is: it stays one repeat
+        result = dict(self.read(node.item, context))
+        again = result.get(context, NEVER)
+        if len(result) == (context in result):  # every round leaves the context as it is: it stays one repeat
             every = nodes.repeat(again, node.low, node.high)
             return {} if every is NEVER else {context: every}
         if node.low == 0 and node.high is None:
-            here = nodes.repeat(found.pop(context, NEVER), 0, None)
-            return _union([{context: here}, self.followed(here, found, node)])
+            here = nodes.repeat(result.pop(context, NEVER), 0, None)
+            return _union([{context: here}, self.followed(here, result, node)])
         more = nodes.repeat(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
-        after = self.followed(EMPTY, found, self.kept.setdefault(("more", node), more))
+        after = self.followed(EMPTY, result, self.kept.setdefault(("more", node), more))
         return _union([{context: EMPTY}, after]) if node.low == 0 else after
 
     def call(self, node: Call, context: Context) -> Exits:

@@ -186,12 +186,12 @@ def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
 
 def reached(start: Iterable[H], after: Callable[[H], Iterable[H]]) -> list[H]:
     """`start` and all that ``after`` leads to from there, each once, in the order they are met."""
-    found = dict.fromkeys(start)
-    work = list(found)
+    result = dict.fromkeys(start)
+    work = list(result)
     for one in work:  # which grows meanwhile
         for other in after(one):
-            if other not in found:
-                found[other] = None
+            if other not in result:
+                result[other] = None
                 work.append(other)
     return work
 

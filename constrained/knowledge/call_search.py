@@ -41,13 +41,13 @@ def find_text(opening: Prefix, before: str, value: Any, after: str) -> str | Non
 
 def _read(ends: _Ends, *texts: str) -> _Ends:
     """The states after one of some texts, the first ones preferred."""
-    found: _Ends = {}
+    result: _Ends = {}
     for text in texts:
         data = text.encode()
         for state, pieces in ends.items():
             if (to := state.read(data)) is not None:
-                found.setdefault(to, (pieces, text))
-    return found
+                result.setdefault(to, (pieces, text))
+    return result
 
 
 class _Search:

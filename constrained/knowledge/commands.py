@@ -28,32 +28,32 @@ def slot_values(grammar: Grammar, commands: Iterable[str]) -> dict[str, Sequence
         Slot -> its values; values by key, if the slot always stands before another argument.
     """
     free = Grammar(grammar.rules, grammar.start, grammar.slots, limits=grammar.limits)
-    found: dict[str, dict[str | None, dict[str, None]]] = {}
+    result: dict[str, dict[str | None, dict[str, None]]] = {}
     for command in commands:
         for parts in readings(free, command):
             for part in parts:
                 if part.chosen is not None and part.name:
                     key = text_of(part.chosen.key, parts, command)
-                    found.setdefault(part.name, {}).setdefault(key, {})[command[part.start : part.end]] = None
+                    result.setdefault(part.name, {}).setdefault(key, {})[command[part.start : part.end]] = None
     listed = grammar.of_rules(_without_key)
     return {
         slot: list(dict.fromkeys(value for values in by.values() for value in values))
         if slot in listed or None in by
         else {key: list(values) for key, values in by.items() if key is not None}
-        for slot, by in found.items()
+        for slot, by in result.items()
     }
 
 
 def _without_key(rules: Mapping[str, nodes.Rule]) -> frozenset[str]:
     """The slots that stand somewhere without an argument after them that could be their key."""
-    found = set()
+    result = set()
     for node in (node for rule in rules.values() for node in (nodes.Seq((rule.body,)), *nodes.walk(rule.body))):
         if not isinstance(node, nodes.Related) or node.relation != nodes.AT:
             keys = node.parts[1:] if isinstance(node, nodes.Call) else ()
             for part, key in zip_longest(node.parts, keys):
                 if isinstance(part, nodes.Slot) and not isinstance(key, _TEXT):
-                    found.add(part.name)
-    return frozenset(found)
+                    result.add(part.name)
+    return frozenset(result)
 
 
 _SEPARATORS = {ord(c): repr(c)[1:-1] for c in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}

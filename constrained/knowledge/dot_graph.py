@@ -118,15 +118,15 @@ class _Reader:
     # tokens
 
     def _tokens(self) -> list[_Token]:
-        text, at, found = self.source.text, 0, []
+        text, at, tokens = self.source.text, 0, []
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
                 self._not_a_token(at)
             if match.lastgroup != "space":
-                found.append(_Token(match.lastgroup or "", match[0], at))
+                tokens.append(_Token(match.lastgroup or "", match[0], at))
             at = match.end()
-        return [*found, _Token("end", "", len(text))]
+        return [*tokens, _Token("end", "", len(text))]
 
     def _not_a_token(self, at: int) -> NoReturn:
         if self.source.text[at] == "<":
@@ -148,8 +148,8 @@ class _Reader:
         return token
 
     def wanted(self, what: str, hint: str) -> NoReturn:
-        found = repr(self.next.text[:40]) if self.next.kind != "end" else "the end of the file"
-        self.fail(f"expected {what}, not {found}", hint, self.next.at)
+        token = repr(self.next.text[:40]) if self.next.kind != "end" else "the end of the file"
+        self.fail(f"expected {what}, not {token}", hint, self.next.at)
 
     def sign(self, sign: str, hint: str) -> None:
         if not self.next.is_sign(sign):
@@ -241,18 +241,18 @@ class _Reader:
         return key.lower(), self.name(f"the value of {key[:40]}")
 
     def _attributes(self) -> dict[str, str]:
-        found = {}
+        result = {}
         while self.next.is_sign("["):
             opening = self.take().at
             while not self.next.is_sign("]"):
                 if self.next.kind == "end":
                     self.fail("a list of attributes that is not closed", "end it with ]", opening)
                 key, value = self._assignment()
-                found[key] = value
+                result[key] = value
                 if self.next.is_sign(";", ","):
                     self.take()
             self.take()
-        return found
+        return result
 
     def _node(self, scope: _Scope) -> str:
         """A node's name and port; the node is made where it is named first."""
@@ -271,8 +271,8 @@ class _Reader:
         return name
 
     def _count(self, token: _Token) -> None:
-        found = len(self.graph.nodes) + len(self.graph.edges)
-        self.limits.check("symbols", found, "more nodes and edges", "give a smaller graph", **self._at(token))
+        count = len(self.graph.nodes) + len(self.graph.edges)
+        self.limits.check("symbols", count, "more nodes and edges", "give a smaller graph", **self._at(token))
 
     def _end(self, scope: _Scope, names: list[str], subgraph: bool = False) -> None:
         """Take up an end of an edge, or a whole node statement."""
@@ -310,13 +310,13 @@ class _Reader:
         if direction == "none":
             self.fail("an edge without direction says no order", "leave out dir=none", token.at)
         label = given.get("label", given.get("xlabel", ""))
-        found = []
+        result = []
         for edge in edges:
             words = _words(label, f"{edge.tail}->{edge.head}", "")
             ways = [] if direction == "back" else [(edge.tail, edge.head)]
             ways += [(edge.head, edge.tail)] if direction in ("back", "both") else []
-            found += [DotEdge(tail, head, words) for tail, head in ways]
-        return found
+            result += [DotEdge(tail, head, words) for tail, head in ways]
+        return result
 
 
 def _words(label: str, name: str, shape: str) -> str:

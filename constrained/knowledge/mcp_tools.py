@@ -31,12 +31,12 @@ def tools_at(address: str) -> list[dict[str, Any]]:
 
     Raises KnowledgeError: the server can't be reached, is too slow, or lists no tools.
     """
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     failed: list[Exception] = []
 
     def ask() -> None:
         try:
-            found.extend(asyncio.run(asyncio.wait_for(_listed(address), SECONDS)))
+            result.extend(asyncio.run(asyncio.wait_for(_listed(address), SECONDS)))
         except Exception as error:
             failed.append(error)
 
@@ -51,23 +51,23 @@ def tools_at(address: str) -> list[dict[str, Any]]:
             raise error
         why = f"no answer in {SECONDS:g} s" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
         raise KnowledgeError(f"the tools at {address} can't be read: {why[:300]}", "is it an MCP server over HTTP?")
-    return found
+    return result
 
 
 async def _listed(address: str) -> list[dict[str, Any]]:
     from mcp import Client
 
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     async with Client(address) as client:
         cursor = None
         while True:
             page = await client.list_tools(cursor=cursor)
-            found += [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools]
-            if len(found) > MAX_TOOLS:
+            result += [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools]
+            if len(result) > MAX_TOOLS:
                 raise KnowledgeError(f"the server at {address} lists more than {MAX_TOOLS:,} tools")
             cursor = page.next_cursor
             if not cursor:
-                return found
+                return result
 
 
 def _first(error: BaseException) -> BaseException:

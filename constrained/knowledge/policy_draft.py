@@ -154,12 +154,12 @@ def _add(
     """Add a line where it belongs; returns why not, if it can't be part of the draft."""
     if line == NONE:
         return "nothing was drafted for it"
-    found = _LINE.fullmatch(line)
-    if found is None or (found["tool"] and found["tool"] not in needs):
+    match = _LINE.fullmatch(line)
+    if match is None or (match["tool"] and match["tool"] not in needs):
         return f"no line of a policy: {line[:80]}"
-    place = needs[found["tool"]] if found["tool"] else head
-    written = found["needs"] or found["head"]
-    why = f" // {sentence.text}" if found["needs"] and "//" not in written else ""
+    place = needs[match["tool"]] if match["tool"] else head
+    written = match["needs"] or match["head"]
+    why = f" // {sentence.text}" if match["needs"] and "//" not in written else ""
     place += [f"// line {sentence.line}: {sentence.text}", f"//: {written}{why}"]
     try:
         ActionKnowledge.from_tools(tools, policy=file(), limits=limits)

@@ -180,8 +180,8 @@ def closing_marker(template: str, name: str) -> str:
 
     JSON strings in the call may not hold it literally.
     """
-    found = _MARKER.search(call_around(template, name)[1].encode())
-    return found[0].decode() if found else ""
+    match = _MARKER.search(call_around(template, name)[1].encode())
+    return match[0].decode() if match else ""
 
 
 def _check_open(text: str, marker: str) -> None:
@@ -198,7 +198,7 @@ def call_literal(text: str, name: str) -> Node:
     """The node of a fixed part of a call; markers in it may be control tokens, except within the tool's `name`."""
     data = text.encode()
     within = set(name) & set("<[")
-    return literal(data, () if within else tuple(found.span() for found in _MARKER.finditer(data)))
+    return literal(data, () if within else tuple(match.span() for match in _MARKER.finditer(data)))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -224,18 +224,18 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise CallFault(f"the key {twice!r} stands twice in one object")
-    return found
+    return result
 
 
 def _float(text: str) -> float:
-    found = float(text)
-    if math.isinf(found):
+    number = float(text)
+    if math.isinf(number):
         raise CallFault(f"{text:.40} is more than a double holds")
-    return found
+    return number
 
 
 def _constant(text: str) -> None:

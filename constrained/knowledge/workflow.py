@@ -63,9 +63,9 @@ def import_dot(text: str, *, source: str = "graph", limits: Limits = DEFAULT) ->
         The graph can't be read (see `read_dot`), or has no nodes.
     """
     graph = read_dot(text, source, limits)
-    found = Workflow(graph)
-    _Drafter(found, source, limits).draft()
-    return found
+    workflow = Workflow(graph)
+    _Drafter(workflow, source, limits).draft()
+    return workflow
 
 
 class _Drafter:
@@ -102,18 +102,18 @@ class _Drafter:
     def roots(self) -> list[str]:
         """The nodes where a plan may begin: those without an edge in, and one of each part that has none such."""
         entered = {edge.head for edge in self.graph.edges if edge.head != edge.tail}
-        found = [name for name in self.graph.nodes if name not in entered]
-        seen = set(reached(found, self.after.__getitem__))
+        result = [name for name in self.graph.nodes if name not in entered]
+        seen = set(reached(result, self.after.__getitem__))
 
         def unseen(name: str) -> set[str]:
             return self.after[name].keys() - seen
 
         for name in self.graph.nodes:
             if name not in seen:
-                found.append(name)
+                result.append(name)
                 seen.update(reached([name], unseen))
                 self.notes.append(f"each node around {name!r} follows another: the draft lets a plan begin with it")
-        return found
+        return result
 
     def choices(self) -> set[str]:
         """The checks: diamonds that something follows. One that leads back to itself through checks is an action."""
@@ -145,21 +145,21 @@ class _Drafter:
         for edge in self.graph.edges:
             before[edge.head].append(edge.tail)
         ending = set(reached([name for name in self.graph.nodes if not self.after[name]], before.__getitem__))
-        found = set()
+        result = set()
 
         def open_before(name: str) -> set[str]:
             return set(before[name]) - ending
 
         for name in self.graph.nodes:
             if name not in ending and name not in self.checks and name != self.begun:
-                found.add(name)
+                result.add(name)
                 ending.update(reached([name], open_before))
                 self.notes.append(f"no end can be reached from {name!r}: the draft lets a plan end after it")
-        return found
+        return result
 
     def rule_names(self) -> dict[str, str]:
         """Node -> the name of its rule: that of the node in lower case, with `_` between words."""
-        taken, found = {START}, {}
+        taken, names = {START}, {}
         for name in self.graph.nodes:
             plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
             plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", plain).strip("_").lower()
@@ -169,8 +169,8 @@ class _Drafter:
             while rule in taken:
                 rule, number = f"{base}_{number}", number + 1
             taken.add(rule)
-            found[name] = rule
-        return found
+            names[name] = rule
+        return names
 
     # the text
 
@@ -217,7 +217,7 @@ class _Drafter:
         """Node -> how its action is written: its label, with its name behind it where another has the same."""
         labels = {name: (node.label or name).replace("->", "→") for name, node in self.graph.nodes.items()}
         same = Counter(label.casefold() for label in labels.values())
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         taken = set()
         for name, label in labels.items():
             text = label if same[label.casefold()] == 1 else f"{label} ({_comment(name).replace('->', '→')})"
@@ -225,8 +225,8 @@ class _Drafter:
             while text.casefold() in taken:
                 text, number = f"{base} {number}", number + 1
             taken.add(text.casefold())
-            found[name] = text
-        return found
+            result[name] = text
+        return result
 
     def choice(self, rule: str, after: dict[str, list[str]]) -> str:
         """A rule that is a choice, one alternative a line, each with its condition."""

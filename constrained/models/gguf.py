@@ -128,16 +128,16 @@ def _targets(architecture: Architecture, config: Any) -> dict[str, tuple[str, tu
         layer |= {f"attn_{one}.bias": (f"self_attn.{one}_proj.bias", (size,)) for one, size in widths.items()}
     if architecture.norms:
         layer |= {f"attn_{one}_norm.weight": (f"self_attn.{one}_norm.weight", (head,)) for one in "qk"}
-    found = {
+    result = {
         f"blk.{i}.{name}": (f"model.layers.{i}.{target}", shape)
         for i in range(config.num_hidden_layers)
         for name, (target, shape) in layer.items()
     }
-    found["token_embd.weight"] = "model.embed_tokens.weight", (config.vocab_size, width)
-    found["output_norm.weight"] = "model.norm.weight", (width,)
+    result["token_embd.weight"] = "model.embed_tokens.weight", (config.vocab_size, width)
+    result["output_norm.weight"] = "model.norm.weight", (width,)
     if not config.tie_word_embeddings:
-        found["output.weight"] = "lm_head.weight", (config.vocab_size, width)
-    return found
+        result["output.weight"] = "lm_head.weight", (config.vocab_size, width)
+    return result
 
 
 def _weights(
@@ -149,8 +149,8 @@ def _weights(
     for name, (target, shape) in targets.items():
         tensor = file.tensors.get(name)
         if tensor is None or tensor.shape != shape or tensor.kind is None:
-            found = f"has the shape {list(tensor.shape)}" if tensor else "is missing"
-            raise _damaged(file, f"the tensor {name} of shape {list(shape)} {found}")
+            problem = f"has the shape {list(tensor.shape)}" if tensor else "is missing"
+            raise _damaged(file, f"the tensor {name} of shape {list(shape)} {problem}")
         raw = memory[tensor.begin : tensor.begin + tensor.bytes]
         heads = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}.get(name.split(".")[-2])
         if interleaved and heads:  # rows are whole numbers of blocks: they are moved before they are unpacked

@@ -148,9 +148,9 @@ class LlamaCpp:
 
     def run(self, rows: Sequence[tuple[int, list[int]]]) -> torch.Tensor:
         """The logits after each text, float32 ``[len(rows), width]``; `rows`: sequence -> its whole text."""
-        found: dict[int, np.ndarray] = {}
-        self._read([(row, self.unread(*row)) for row in rows], found)
-        return torch.from_numpy(np.stack([found[sequence] for sequence, _ in rows]))
+        result: dict[int, np.ndarray] = {}
+        self._read([(row, self.unread(*row)) for row in rows], result)
+        return torch.from_numpy(np.stack([result[sequence] for sequence, _ in rows]))
 
     def unread(self, sequence: int, ids: list[int]) -> int:
         """The number of tokens of a text that its sequence doesn't hold, at least 1: the last one gives the logits."""

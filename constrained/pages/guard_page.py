@@ -48,12 +48,12 @@ def _outcomes(data: dict[str, Any]) -> str:
         "outcomes": "any violation", "outcomes by what was carried out": "one that was carried out",
         "outcomes by near misses": "a near miss",
     }  # fmt: skip
-    found = [(words, data[key]) for key, words in names.items() if data[key]]
-    if not found:
+    result = [(words, data[key]) for key, words in names.items() if data[key]]
+    if not result:
         return ""
     head = ["flagged by", "failed", "flagged", "solved", "flagged", "precision", "recall"]
     columns = ("failed", "failed flagged", "solved", "solved flagged", "precision", "recall")
-    rows = [[words, *("" if one[key] is None else one[key] for key in columns)] for words, one in found]
+    rows = [[words, *("" if one[key] is None else one[key] for key in columns)] for words, one in result]
     return f"<h2>Outcomes</h2>{table(head, rows)}"
 
 
@@ -92,15 +92,15 @@ def _violation(one: Violation, record: Record) -> str:
 
 def _said(record: Record, number: int) -> Iterator[tuple[str, str]]:
     """The last texts before a message, with who said them; also what the user's own tools showed."""
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for message in record.messages[:number]:
         for event in message_events(message):
             match event:
                 case Said(text) if text:
-                    found.append(("assistant", text))
+                    result.append(("assistant", text))
                 case Heard(text) | Answered(_, text, True) if text:
-                    found.append(("user", text))
-    yield from found[-_BEFORE:]
+                    result.append(("user", text))
+    yield from result[-_BEFORE:]
 
 
 def _cut(text: str) -> str:

@@ -48,7 +48,7 @@ class ListedRun:
 
 def runs_in(folder: Path) -> list[ListedRun]:
     """The runs below `folder`, newest first; links that lead out of it are ignored."""
-    found = []
+    result = []
     for path in _candidates(folder):
         try:
             file = inside(folder, path.relative_to(folder).as_posix())
@@ -56,9 +56,9 @@ def runs_in(folder: Path) -> list[ListedRun]:
         except OSError:  # deleted meanwhile
             continue
         if status:
-            found.append((status.st_mtime_ns, status.st_size, path))
+            result.append((status.st_mtime_ns, status.st_size, path))
     runs: list[ListedRun] = []
-    for changed, size, path in sorted(found, reverse=True):
+    for changed, size, path in sorted(result, reverse=True):
         if (run := _read(folder, path, changed, size)) is not None:
             runs.append(run)
         if len(runs) == MOST_RUNS:

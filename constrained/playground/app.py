@@ -127,8 +127,8 @@ def play(
     document = OpenFile.open(file) if file else None
     ports = range(bounds.PORT, bounds.PORT + bounds.PORTS) if port is None else [port]
     listening = local_server.listen(ports)
-    found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
-    playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
+    result = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
+    playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(result)), model)
     local_server.serve(create_app(playground), listening, ready)
 
 

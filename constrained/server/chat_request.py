@@ -167,10 +167,10 @@ def _check_text(body: Any) -> None:
 
 
 def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = _list(body, "messages", bounds.MESSAGES)
-    if not found:
+    messages = _list(body, "messages", bounds.MESSAGES)
+    if not messages:
         raise RequestError("there are no messages", "give one at least", param="messages")
-    return [_message(one, f"messages[{i}]") for i, one in enumerate(found)]
+    return [_message(one, f"messages[{i}]") for i, one in enumerate(messages)]
 
 
 def _message(given: Any, where: str) -> dict[str, Any]:
@@ -266,12 +266,12 @@ def _stop(given: Any) -> list[str]:
 
 
 def _list(body: Mapping[str, Any], field: str, most: int) -> list[Any]:
-    found = body.get(field)
-    if not isinstance(found, list):
-        raise RequestError(f"{field} is a list, not {_kind(found)}", param=field)
-    if len(found) > most:
-        raise RequestError(f"{field} has {len(found)} entries, at most {most} are read", param=field)
-    return found
+    items = body.get(field)
+    if not isinstance(items, list):
+        raise RequestError(f"{field} is a list, not {_kind(items)}", param=field)
+    if len(items) > most:
+        raise RequestError(f"{field} has {len(items)} entries, at most {most} are read", param=field)
+    return items
 
 
 def _number(given: Any, field: str, low: float, high: float, whole: bool = False) -> Any:
@@ -282,10 +282,10 @@ def _number(given: Any, field: str, low: float, high: float, whole: bool = False
 
 
 def _typed(body: Mapping[str, Any], field: str, kind: type, default: Any) -> Any:
-    found = body.get(field, default)
-    if field in body and type(found) is not kind:
-        raise RequestError(f"{field} is {found!r:.80}", f"use a value of type {kind.__name__}", param=field)
-    return found
+    value = body.get(field, default)
+    if field in body and type(value) is not kind:
+        raise RequestError(f"{field} is {value!r:.80}", f"use a value of type {kind.__name__}", param=field)
+    return value
 
 
 def _kind(value: Any) -> str:

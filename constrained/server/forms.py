@@ -103,13 +103,13 @@ class Chat:
         return {**body, "messages": [*body["messages"], *corrections]}
 
     def read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        found = _json(data)
-        choices = found.get("choices") if isinstance(found, dict) else None
+        answer = _json(data)
+        choices = answer.get("choices") if isinstance(answer, dict) else None
         if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
             raise nonsense("it has not one choice")
         if not isinstance(choices[0].get("message"), dict):
             raise nonsense("its choice has no message")
-        return found, choices[0]["message"]
+        return answer, choices[0]["message"]
 
     def kept(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
         message = answer["choices"][0]["message"]
@@ -145,11 +145,11 @@ class Responses:
         return responses.with_messages(body, corrections)
 
     def read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        found = _json(data)
-        if not isinstance(found, dict) or not isinstance(found.get("output"), list):
+        answer = _json(data)
+        if not isinstance(answer, dict) or not isinstance(answer.get("output"), list):
             raise nonsense("it has no output")
         try:
-            return found, responses.message_of(found["output"])
+            return answer, responses.message_of(answer["output"])
         except ConstrainedError as error:
             raise nonsense(error.message) from None
 
@@ -214,10 +214,10 @@ def _line(data: Mapping[str, Any]) -> str:
 def _json(data: bytes) -> Any:
     """The JSON value that an upstream sent; a lone surrogate becomes a question mark."""
     try:
-        found = json.loads(data)
+        value = json.loads(data)
         if HALF.search(data):
-            found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
-        return found
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+        return value
     except (ValueError, RecursionError):
         raise nonsense("it is no JSON") from None
 

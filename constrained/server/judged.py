@@ -129,17 +129,17 @@ class Judge:
     def _followed(self, key: bytes, tools: list[Any]) -> tuple[Followed, list[Any]]:
         """(The object that replays conversations with these tools, the tools as they are sent to the upstream)."""
         with self._lock:
-            found = self._guards.get(key)
-            if found is not None:
+            cached = self._guards.get(key)
+            if cached is not None:
                 self._guards.move_to_end(key)
-                return found
+                return cached
         try:
-            found = Followed(Guard(tools, self.policy, says_yes=self.says_yes)), without_slots(tools)
+            cached = Followed(Guard(tools, self.policy, says_yes=self.says_yes)), without_slots(tools)
         except ConstrainedError as error:
             raise RequestError(error.message, error.hint, param="tools") from None
         with self._lock:
-            self._guards[key] = found
-        return found
+            self._guards[key] = cached
+        return cached
 
     def _make_room(self) -> None:
         """Drop the least recently used lists of tools while too much is cached."""

@@ -89,12 +89,12 @@ class FollowedText(Text):
     def _received(self) -> Continued:
         self.pending = self.late = False
         try:
-            found = self.connection.recv()
+            message = self.connection.recv()
         except (EOFError, OSError):
             raise gone() from None
-        if isinstance(found, ConstrainedError):
-            raise found
-        return found
+        if isinstance(message, ConstrainedError):
+            raise message
+        return message
 
     def _look_for_stops(self) -> None:
         """Set `stop_at` where a stop text stands in what is said; note one that stands in a call."""
@@ -102,8 +102,8 @@ class FollowedText(Text):
         self._searched = len(data)
         if not self._stops or self._stopping:
             return
-        found = [data.find(stop, max(self.start, searched - len(stop) + 1)) for stop in self._stops]
-        at = min((at for at in found if at >= 0), default=None)
+        result = [data.find(stop, max(self.start, searched - len(stop) + 1)) for stop in self._stops]
+        at = min((at for at in result if at >= 0), default=None)
         if at is None:
             return
         # Bare JSON is a call only at the beginning.

@@ -164,7 +164,7 @@ async def whole(answer: http.Response) -> bytes:
 
 async def server_sent(answer: http.Response) -> AsyncIterator[list[str]]:
     """Yield the data of a stream's events, those that arrived together in one list. Raises RequestError: too long."""
-    rest, lines, found = b"", [], []
+    rest, lines, events = b"", [], []
     async for piece in answer.aiter_bytes():
         rest += piece
         *whole_lines, rest = rest.replace(b"\r\n", b"\n").split(b"\n")
@@ -174,11 +174,11 @@ async def server_sent(answer: http.Response) -> AsyncIterator[list[str]]:
             if line.startswith(b"data:"):
                 lines.append(line[5:].lstrip(b" "))
             elif not line.strip() and lines:
-                found.append(b"\n".join(lines).decode("utf-8", "replace"))
+                events.append(b"\n".join(lines).decode("utf-8", "replace"))
                 lines = []
-        if found:
-            yield found
-            found = []
+        if events:
+            yield events
+            events = []
     if rest.startswith(b"data:"):
         lines.append(rest[5:].strip())
     if lines:

@@ -180,10 +180,10 @@ def fireact_steps(output: str) -> list[Step] | None:
     """The steps of a FireAct response, or None if it has another form."""
     steps: list[Step] = []
     end = 0
-    while found := _STEP.match(output, end):
-        action = _ACTION_NAME.sub(lambda name: name[0].capitalize(), found["action"].strip(), count=1)
-        steps.append(Step(len(steps) + 1, found["thought"].strip(), action, "ok", observation=found["observation"]))
-        end = found.end()
+    while match := _STEP.match(output, end):
+        action = _ACTION_NAME.sub(lambda name: name[0].capitalize(), match["action"].strip(), count=1)
+        steps.append(Step(len(steps) + 1, match["thought"].strip(), action, "ok", observation=match["observation"]))
+        end = match.end()
     return steps if steps and not output[end:].strip() else None
 
 

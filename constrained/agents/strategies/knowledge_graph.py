@@ -95,7 +95,7 @@ def around(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = Non
     hops : int
         With 2, the triples of the neighbours follow, and so on.
     """
-    found: dict[Triple, None] = {}
+    result: dict[Triple, None] = {}
     reached = dict.fromkeys(entity for entity in entities if entity in graph)
     new = list(reached)
     for _ in range(hops):
@@ -103,11 +103,11 @@ def around(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = Non
         for entity in new:
             edges = (*graph.out_edges(entity, keys=True), *graph.in_edges(entity, keys=True))
             triples = [Triple(head, relation, tail) for head, tail, relation in edges if head != tail]
-            found.update(dict.fromkeys(triples))
+            result.update(dict.fromkeys(triples))
             neighbours += [end for triple in triples for end in (triple.head, triple.tail)]
         new = [entity for entity in dict.fromkeys(neighbours) if entity not in reached]
         reached.update(dict.fromkeys(new))
-    return list(found)[:limit]
+    return list(result)[:limit]
 
 
 def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
@@ -120,10 +120,10 @@ def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
         observed = f"Action: {on_one_line(step.action)}\nObservation: {observation[:characters]}"
         return f"{_TRIPLES}\n\nTask: {episode.plan.task}\n{observed}\nFacts:"
 
-    found = names(f"{step.action}\n{observation[: READ_CHARACTERS[0]]}")
-    if not found:
+    candidates = names(f"{step.action}\n{observation[: READ_CHARACTERS[0]]}")
+    if not candidates:
         return []
-    grammar = shipped_grammar("steps/triples").bind(NAME=found)
+    grammar = shipped_grammar("steps/triples").bind(NAME=candidates)
     return read_triples((yield from _extractor_text(episode, role, question, grammar, TRIPLES_TOKENS)))
 
 
@@ -148,15 +148,15 @@ def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[
 
 def names(text: str) -> list[str]:
     """The possible names in a text: sequences of up to `NAME_WORDS` words without punctuation between them."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for piece in _PIECES.split(text):
         words = [word for word in piece.split() if word.isprintable()]
         for start in range(len(words)):
             for end in range(start + 1, min(start + NAME_WORDS, len(words)) + 1):
                 name = " ".join(words[start:end]).strip("'‘’")
                 if len(name) <= NAME_CHARACTERS and any(map(str.isalnum, name)):
-                    found[name] = None
-    return list(found)
+                    result[name] = None
+    return list(result)
 
 
 def read_triples(text: str) -> list[Triple]:
@@ -165,8 +165,8 @@ def read_triples(text: str) -> list[Triple]:
     No name or relation contains a line break or a bar, so a text written under the grammar is read exactly.
     """
     lines = (_LINE.fullmatch(line.strip()) for line in text.split("\n"))
-    found = (Triple(*map(str.strip, line.groups())) for line in lines if line)
-    return [triple for triple in found if all(0 < len(part) <= NAME_CHARACTERS for part in triple)][:MOST_TRIPLES]
+    triples = (Triple(*map(str.strip, line.groups())) for line in lines if line)
+    return [triple for triple in triples if all(0 < len(part) <= NAME_CHARACTERS for part in triple)][:MOST_TRIPLES]
 
 
 def _extractor_text(

@@ -57,13 +57,13 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
 def _support(episode: Episode) -> str:
     """The sentences that the answer rests on, for the prompt."""
     environment = episode.surroundings.environment
-    found = environment.supporting() if isinstance(environment, WithSupport) else ()
-    if not found:
+    sentences = environment.supporting() if isinstance(environment, WithSupport) else ()
+    if not sentences:
         raise ConstrainedError(
             f"no supporting sentences are known for {episode.plan.task!r:.80}",
             "leave them out, or play HotpotQA or StrategyQA, whose data name them",
         )
-    return "\n".join(["What is known:", *found])
+    return "\n".join(["What is known:", *sentences])
 
 
 def write_ahead(episode: Episode, prior: Environment | None) -> Strategy:

@@ -110,11 +110,11 @@ def _within(tensor: torch.Tensor, low: int, end: int) -> bool:
 
 def digest(tensors: Mapping[str, torch.Tensor]) -> str:
     """SHA-256 over names, shapes and contents: equal for equal grammars over one vocabulary."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name}{tuple(tensor.shape)}".encode())
-        found.update(np.ascontiguousarray(tensor.numpy()).data)
-    return found.hexdigest()
+        sha256.update(f"{name}{tuple(tensor.shape)}".encode())
+        sha256.update(np.ascontiguousarray(tensor.numpy()).data)
+    return sha256.hexdigest()
 
 
 def grammar_digest(grammar: ContextFreeGrammar) -> str:

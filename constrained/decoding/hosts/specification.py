@@ -228,8 +228,8 @@ def _source(value: Any, field: str) -> str:
     _short(text, field)
     importable = {*_LARK_LIBRARY, *LIBRARIES, *(name.replace("/", ".") for name in shipped_names())}
     for after in text.split("%import")[1:]:  # wherever it is: lark accepts it in several forms
-        found = _IMPORTED.match(after)
-        path = found[1] if found else ""
+        match = _IMPORTED.match(after)
+        path = match[1] if match else ""
         if path not in importable and path.rpartition(".")[0] not in importable:
             raise ConstrainedError(f"{field}: a specification imports no files", "write the imported rules out")
     return text + "\n"  # a line break marks it as text, not a name

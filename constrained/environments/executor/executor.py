@@ -143,12 +143,12 @@ class Executor:
 
     def _knowledge_query(self, tree: ParseTree) -> tuple[Page, str]:
         entity = self._text(tree)
-        found = self._search(entity)
-        if not found:
+        passages = self._search(entity)
+        if not passages:
             raise ActionError(f"there is no page about {entity!r}", "ask for it by another name")
-        named = [passage for passage in found if passage.title.casefold() == entity.strip().casefold()]
-        title = (named or found)[0].title
-        page = Page(title, tuple(passage.text for passage in found if passage.title == title))
+        named = [passage for passage in passages if passage.title.casefold() == entity.strip().casefold()]
+        title = (named or passages)[0].title
+        page = Page(title, tuple(passage.text for passage in passages if passage.title == title))
         return page, title
 
     def _paragraph_retrieve(self, tree: ParseTree) -> tuple[str, str]:
@@ -156,8 +156,8 @@ class Executor:
         page = self._value(int(str(number)))
         if not isinstance(page, Page):
             raise ActionError(f"R{number} is no page", "KnowledgeQuery finds one")
-        found = self._search(f"{page.title} {self._text(query)}")
-        paragraphs = [passage.text for passage in found if passage.title == page.title] or list(page.passages)
+        passages = self._search(f"{page.title} {self._text(query)}")
+        paragraphs = [passage.text for passage in passages if passage.title == page.title] or list(page.passages)
         text = "\n".join(paragraphs[:RETRIEVED])
         return text, text
 

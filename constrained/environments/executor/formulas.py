@@ -162,10 +162,10 @@ _NODES: dict[str, Callable[[Parts, NameValues], Value]] = {
 
 def number_in(text: str, where: str) -> Rational:
     """The number in a text such as ``1,200``, ``$5`` or ``20%``. Raises ActionError: it isn't just a number."""
-    found = _NUMBER.fullmatch(text.strip()) if len(text) <= 60 else None
-    if not found:
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= 60 else None
+    if not match:
         raise ActionError(f"{where} is {text[:60]!r}, which is no number")
-    sign, whole, fraction, percent = found.groups()
+    sign, whole, fraction, percent = match.groups()
     value = Rational(whole.replace(",", "") + (fraction or ""))
     return (-value if sign else value) / (100 if percent else 1)
 

@@ -91,14 +91,14 @@ class HouseholdTexts:
         spec = parse_task(self.task)
         if spec.task_type not in TASK_TYPES:
             return []
-        found: list[Demonstration] = []
+        result: list[Demonstration] = []
         things = {spec.object_kind}
         for example in transcribed(spec.task_type, self.name) or generated_examples(spec.task_type):
             thing = parse_task(example.task).object_kind
-            if len(found) < count and thing not in things:
+            if len(result) < count and thing not in things:
                 things.add(thing)
-                found.append(example)
-        return found
+                result.append(example)
+        return result
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
         """Where things are ("nothing" too), and what can be opened, as an observation says."""

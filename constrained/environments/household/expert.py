@@ -114,10 +114,10 @@ def _reach(memory: Seen, receptacle: str, thought: str) -> Move | None:
 
 def _fetch(memory: Seen, prior: Prior) -> Move:
     kind, done, here = memory.spec.object_kind, memory.delivered(), memory.here()
-    found = {name: at for name, at in memory.find(kind).items() if name not in done}
-    if not found:
+    result = {name: at for name, at in memory.find(kind).items() if name not in done}
+    if not result:
         return _search(memory, prior, kind)
-    name, receptacle = min(found.items(), key=lambda pair: (pair[1] not in here, bool(memory.closed(pair[1]))))
+    name, receptacle = min(result.items(), key=lambda pair: (pair[1] not in here, bool(memory.closed(pair[1]))))
     return _reach(memory, receptacle, f"{name} is at {receptacle}.") or Move(
         f"I see {name}. I take it.", f"take {name} from {receptacle}"
     )
@@ -171,10 +171,10 @@ def _deliver(memory: Seen, prior: Prior) -> Move:
 
 
 def _light(memory: Seen, prior: Prior) -> Move:
-    found = memory.shown.of("lamp")
-    if not found:
+    lamps = memory.shown.of("lamp")
+    if not lamps:
         return _search(memory, prior, memory.spec.destination)
-    [(_, lamp, receptacle)] = found
+    [(_, lamp, receptacle)] = lamps
     return _reach(memory, receptacle, f"I have {memory.held}. {lamp} is at {receptacle}.") or Move(
         f"I have {memory.held}. I use {lamp}.", f"use {lamp}"
     )

@@ -150,7 +150,7 @@ def build_game(spec: TaskSpec, room: str, rng: random.Random, sentence: str, tri
 def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
     """Every (room, task) of a task type that the room's furniture and objects allow."""
     treatment = TREATED.get(task_type)
-    found = []
+    result = []
     for name, room in ROOMS.items():
         if treatment is not None and treatment.appliance not in room.furniture:
             continue
@@ -162,8 +162,8 @@ def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
                 continue
             for kind in kinds:
                 if task_type == LIGHT or kind in HOLDS[destination]:
-                    found.append((name, TaskSpec(task_type, kind, destination)))
-    return found
+                    result.append((name, TaskSpec(task_type, kind, destination)))
+    return result
 
 
 def _rooms(spec: TaskSpec) -> list[str]:

@@ -159,28 +159,28 @@ class QuestionEnv:
         They share no page with this question. A page that the index lacks, or that doesn't name the answer as far as
         an observation shows it, makes no example; two in a row don't have the same answer.
         """
-        found: list[Demonstration] = []
+        result: list[Demonstration] = []
         for other in self.others[:EXAMPLES_TRIED]:
-            if len(found) >= count:
+            if len(result) >= count:
                 break
             if other.name == self.question.name or set(other.pages) & set(self.question.pages):
                 continue
             example = answered(other, self.index, self.measures, self._word)  # type: ignore[arg-type]  # by identity
-            if example and not (found and found[-1].steps[-1].action == example.steps[-1].action):
-                found.append(example)
-        return found
+            if example and not (result and result[-1].steps[-1].action == example.steps[-1].action):
+                result.append(example)
+        return result
 
     def outcome(self) -> dict[str, float]:
         """Success (an exact match) and the measures; all 0 until there is an answer."""
         return dict(self._outcome)
 
     def _search(self, topic: str) -> str:
-        found = self.index.search(topic, FOUND)
-        if not found:
+        match = self.index.search(topic, FOUND)
+        if not match:
             return f"Nothing was found about {topic!r}."
-        self._titles.update(dict.fromkeys(passage.title for passage in found))
-        further = "; ".join(passage.title for passage in found[1:])
-        return self._open(found[0]) + (f" Also found: {further}." if further else "")
+        self._titles.update(dict.fromkeys(passage.title for passage in match))
+        further = "; ".join(passage.title for passage in match[1:])
+        return self._open(match[0]) + (f" Also found: {further}." if further else "")
 
     def _retrieve(self, title: str) -> str:
         page = self.index.page(title)

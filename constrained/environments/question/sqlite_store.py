@@ -93,8 +93,8 @@ class SqliteStore:
         if not terms:
             return []
         query = any_of(terms)
-        found = self._ask(_MATCHING, TITLE_WEIGHT, f"{{title}} : ({query})" if titles_only else query, limit)
-        return [(Passage.from_json(content), score) for content, score in found]
+        rows = self._ask(_MATCHING, TITLE_WEIGHT, f"{{title}} : ({query})" if titles_only else query, limit)
+        return [(Passage.from_json(content), score) for content, score in rows]
 
     def named(self, keys: Iterable[str]) -> list[Passage]:
         """The passages with one of these names (`name_key`), at most `MAX_NAMED`."""
@@ -105,8 +105,8 @@ class SqliteStore:
 
     def titled(self, key: str) -> Passage | None:
         """The passage with this title (`title_key`); the first, if there are several."""
-        found = self._ask("SELECT content FROM page WHERE title = ? ORDER BY id LIMIT 1", key)
-        return Passage.from_json(found[0][0]) if found else None
+        rows = self._ask("SELECT content FROM page WHERE title = ? ORDER BY id LIMIT 1", key)
+        return Passage.from_json(rows[0][0]) if rows else None
 
     def close(self) -> None:
         """Close the file; the next query opens it again."""

@@ -143,12 +143,12 @@ def _sentences(where: str, row: dict, facts: list[tuple[str, object]]) -> tuple[
     if "context" not in row:
         return ()
     paragraphs = {clean_title(title): sentences for title, sentences in _pairs(where, row, "context", list)}
-    found = []
+    result = []
     for title, number in facts:
         sentences = paragraphs.get(title, [])
         if isinstance(sentences, list) and isinstance(number, int) and 0 <= number < len(sentences):
-            found.append(f"{title}: {str(sentences[number]).strip()}")
-    return tuple(found)
+            result.append(f"{title}: {str(sentences[number]).strip()}")
+    return tuple(result)
 
 
 def hotpotqa_paragraphs(path: str | Path | None = None) -> Collection:

@@ -102,8 +102,8 @@ class TantivyStore:
 
     def titled(self, key: str) -> Passage | None:
         """As `SqliteStore.titled`."""
-        found = self._find(self._tantivy.Query.term_query(self._schema, "key", key), MAX_NAMED)
-        return found[0][0] if found else None
+        passages = self._find(self._tantivy.Query.term_query(self._schema, "key", key), MAX_NAMED)
+        return passages[0][0] if passages else None
 
     def close(self) -> None:
         """Do nothing: the files are memory-mapped, and released with the object."""
@@ -111,9 +111,9 @@ class TantivyStore:
     def _find(self, query, limit: int) -> list[tuple[Passage, float]]:
         try:
             hits = self._searcher.search(query, limit).hits
-            found = [(self._searcher.doc(address), score) for score, address in hits]
-            found.sort(key=lambda hit: (-hit[1], hit[0].get_first("number")))
-            return [(Passage.from_json(document.get_first("content")), score) for document, score in found]
+            result = [(self._searcher.doc(address), score) for score, address in hits]
+            result.sort(key=lambda hit: (-hit[1], hit[0].get_first("number")))
+            return [(Passage.from_json(document.get_first("content")), score) for document, score in result]
         except (ValueError, OSError) as error:
             raise self._damaged(error) from error
 

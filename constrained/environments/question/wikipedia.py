@@ -55,8 +55,8 @@ class Wikipedia:
         """As `PassageIndex.page`; redirects are followed, and the whole page is read."""
         if not title.strip() or not _NO_TITLE.isdisjoint(title):
             return None
-        found = self._pages(titles=title[:MAX_CHARACTERS], redirects=1)
-        return found[0] if found else None
+        pages = self._pages(titles=title[:MAX_CHARACTERS], redirects=1)
+        return pages[0] if pages else None
 
     def similar(self, title: str, limit: int = 5) -> list[str]:
         """As `PassageIndex.similar`: the titles that the wiki suggests."""

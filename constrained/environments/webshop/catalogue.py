@@ -220,17 +220,17 @@ def _product(where: str, row: dict, attributes: tuple[str, ...]) -> Product:
 def _prices(where: str, pricing: object) -> list[float]:
     if not pricing:
         return [NO_PRICE]
-    found = re.findall(r"\$\s*(\d[\d,]*(?:\.\d+)?)", pricing) if isinstance(pricing, str) else []
-    if not found:
+    prices = re.findall(r"\$\s*(\d[\d,]*(?:\.\d+)?)", pricing) if isinstance(pricing, str) else []
+    if not prices:
         raise DataError(f"{where}: no price in dollars under 'pricing': {str(pricing)[:40]!r}")
-    return [float(price.replace(",", "")) for price in found]
+    return [float(price.replace(",", "")) for price in prices]
 
 
 def _options(where: str, options: object) -> dict[str, tuple[str, ...]]:
     options = options or {}
     if not isinstance(options, dict):
         raise DataError(f"{where}: no object under 'customization_options'")
-    found = {}
+    result = {}
     for name, values in options.items():
         values = values or []
         texts = [v.get("value") if isinstance(v, dict) else None for v in values] if isinstance(values, list) else None
@@ -238,8 +238,8 @@ def _options(where: str, options: object) -> dict[str, tuple[str, ...]]:
             raise DataError(f"{where}: the option {name!r} is no list of objects with a 'value'")
         written = (" ".join(text.replace("/", " | ").lower().split()) for text in texts)
         if kept := tuple(dict.fromkeys(filter(None, written))):
-            found[name.lower()] = kept
-    return found
+            result[name.lower()] = kept
+    return result
 
 
 def _price_limit(price: float, seed: str) -> tuple[float, str]:

@@ -240,13 +240,13 @@ def webshop(*, split: str | None = None, limit: int | None = None, seed: int = 0
     shop = open_shop(seed=seed)
     published = read_instructions()
     positions, members = published_positions(published), set(range(len(published))[SPLITS[split]])
-    found = []
+    result = []
     for index, goal in enumerate(shop.goals):
         position = positions.get(goal.published)
         if position in members:
-            found.append((position, index))
+            result.append((position, index))
     tasks = []
-    for position, index in sorted(found)[:limit]:
+    for position, index in sorted(result)[:limit]:
         product = shop.goals[index].product
         tasks.append(Task(f"{position} {product.number} {index}", product.category, partial(_open, index, seed)))
     measures = ("success", "score", "type", "attributes", "options", "price")

@@ -137,12 +137,12 @@ def _slot_for_parameter(outline: Outline, entry: OutlineEntry, items: Sequence[I
 
 def _other_comment(entry: OutlineEntry, comments: dict[str, str], actions: Collection[str]) -> Iterator[Finding]:
     """A comment that begins with another action's name."""
-    found = re.match(r"([a-z_]\w*)\s*:", comments.get(entry.name, ""))
-    if found and found[1] != entry.name and found[1] in actions:
+    match = re.match(r"([a-z_]\w*)\s*:", comments.get(entry.name, ""))
+    if match and match[1] != entry.name and match[1] in actions:
         yield Finding(
             "other-comment",
-            f"the comment above '{entry.name}' begins with '{found[1]}:', another action",
-            f"write `// {entry.name}: ...`, or put it above '{found[1]}'",
+            f"the comment above '{entry.name}' begins with '{match[1]}:', another action",
+            f"write `// {entry.name}: ...`, or put it above '{match[1]}'",
             entry.span,
         )
 
@@ -188,11 +188,11 @@ def _alias_for_step(outline: Outline, entry: OutlineEntry, actions: Collection[s
     """``-> name`` where another action should follow: it is an alias, which has no effect."""
     text = outline.source.text
     for at in entry.options.aliases:
-        found = re.compile(r"->\s*([a-z_]\w*)").match(text, at)
-        if found and found[1] in actions:
+        match = re.compile(r"->\s*([a-z_]\w*)").match(text, at)
+        if match and match[1] in actions:
             yield Finding(
                 "misplaced-step",
-                f"`-> {found[1]}` only names the alternative, as in lark; '{found[1]}' doesn't follow",
-                f"write `_STEP {found[1]}`",
+                f"`-> {match[1]}` only names the alternative, as in lark; '{match[1]}' doesn't follow",
+                f"write `_STEP {match[1]}`",
                 outline.source.span(at, 2),
             )

@@ -129,20 +129,20 @@ def _finding(what: str, character: str, tokenizer: str, span: SourceSpan) -> Fin
 
 def _missing(node: Node, tokens: TokenCover) -> list[str]:
     """A character of each literal and each set that tokens can't cover; each once."""
-    found: set[str] = set()
+    result: set[str] = set()
     for part in nodes.walk(node):
         match part:
             case Literal() | Choices():
                 for data in (part.data,) if isinstance(part, Literal) else part.values:
                     at = tokens.gap(data)
                     if at is not None:
-                        found.add(_character(data, at))
+                        result.add(_character(data, at))
             case Chars():
                 codes = chain.from_iterable(range(low, high + 1) for low, high in part.chars.ranges)
                 # beyond the limit, a character counts as writable
                 if not any(i == _TRIED or tokens.gap(chr(c).encode()) is None for i, c in enumerate(codes)):
-                    found.add(part.chars.shortest().decode())
-    return sorted(found)
+                    result.add(part.chars.shortest().decode())
+    return sorted(result)
 
 
 def _character(data: bytes, at: int) -> str:

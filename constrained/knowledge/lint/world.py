@@ -98,13 +98,13 @@ def _like_lines(source: Source, facts: Iterable[str] = ()) -> Iterator[Finding]:
     keywords, named = "|".join(STATEMENTS), "|".join(map(re.escape, facts))
     like = re.compile(rf"//(\s+:\s*({keywords})|\s*({keywords})\s+((not|all)\s+)?({named}))(?![\w-])", re.IGNORECASE)
     for comment in comments(source.text):
-        found = like.match(source.text, comment.offset)
-        if comment.alone and found and MARK in source.text and (found[2] or named):
+        match = like.match(source.text, comment.offset)
+        if comment.alone and match and MARK in source.text and (match[2] or named):
             yield Finding(
                 "comment-like-line",
                 f"this comment reads like a `{MARK}` line",
                 f"if it is meant as one, begin it with `{MARK}`; else word it differently",
-                source.span(comment.offset, len(found[0])),
+                source.span(comment.offset, len(match[0])),
             )
 
 

@@ -33,8 +33,8 @@ def algebra_readings(readings: Sequence[ReadLine], read: Callable[[str], ReadLin
     letters = _unknown_letters(readings)
     for count in (1, 2):
         for unknowns in combinations(letters, count):
-            found = [(i, e) for i, reading in enumerate(readings) for e in _equations(reading.text, unknowns)]
-            for chosen in combinations(found, count):
+            result = [(i, e) for i, reading in enumerate(readings) for e in _equations(reading.text, unknowns)]
+            for chosen in combinations(result, count):
                 if {name for _, equation in chosen for name in equation.unknowns} == {u.lower() for u in unknowns}:
                     yield from _solutions(readings, chosen, read)
 

@@ -187,8 +187,8 @@ def compose(question: str, readings: Sequence[ReadLine], answer: Fraction) -> tu
 def _subgoal(reading: ReadLine) -> str:
     """The line with a blank for the result; only the formula if there are no words."""
     text, words = reading.text, reading.text
-    for found in reversed(reading.found):
-        words = f"{words[: found.begin]} ___ {words[found.end :]}"
+    for calculation in reversed(reading.found):
+        words = f"{words[: calculation.begin]} ___ {words[calculation.end :]}"
     if re.search(r"[^\W\d_]{3,}", words):
         return f"Find what belongs in the blank: {words}"
     formulas = (f.formula if isinstance(f, Calculation) else " = ".join(f.equations[0]) for f in reading.found)

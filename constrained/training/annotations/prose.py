@@ -91,8 +91,8 @@ def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | Non
         return None
     for first in range(reach(tokens, equal), equal):
         left, end = expression(tokens, first)
-        if left and skip_words(tokens, end) == equal and (found := _agreement([left, *sides])):
-            return Calculation(*found, tokens[first].start(), tokens[after - 1].end()), after
+        if left and skip_words(tokens, end) == equal and (agreement := _agreement([left, *sides])):
+            return Calculation(*agreement, tokens[first].start(), tokens[after - 1].end()), after
     return None
 
 
