@@ -87,14 +87,14 @@ def judge_released(benchmark: str, knowledge: Iterable[str]) -> dict[str, dict[s
     rounds = read_rounds(benchmark)
     wanted = {run.task for runs in rounds for run in runs if run.success} if benchmark == ALFWORLD else set()
     games = load_named(wanted, "train") if wanted else {}
-    found = {}
+    result = {}
     for name in knowledge:
         reading = Reading(benchmark, "paper", name)
         filtered = apply(reading, judged(reading, rounds, games)).filtered
         admitted = sum(len(one.kept) for one in filtered)
         dropped = [reason for one in filtered for _, reason in one.dropped if reason != NOT_CORRECT]
-        found[name] = {"correct runs": admitted + len(dropped), "admitted runs": admitted}
-    return found
+        result[name] = {"correct runs": admitted + len(dropped), "admitted runs": admitted}
+    return result
 
 
 def play(suite: Suite, name: str, model: Any, strategy: str, output: Path) -> dict:

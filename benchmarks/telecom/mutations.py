@@ -134,10 +134,10 @@ def mutations(domain: TelecomDomain, task: TelecomTask) -> Iterator[Mutation]:
 
 
 def _unique(values: Any) -> list[Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     for value in values:
-        found += [] if value in found else [value]
-    return found
+        result += [] if value in result else [value]
+    return result
 
 
 def _for_others(domain: TelecomDomain, task: TelecomTask, step: Step) -> Iterator[tuple[Any, ...]]:

@@ -189,8 +189,8 @@ class Company:
 
 
 def _dumped(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: deepcopy(row.get(name)) for name in FIELDS[table].split()}
-    return {name: value.replace("T", " ") if name in _TIMES and value else value for name, value in found.items()}
+    result = {name: deepcopy(row.get(name)) for name in FIELDS[table].split()}
+    return {name: value.replace("T", " ") if name in _TIMES and value else value for name, value in result.items()}
 
 
 class Phone:

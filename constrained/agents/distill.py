@@ -216,14 +216,14 @@ def example_lines(knowledge: ActionKnowledge) -> str:
 
     Only actions with definitions of the form "name: Name[argument] does ..." are part of it.
     """
-    found = {name: match for name, text in knowledge.actions.items() if (match := COMMAND.fullmatch(text))}
-    names = {rule: match["name"] for rule, match in found.items()}
+    result = {name: match for name, text in knowledge.actions.items() if (match := COMMAND.fullmatch(text))}
+    names = {rule: match["name"] for rule, match in result.items()}
     overview = knowledge.comments["start"]
     lines = [f"Task: {overview.split(':')[0]}", f"Overview: {overview}", "Actions:"]
-    for match in found.values():
+    for match in result.values():
         definition = match["definition"]
         lines.append(f"{match['command']}: {definition[0].upper()}{definition[1:]}")
-    arguments = [a for match in found.values() for a in (match["arguments"] or "").split(", ") if a]
+    arguments = [a for match in result.values() for a in (match["arguments"] or "").split(", ") if a]
     lines += ["", *(f"{argument}: text" for argument in dict.fromkeys(arguments))]
     last = next(rule for rule, after in knowledge.rules.items() if not after)
     lines.append(f"The last action: {names[last]}")

@@ -88,8 +88,8 @@ class Budget:
         """The fewest tokens that complete `state`, or an upper bound; None if it can't be completed."""
         if state.accepting:
             return 0
-        found = [d for d in map(self._from_position, state.positions) if d is not None]
-        return min(found, default=None)
+        result = [d for d in map(self._from_position, state.positions) if d is not None]
+        return min(result, default=None)
 
     def filter(self, state: State, ids: np.ndarray, left: int | None, bytewise: bool = False) -> np.ndarray:
         """Those of `ids` (allowed at `state`) after which the text can be finished in time."""

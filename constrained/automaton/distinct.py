@@ -182,17 +182,17 @@ def _opened(state: State, byte: int) -> list[tuple[State, Distinct | None]]:
     """The state before a bracket, split by what differs inside it."""
     kept = state.automaton.grammar.derived(_openings)
     if (state, byte) not in kept:
-        found: dict[Distinct | None, list[Position]] = {}
+        result: dict[Distinct | None, list[Position]] = {}
         for q in state.positions:
             if isinstance(q, InLiteral) and q.at == len(q.data) - 1 and q.data[q.at] == byte:
                 for rest in alternatives((q.rest,)):
                     named = None
                     if rest is not None and isinstance(rest.node, Call):
                         named = rest.env.grammar.distinct.get(rest.node.rule)
-                    found.setdefault(named, []).append(state.automaton.positions.with_rest(q, rest))
+                    result.setdefault(named, []).append(state.automaton.positions.with_rest(q, rest))
             elif byte in q.first():
-                found.setdefault(None, []).append(q)
-        kept[state, byte] = [(state.automaton.state(positions), distinct) for distinct, positions in found.items()]
-        if len(found) == 1:
-            kept[state, byte] = [(state, next(iter(found)))]
+                result.setdefault(None, []).append(q)
+        kept[state, byte] = [(state.automaton.state(positions), distinct) for distinct, positions in result.items()]
+        if len(result) == 1:
+            kept[state, byte] = [(state, next(iter(result)))]
     return kept[state, byte]

@@ -88,10 +88,10 @@ class Masks:
 
     def _position_row(self, position: Position) -> np.ndarray:
         key = self._capped(position)
-        found = self._rows.get(key)
-        if found is None:
-            found = self._rows[key] = self.vocabulary.pack(self.position_ids(position))
-        return found
+        cached = self._rows.get(key)
+        if cached is None:
+            cached = self._rows[key] = self.vocabulary.pack(self.position_ids(position))
+        return cached
 
     # capping counts that one token can't reach
 

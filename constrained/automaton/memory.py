@@ -92,11 +92,11 @@ class Memory(Prefix):
         out, memory = bytearray(), self
         while not memory.accepting and len(out) < limit:
             ways = ((byte, after) for byte in memory.state.first() if (after := memory.step(byte)) is not None)
-            found = list(islice(ways, 2))
-            if len(found) != 1:
+            result = list(islice(ways, 2))
+            if len(result) != 1:
                 break
-            out.append(found[0][0])
-            memory = found[0][1]
+            out.append(result[0][0])
+            memory = result[0][1]
         return bytes(out)
 
     def texts(self, limit: int) -> list[bytes] | None:

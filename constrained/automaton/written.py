@@ -256,8 +256,8 @@ def _begun(written: bytes, level: Level) -> Begun:
 
 
 def _end(pattern: re.Pattern, text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return at if found is None else found.end()
+    match = pattern.match(text, at)
+    return at if match is None else match.end()
 
 
 _DECODER = json.JSONDecoder()
@@ -287,5 +287,5 @@ def endings(begun: bytes, seen: list[str]) -> list[bytes] | None:
     text = json.loads(f'"{text}"') if "\\" in text else text
     if text and "\ud800" <= text[-1] < "\udc00":
         return None
-    found = [encode_basestring(one[len(text) :]).encode()[1:] for one in seen if one.startswith(text)]
-    return [end[len(rest) :] for end in found if end.startswith(rest)]
+    result = [encode_basestring(one[len(text) :]).encode()[1:] for one in seen if one.startswith(text)]
+    return [end[len(rest) :] for end in result if end.startswith(rest)]

@@ -47,14 +47,14 @@ def lent_actions(text_or_path: str | Path) -> Given:
 
 def _named(knowledge: ActionKnowledge) -> Given | None:
     """Actions of the form "Name[argument]"; None if there are others."""
-    found = []
+    result = []
     for text in knowledge.actions.values():
         match = COMMAND.fullmatch(text)
         if match is None or knowledge.slots:
             return None
         arguments = tuple(match["arguments"].split(", ")) if match["arguments"] else ()
-        found.append(DraftAction(match["name"], arguments, _capital(match["definition"])))
-    return Given(found)
+        result.append(DraftAction(match["name"], arguments, _capital(match["definition"])))
+    return Given(result)
 
 
 def _with_slots(knowledge: ActionKnowledge, text: str) -> Given | None:
@@ -64,12 +64,12 @@ def _with_slots(knowledge: ActionKnowledge, text: str) -> Given | None:
     named = [match["rule"] for call in calls if (match := _CALL.fullmatch(call))]
     if not calls or sorted(named) != sorted(rules) or set(rules) != set(knowledge.actions):
         return None
-    found = []
+    result = []
     for call, rule in zip(calls, named):
         definition = knowledge.actions[rule].removeprefix(f"{rule}: ")
         name = "".join(part.capitalize() for part in rule.split("_"))
-        found.append(DraftAction(name, (), _capital(definition), written=rules[rule], called=call))
-    return Given(found, tuple(_DECLARED.findall(text)), open_end=True)
+        result.append(DraftAction(name, (), _capital(definition), written=rules[rule], called=call))
+    return Given(result, tuple(_DECLARED.findall(text)), open_end=True)
 
 
 def _capital(text: str) -> str:
