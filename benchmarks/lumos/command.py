@@ -100,18 +100,18 @@ def play(way: str, suite: Suite, masks: bool, models: dict[str, LoadedModel], se
 
 def table(rows: list[dict], domain: str) -> str:
     """Accuracy of each way of training of a domain as Markdown; rows have "variant", "suite", "masks" and metrics."""
-    found = {(row["variant"], row["suite"], row["masks"]): row for row in rows}
+    result = {(row["variant"], row["suite"], row["masks"]): row for row in rows}
     head = ["training"]
     for suite in DOMAINS[domain]:
-        tasks = next(row["tasks"] for key, row in found.items() if key[1] == suite)
+        tasks = next(row["tasks"] for key, row in result.items() if key[1] == suite)
         head += [f"{SUITES[suite]} ({tasks}), masks on", "masks off", "wrong, masks off", f"*{SUITES[suite]}, paper*"]
     lines = []
     for variant in VARIANTS:
-        if domain not in variant.domains or (variant.name, DOMAINS[domain][0], True) not in found:
+        if domain not in variant.domains or (variant.name, DOMAINS[domain][0], True) not in result:
             continue
         line = [variant.name]
         for suite in DOMAINS[domain]:
-            on, off = (found[variant.name, suite, masks] for masks in (True, False))
+            on, off = (result[variant.name, suite, masks] for masks in (True, False))
             published = PUBLISHED.get((variant.paper, SUITES[suite]))
             wrong = off["invalid %"] + off["misordered %"]
             line += [_percent(on["success %"]), _percent(off["success %"]), _percent(wrong)]

@@ -123,15 +123,15 @@ def grammar_entries(grammar: ContextFreeGrammar) -> list[list]:
     alive = []  # keeps each object alive, since ids are keys
     work: list[Any] = [grammar]
     while work:
-        found = work[-1]
-        if _key(found) not in indices:
-            name, *fields = _describe(found)
+        item = work[-1]
+        if _key(item) not in indices:
+            name, *fields = _describe(item)
             missing = [part for part in _references(fields) if _key(part) not in indices]
             if missing:
                 work += reversed(missing)
                 continue
-            indices[_key(found)] = len(entries)
-            alive.append(found)
+            indices[_key(item)] = len(entries)
+            alive.append(item)
             entries.append([name, *(_encode(field, indices) for field in fields)])
         work.pop()
     return entries
@@ -164,15 +164,15 @@ def _describe(given: Any) -> tuple:
 
 def _all_rules(grammar: ContextFreeGrammar) -> tuple[n.Rule, ...]:
     """All rules, including those of strings without a table, which are otherwise made when a text reaches them."""
-    found = dict(grammar.all_rules())
-    work = list(found.values())
+    result = dict(grammar.all_rules())
+    work = list(result.values())
     for rule in work:  # the loop appends to `work`
         texts = [text.written for text in rule.find(JsonText) if text.table is None]
         for state in texts + rule.find(TextState):
-            if isinstance(state, TextState) and state.name not in found:
+            if isinstance(state, TextState) and state.name not in result:
                 work.append(n.Rule(state.name, state.node))
-                found[state.name] = work[-1]
-                grammar.limits.check("schema", len(found), "strings whose patterns take too many rules to be saved")
+                result[state.name] = work[-1]
+                grammar.limits.check("schema", len(result), "strings whose patterns take too many rules to be saved")
     return tuple(work)
 
 
