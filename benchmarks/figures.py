@@ -43,6 +43,7 @@ from benchmarks.planbench import ipc
 from benchmarks.planbench import masks as planbench_masks
 from benchmarks.reporting import markdown
 from benchmarks.result_files import DOCS, RECORDS, RESULTS
+from benchmarks.telecom import command as telecom
 from constrained.errors import DataError
 from constrained.files import write_whole
 
@@ -375,7 +376,8 @@ def _ipc() -> str:
 def _tau_gold() -> str:
     rows = record("tau")["gold"]
     groups = {"retail (train, dev)": [r for r in rows if r["domain"] == "retail"],
-              "airline": [r for r in rows if r["domain"] == "airline"]}  # fmt: skip
+              "airline": [r for r in rows if r["domain"] == "airline"],
+              "telecom (tau2-bench's)": record("tau_telecom")["gold"]}  # fmt: skip
     keys = ("tasks", "actions", "admitted", "answered with an error")
     cells = [[name, *(sum(row[key] for row in group) for key in keys)] for name, group in groups.items()]
     return markdown(["domain", "tasks", "gold actions", "admitted", "of these refused by the tools themselves"], cells)
@@ -400,7 +402,8 @@ def _guard_cost() -> str:
 
 def _tau_cost() -> str:
     names = [f"{name} {p}" for name in ("bind", "whole call") for p in ("p50", "p99")] + ["a token p99"]
-    cells = [[row["domain"], row["calls"], *(f"{row[name]:.2f}" for name in names)] for row in record("tau")["cost"]]
+    rows = [*record("tau")["cost"], *record("tau_telecom")["cost"]]
+    cells = [[row["domain"], row["calls"], *(f"{row[name]:.2f}" for name in names)] for row in rows]
     return markdown(["domain", "calls", *names], cells)
 
 
@@ -513,6 +516,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-refused": _tau_refused,
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
+    "telecom-mutations": lambda: telecom.mutation_table(record("tau_telecom")),
+    "telecom-admitted": lambda: telecom.admitted_table(record("tau_telecom")),
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
     "guard-cost": _guard_cost,
     "guard-proxy": lambda: guard_proxy.table(record("guard_proxy")),
