@@ -36,7 +36,7 @@ from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.guard import Guard
 from constrained.guard.followed import Followed
-from constrained.guard.messages import Answered, Call, Event, Heard, Said
+from constrained.guard.messages import Answered, Event, Heard, Said, ToolCall
 from constrained.guard.records import READ, Findings, check_records, read_records
 from constrained.guard.verdict import WORDS
 from constrained.knowledge.tool_policy import read_policy
@@ -168,7 +168,7 @@ def events(task: dict[str, Any]) -> Iterator[tuple[str, Event]]:
         if step["kind"] != "lookup":
             yield "", Said("Shall I?")
             yield "", Heard(YES)
-        yield step["kind"], Said("", (Call(step["tool"], step["arguments"], str(number)),))
+        yield step["kind"], Said("", (ToolCall(step["tool"], step["arguments"], str(number)),))
         yield "", Answered(str(number), step["result"])
 
 

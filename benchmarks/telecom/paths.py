@@ -11,7 +11,7 @@ from benchmarks.tau_environment import YES
 from benchmarks.telecom.environment import TelecomDomain, TelecomTask
 from constrained.guard import Guard
 from constrained.guard.conversation import Conversation
-from constrained.guard.messages import Call
+from constrained.guard.messages import ToolCall
 from constrained.knowledge.tool_policy import Memory
 
 CHECKS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -91,7 +91,7 @@ def follow(
         if step.kind == "reply":
             point = point.spoke(step.arguments["content"]).heard(answer)
         else:
-            point = point.called(Call(step.tool, step.arguments)).answered("", answer)
+            point = point.called(ToolCall(step.tool, step.arguments)).answered("", answer)
 
 
 def gold_steps(

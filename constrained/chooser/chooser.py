@@ -118,7 +118,7 @@ class GraphChooser:
 
 
 @dataclass
-class _Plan:
+class _SearchResults:
     """Results of the searches in a task: the action for each state, and the states from which no plan was found."""
 
     actions: dict[FactSet, GroundAction] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class SearchChooser:
     def __init__(self, path: str | Path = EMBEDDED, limits: SearchLimits = DEFAULT):
         self._chooser, self._limits = GraphChooser(path), limits
         self.digest = self._chooser.digest
-        self._plan = lru_cache(_KEPT)(lambda task: _Plan())
+        self._plan = lru_cache(_KEPT)(lambda task: _SearchResults())
 
     def choose(self, choice: Choice) -> str:
         """The next action of a plan that the order rules admit; any action if there is no goal.
@@ -179,7 +179,7 @@ class SearchChooser:
                 raise min(filter(None, reasons), key=lambda reason: reason.exit_code)
         return choice.random.choice(choice.actions)
 
-    def _look_ahead(self, held: _Plan, task: PlanningTask, state: FactSet) -> None:
+    def _look_ahead(self, held: _SearchResults, task: PlanningTask, state: FactSet) -> None:
         """Hold a plan from a state: the network's path, as it is cheaper, or else the one that a search finds."""
         way = self._ahead(task, state)
         if way is None:

@@ -54,14 +54,14 @@ def _runs_on(module: nn.Module) -> torch.device:
     return torch.device(result[-1]) if result else next(module.parameters()).device
 
 
-class Row(Protocol):
+class TokenSequence(Protocol):
     """A text as a model reads it."""
 
     @property
     def ids(self) -> list[int]: ...
 
 
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnySequence = TypeVar("AnySequence", bound=TokenSequence)
 
 
 class Forward:

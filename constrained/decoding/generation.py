@@ -14,7 +14,7 @@ import torch
 
 from constrained.arguments import NUMBER, SEVERAL, TEXT, WHOLE, check, checked
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
-from constrained.decoding.forward import Row
+from constrained.decoding.forward import TokenSequence
 from constrained.decoding.loop import FreeText, GuidedText, NextLogits, Text, decode
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.request import Generation, PrunedMass, Request, Token
@@ -50,7 +50,7 @@ class LanguageModel(Protocol):
     def max_context(self) -> int | None: ...
     def encode(self, text: str) -> list[int]: ...
     def side_by_side(self, tokens: int, most: int) -> int: ...
-    def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits: ...
+    def reader(self, texts: Sequence[TokenSequence], cache: PrefixCache | None) -> NextLogits: ...
 
 
 @checked(max_new_tokens=WHOLE, temperature=NUMBER, top_k=WHOLE, top_p=NUMBER, begun=TEXT)

@@ -17,7 +17,7 @@ import torch
 
 from constrained.automaton import Matcher, Vocabulary
 from constrained.automaton.masks import allowed_count, allowed_ids
-from constrained.decoding.forward import ALL_LOGITS, AnyRow, NeededLogits, PartialLogits
+from constrained.decoding.forward import ALL_LOGITS, AnySequence, NeededLogits, PartialLogits
 from constrained.decoding.jump_forward import CONTEXT_BYTES, jump_forward
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.request import Token
@@ -161,7 +161,7 @@ class NextLogits(Protocol):
     def asynchronous(self) -> bool:
         """Whether `next_logits` returns before the logits are there, so that masks can be computed meanwhile."""
 
-    def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+    def next_logits(self, texts: Sequence[AnySequence]) -> tuple[list[AnySequence], torch.Tensor, np.ndarray | None]:
         """Read on in each text, new ones included; return (asked, logits, columns).
 
         `asked` are the texts that have been read to their end, at least one unless prompts are read in pieces; `logits`
@@ -179,7 +179,7 @@ class PrefixForward:
         self.model, self.cache, self.needed = model, cache, needed
         self.asynchronous = cache.forward(model).asynchronous
 
-    def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+    def next_logits(self, texts: Sequence[AnySequence]) -> tuple[list[AnySequence], torch.Tensor, np.ndarray | None]:
         [text] = texts
         partial = None
         if self.needed is not ALL_LOGITS:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from constrained.decoding.forward import ALL_LOGITS, AnyRow, Forward, NeededLogits, PartialLogits, Row
+from constrained.decoding.forward import ALL_LOGITS, AnySequence, Forward, NeededLogits, PartialLogits, TokenSequence
 from constrained.decoding.prefix_cache import common_prefix
 
 CALL_COST = 32
@@ -50,7 +50,7 @@ class RaggedForward:
     def __init__(
         self,
         model: Any,
-        texts: Sequence[Row],
+        texts: Sequence[TokenSequence],
         capacity: int,
         *,
         static: bool = False,
@@ -76,7 +76,7 @@ class RaggedForward:
         """See `constrained.decoding.loop.NextLogits`."""
         return self.forward.asynchronous
 
-    def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+    def next_logits(self, texts: Sequence[AnySequence]) -> tuple[list[AnySequence], torch.Tensor, np.ndarray | None]:
         """See `constrained.decoding.loop.NextLogits`."""
         self._read_shared_prompts()
         self._change_rows(texts)
@@ -134,7 +134,7 @@ class RaggedForward:
         )
         return logits
 
-    def reorder(self, texts: Sequence[Row], rows: Sequence[int]) -> None:
+    def reorder(self, texts: Sequence[TokenSequence], rows: Sequence[int]) -> None:
         """Replace the rows by `texts`, where text `i` continues row `rows[i]`."""
         self.texts = list(texts)
         if list(rows) != list(range(len(self.read))):
@@ -159,7 +159,7 @@ class RaggedForward:
         else:
             self.texts, self.read = texts, [0] * len(texts)
 
-    def _change_rows(self, texts: Sequence[Row]) -> None:
+    def _change_rows(self, texts: Sequence[TokenSequence]) -> None:
         """Give each joining text a row. Finished rows are dropped when texts join, or once they are half of all rows.
 
         Until then they cost less than copying the cache. A row's old contents are never looked at.

@@ -134,7 +134,7 @@ def _check_parts(token: LookingUse) -> None:
             )
 
 
-class Context(NamedTuple):
+class TokenContext(NamedTuple):
     """What must be known of the text so far, for all tokens that look beyond their own text.
 
     Attributes
@@ -149,7 +149,7 @@ class Context(NamedTuple):
     asked: frozenset[tuple[int, int]]
 
 
-Exits = dict[Context, Node]
+Exits = dict[TokenContext, Node]
 """Context that is reached -> what is read on the way to it."""
 
 
@@ -158,10 +158,10 @@ class _Unit:
     """A node read in one context; it becomes one rule for each context that it leads to."""
 
     node: Node
-    context: Context
+    context: TokenContext
     name: str
     params: tuple[str, ...]
-    exits: dict[Context, str] = field(default_factory=dict)
+    exits: dict[TokenContext, str] = field(default_factory=dict)
     bodies: Exits = field(default_factory=dict)
     users: dict[_Unit, None] = field(default_factory=dict)
 
@@ -177,10 +177,10 @@ class Contexts:
         self.rewritten = set(rules) if self.looks_back else _leading_to_tokens(rules)
         self.written = {name: rule for name, rule in rules.items() if name not in self.rewritten}
         self.names = set(self.written)
-        self.units: dict[tuple[Node, Context], _Unit] = {}
+        self.units: dict[tuple[Node, TokenContext], _Unit] = {}
         self.work: deque[_Unit] = deque()
         self.asked = 0  # calls of `as_rules`, whose results may grow later
-        self.moves_of: dict[Context, list[tuple[CharSet, Context]]] = {}
+        self.moves_of: dict[TokenContext, list[tuple[CharSet, TokenContext]]] = {}
         self.kept: dict[tuple, Any] = {}  # interns nodes
         asked = (chars for one in self.looking for edges in (*one.asks, *one.pasts) for chars in edges.values())
         self.classes = partition([ANY, *asked])
@@ -193,7 +193,7 @@ class Contexts:
     def whole(self, start: Node) -> Node:
         """A node for the whole texts of `start`."""
         self.follow = CharacterFollowSets(self.rules, start, self.classes, self.first_sets())
-        first = Context(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
+        first = TokenContext(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
         # A unit's exits depend on those of the units that it calls. Each unit is read with the exits known so far, and
         # again whenever one that it uses has got another one, until none changes: a least fixed point.
         whole = _Unit(start, first, "$start", ())
@@ -232,7 +232,7 @@ class Contexts:
         ways = ((self.settle(context, after), node) for context, node in exits.items())
         return _union({context: node} for context, node in ways if context is not None)
 
-    def settle(self, context: Context, after: int) -> Context | None:
+    def settle(self, context: TokenContext, after: int) -> TokenContext | None:
         """Simplify a context, given the follow set `after`; None if no text that can follow meets the conditions."""
         asked = set()
         for i, condition in context.asked:
@@ -248,14 +248,14 @@ class Contexts:
             frozenset(range(len(found.pasts))) if short and not after & self.follow.end << 1 + i else before
             for i, (found, short, before) in enumerate(zip(self.looking, self.short, context.pasts))
         )
-        return Context(pasts, frozenset(asked))
+        return TokenContext(pasts, frozenset(asked))
 
     def new_name(self, name: str) -> str:
         found = name if name not in self.names else f"{name.rstrip('$')}${len(self.names)}"
         self.names.add(found)
         return found
 
-    def read(self, node: Node, context: Context) -> Exits:
+    def read(self, node: Node, context: TokenContext) -> Exits:
         """What `node` reads in one context, for each context that it leads to."""
         self.steps(1)
         if self.stays(node, context):
@@ -277,7 +277,7 @@ class Contexts:
                 end = self.after(context, node.data)
                 return {} if end is None else {end: node}
             case Choices():
-                ends: dict[Context | None, list[bytes]] = {}
+                ends: dict[TokenContext | None, list[bytes]] = {}
                 for value in node.values:
                     ends.setdefault(self.after(context, value), []).append(value)
                 return {
@@ -290,9 +290,9 @@ class Contexts:
         undecided = [i for i, _ in context.asked if not self.tokens[i].lenient]
         if undecided:
             raise self.undecided(min(undecided), "behind")
-        return {Context(tuple(frozenset(range(len(found.pasts))) for found in self.looking), frozenset()): node}
+        return {TokenContext(tuple(frozenset(range(len(found.pasts))) for found in self.looking), frozenset()): node}
 
-    def stays(self, node: Node, context: Context) -> bool:
+    def stays(self, node: Node, context: TokenContext) -> bool:
         """Whether `node` is the same in this context as in the original grammar."""
         if self.looks_back or context.asked:
             return node is EMPTY
@@ -307,13 +307,13 @@ class Contexts:
         hint = "let text stand beside the token, or take the lookaround out and write what it asks for as text"
         return self.tokens[token].error(what, hint=hint)
 
-    def meeting(self, chars: CharSet, context: Context) -> list[tuple[CharSet, Context]]:
+    def meeting(self, chars: CharSet, context: TokenContext) -> list[tuple[CharSet, TokenContext]]:
         """Those of `chars` that may come next, as (set, context after it)."""
         moves = self.moves_of.get(context)
         if moves is None:
             rows = [found.pasts[p] for found, pasts in zip(self.looking, context.pasts) for p in pasts]
             rows += [self.looking[i].asks[condition] for i, condition in context.asked]
-            then_of: dict[Context, list[CharSet]] = {}
+            then_of: dict[TokenContext, list[CharSet]] = {}
             for seen in partition([ANY, *(c for row in rows for c in row.values())]):
                 then = self.step(context, seen.ranges[0][0])
                 if then is not None:
@@ -322,7 +322,7 @@ class Contexts:
             self.moves_of[context] = moves
         return [(both, then) for seen, then in moves if (both := chars & seen)]
 
-    def step(self, context: Context, char: int) -> Context | None:
+    def step(self, context: TokenContext, char: int) -> TokenContext | None:
         pasts = tuple(
             frozenset(_next(found.pasts[p], char) for p in before) if len(found.pasts) > 1 else before
             for found, before in zip(self.looking, context.pasts)
@@ -330,9 +330,9 @@ class Contexts:
         asked = frozenset((i, _next(self.looking[i].asks[condition], char)) for i, condition in context.asked)
         if any(condition == NEVER_MET for _, condition in asked):
             return None
-        return Context(pasts, frozenset((i, condition) for i, condition in asked if condition != MET))
+        return TokenContext(pasts, frozenset((i, condition) for i, condition in asked if condition != MET))
 
-    def after(self, context: Context, text: bytes) -> Context | None:
+    def after(self, context: TokenContext, text: bytes) -> TokenContext | None:
         """The context after `text`; None if the text may not come next."""
         for char in text.decode():
             if not self.looks_back and not context.asked:
@@ -344,7 +344,7 @@ class Contexts:
             context = then
         return context
 
-    def sequence(self, node: Seq, context: Context) -> Exits:
+    def sequence(self, node: Seq, context: TokenContext) -> Exits:
         # As long as each item leads to one context, the sequence goes on in it. Where one leads to several, or to none,
         # the rest is read once for each.
         done: list[Node] = []
@@ -375,7 +375,7 @@ class Contexts:
         )
 
     def as_rules(
-        self, node: Node, context: Context, name: str, params: tuple[str, ...], args: tuple[Node, ...]
+        self, node: Node, context: TokenContext, name: str, params: tuple[str, ...], args: tuple[Node, ...]
     ) -> Exits:
         """Calls of the rules for `node` in one context, one for each context it is known to lead to so far."""
         if type(node) in LEAVES or self.stays(node, context):
@@ -388,7 +388,7 @@ class Contexts:
         unit.users[self.unit] = None
         return {exit: Call(rule, args) for exit, rule in unit.exits.items()}
 
-    def repeat(self, node: Repeat, context: Context) -> Exits:
+    def repeat(self, node: Repeat, context: TokenContext) -> Exits:
         result = dict(self.read(node.item, context))
         again = result.get(context, NEVER)
         if len(result) == (context in result):  # every round leaves the context as it is: it stays one repeat
@@ -401,7 +401,7 @@ class Contexts:
         after = self.followed(EMPTY, result, self.kept.setdefault(("more", node), more))
         return _union([{context: EMPTY}, after]) if node.low == 0 else after
 
-    def call(self, node: Call, context: Context) -> Exits:
+    def call(self, node: Call, context: TokenContext) -> Exits:
         # An argument whose texts are known is written into the body, so that it is read in its own context. A parameter
         # that a relation uses must stay one.
         rule = self.rules[node.rule]
@@ -419,7 +419,7 @@ class Contexts:
         params = tuple(compress(rule.params, left))
         return self.as_rules(body, context, node.rule, params, tuple(compress(node.args, left)))
 
-    def token(self, node: LookingUse, context: Context) -> Exits:
+    def token(self, node: LookingUse, context: TokenContext) -> Exits:
         number = self.number[node.node]
         looking = self.looking[number]
         if len(context.pasts[number]) > 1:
@@ -472,7 +472,7 @@ def _leading_to_tokens(rules: Mapping[str, Rule]) -> set[str]:
 
 
 def _union(found: Iterable[Exits]) -> Exits:
-    out: dict[Context, list[Node]] = {}
+    out: dict[TokenContext, list[Node]] = {}
     for exits in found:
         for context, node in exits.items():
             out.setdefault(context, []).append(node)

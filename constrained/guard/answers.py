@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from constrained.guard.conversation import Conversation
-from constrained.guard.messages import Call, Said, message_events
+from constrained.guard.messages import Said, ToolCall, message_events
 from constrained.guard.verdict import REFUSED, Verdict
 
 LATER = f"{REFUSED}a call before it was refused. Make one call, and read its result before you go on."
@@ -25,7 +25,7 @@ class Judged(NamedTuple):
         On the call, or the text, that is not admitted.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[ToolCall, ...]
     kept: int
     verdict: Verdict | None
 
@@ -81,7 +81,7 @@ def correction(message: Mapping[str, Any], judged: Judged) -> list[dict[str, Any
     return [answer, *({"role": "tool", "tool_call_id": i, "content": text} for i, text in zip(identities, texts))]
 
 
-def _sent(given: Any, call: Call, identity: str) -> dict[str, Any]:
+def _sent(given: Any, call: ToolCall, identity: str) -> dict[str, Any]:
     """A refused call as it is sent back; arguments that servers can't parse are left out."""
     plain = dict(given) if isinstance(given, Mapping) else given.model_dump()
     if not isinstance(call.arguments, Mapping) or not call.arguments:

@@ -14,7 +14,7 @@ from typing import Any
 from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema import Options, validator
 from constrained.grammar.source import Source
-from constrained.guard.messages import Answered, Call, Did, Event, Heard, Said, events_of
+from constrained.guard.messages import Answered, Did, Event, Heard, Said, ToolCall, events_of
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS, Unmet, Verdict
 from constrained.guard.words import YES, SaysYes, agrees, names_of_words, with_says_yes
 from constrained.knowledge import ActionKnowledge
@@ -101,7 +101,7 @@ class Guard:
             self._valid[name] = validator(schema, self._options)
         return self._valid[name](dict(arguments))
 
-    def given(self, call: Call) -> dict[str, Any]:
+    def given(self, call: ToolCall) -> dict[str, Any]:
         """The arguments of a call that its tool has: no other name may stand for something that the policy knows."""
         given = call.arguments if isinstance(call.arguments, Mapping) else {}
         known = self.tools.calls[call.name].order if call.name in self.tools.calls else given
@@ -155,7 +155,7 @@ class Conversation:
     memory: Memory
     order: PathState
     said: str = ""
-    waiting: tuple[Call, ...] = ()
+    waiting: tuple[ToolCall, ...] = ()
     promised: Memory | None = None
     violations: int = 0
 
@@ -193,7 +193,7 @@ class Conversation:
         order = self._ordered(slot_of(message)) if message and text else self.order
         return replace(self, said=text, order=order)
 
-    def called(self, call: Call, *, refused: bool | None = None) -> Conversation:
+    def called(self, call: ToolCall, *, refused: bool | None = None) -> Conversation:
         """The conversation after a call, whose result may come later; also after one that was not admitted.
 
         `refused`: whether it was not, where that is known. What the user does with their own tools is no violation of
@@ -234,7 +234,7 @@ class Conversation:
                 raise KnowledgeError(f"the result of {call.name} is nested too deeply", "give it flatter") from None
         return replace(self._with(memory, rest), violations=self.violations + call.refused)
 
-    def _with(self, memory: Memory, waiting: tuple[Call, ...]) -> Conversation:
+    def _with(self, memory: Memory, waiting: tuple[ToolCall, ...]) -> Conversation:
         promised = None
         for call in waiting:
             if isinstance(call.arguments, Mapping) and slot_of(call.name) in self.guard.slots:
@@ -286,7 +286,7 @@ class Conversation:
         for memory in self._memories:
             try:
                 calls = guard.tools.calls_of(name, arguments)
-                failed += calls.failed(memory, guard.given(Call(name, arguments)))
+                failed += calls.failed(memory, guard.given(ToolCall(name, arguments)))
             except KnowledgeError as error:  # such as a condition that takes too long: nothing is admitted by it
                 return [Unmet(error.message, FACTS, source=source)]
         unmet = [guard.unmet(expression) for expression in dict.fromkeys(failed)]
@@ -309,7 +309,7 @@ class Conversation:
             unmet.append(self.guard.out_of_order("a message", self.order))
         return unmet
 
-    def admitted(self, calls: Sequence[Call]) -> tuple[int, Verdict | None]:
+    def admitted(self, calls: Sequence[ToolCall]) -> tuple[int, Verdict | None]:
         """How many of an answer's calls are admitted, from the first on, and the verdict on the one that isn't."""
         now = self
         for number, call in enumerate(calls):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from constrained.errors import KnowledgeError
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A call that the assistant made, or the user of one of their own tools.
 
     Attributes
@@ -45,14 +45,14 @@ class Heard(NamedTuple):
 class Did(NamedTuple):
     """What the user did with tools of their own."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ToolCall, ...]
 
 
 class Said(NamedTuple):
     """What the assistant said, and what it called."""
 
     text: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
 
 
 class Answered(NamedTuple):
@@ -129,7 +129,7 @@ def _refuse(text: str) -> Any:
     raise ValueError(text)
 
 
-def _calls(message: Mapping[str, Any], where: str, *, by_user: bool = False) -> Iterator[Call]:
+def _calls(message: Mapping[str, Any], where: str, *, by_user: bool = False) -> Iterator[ToolCall]:
     """The calls in a message that the assistant made, or the user (tau2's `requestor`)."""
     listed = message.get("tool_calls") or ()
     if not isinstance(listed, (list, tuple)):
@@ -154,7 +154,7 @@ def _calls(message: Mapping[str, Any], where: str, *, by_user: bool = False) -> 
         if not isinstance(arguments, Mapping):
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
             arguments = read_arguments(text)
-        yield Call(function["name"], arguments, _text(call.get("id")), by_user=by_user)
+        yield ToolCall(function["name"], arguments, _text(call.get("id")), by_user=by_user)
 
 
 def as_mapping(value: Any) -> Mapping[str, Any] | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from constrained.errors import DataError, KnowledgeError
 from constrained.guard.conversation import Conversation, Guard
-from constrained.guard.messages import Answered, Call, Said, message_events
+from constrained.guard.messages import Answered, Said, ToolCall, message_events
 from constrained.guard.verdict import FACTS, WORDS, Verdict
 from constrained.guard.words import SaysYes
 from constrained.knowledge.tool_calls import strings_in
@@ -284,7 +284,7 @@ def _inside(target: Any, told: set[str]) -> bool:
 
 def _check(record: Record, guard: Guard, findings: Findings, mutating: set[str]) -> None:
     point = guard.start
-    waiting: list[tuple[int, Call, Verdict, Conversation]] = []
+    waiting: list[tuple[int, ToolCall, Verdict, Conversation]] = []
     events = [
         (number, event)
         for number, message in enumerate(record.messages)
@@ -324,7 +324,7 @@ def _answers(events: list[tuple[int, Any]], number: int) -> list[str | None]:
 
 
 def _note(
-    record: Record, guard: Guard, findings: Findings, mutating: set[str], number: int, call: Call, verdict: Verdict,
+    record: Record, guard: Guard, findings: Findings, mutating: set[str], number: int, call: ToolCall, verdict: Verdict,
     before: Conversation, answer: str | None,
 ) -> None:  # fmt: skip
     failed = answer is not None and guard.policy.failed(answer)
@@ -340,7 +340,7 @@ def _note(
     findings.violations.append(Violation(record.name, number, verdict, answer, failed, missing, gold))
 
 
-def _missing(guard: Guard, before: Conversation, call: Call, verdict: Verdict) -> str:
+def _missing(guard: Guard, before: Conversation, call: ToolCall, verdict: Verdict) -> str:
     """The step that a refused call left out: a confirmation, a read; empty if it is refused for another reason."""
     if not isinstance(call.arguments, Mapping) or any(one.kind not in (FACTS, WORDS) for one in verdict.unmet):
         return ""

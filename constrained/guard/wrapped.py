@@ -16,7 +16,7 @@ from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
 from constrained.guard.conversation import Conversation, Guard
 from constrained.guard.followed import Followed
-from constrained.guard.messages import Call, Heard, Said
+from constrained.guard.messages import Heard, Said, ToolCall
 from constrained.guard.verdict import OnViolation, Verdict, refusal
 from constrained.guard.words import SaysYes
 from constrained.knowledge.python_tools import python_tool
@@ -149,7 +149,7 @@ class _Held:
             verdict, identity = self.judge(name, arguments), f"#{next(self._numbers)}"
             if verdict:
                 assert self.conversation is not None
-                self.conversation = self.conversation.called(Call(name, arguments, identity), refused=False)
+                self.conversation = self.conversation.called(ToolCall(name, arguments, identity), refused=False)
             return identity, verdict
 
     @contextmanager

@@ -103,10 +103,10 @@ def read_dot(text: str, source: str = "graph", limits: Limits = DEFAULT) -> DotG
         It is larger than the limits allow.
     """
     limits.check("characters", len(text), f"{source} has {len(text):,} characters", "give a smaller graph")
-    return _Reader(Source(text, source, None), limits).read()
+    return _DotParser(Source(text, source, None), limits).read()
 
 
-class _Reader:
+class _DotParser:
     def __init__(self, source: Source, limits: Limits):
         self.source, self.limits, self.graph = source, limits, DotGraph()
         self.tokens = self._tokens()

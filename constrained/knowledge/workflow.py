@@ -64,11 +64,11 @@ def import_dot(text: str, *, source: str = "graph", limits: Limits = DEFAULT) ->
     """
     graph = read_dot(text, source, limits)
     workflow = Workflow(graph)
-    _Drafter(workflow, source, limits).draft()
+    _WorkflowDrafter(workflow, source, limits).draft()
     return workflow
 
 
-class _Drafter:
+class _WorkflowDrafter:
     def __init__(self, workflow: Workflow, source: str, limits: Limits):
         self.workflow, self.graph, self.notes = workflow, workflow.graph, workflow.notes
         self.source, self.limits = source, limits

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from constrained.automaton import Vocabulary
-from constrained.decoding.forward import AnyRow, Row
+from constrained.decoding.forward import AnySequence, TokenSequence
 from constrained.decoding.loop import NextLogits
 from constrained.decoding.prefix_cache import PrefixCache, common_prefix
 from constrained.decoding.ragged_forward import Pieces
@@ -92,7 +92,7 @@ class LlamaCppModel(LoadedModel):
         """How many rows of `tokens` tokens fit in the context."""
         return max(1, min(most, ROWS, self.model.context_tokens // tokens))
 
-    def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
+    def reader(self, texts: Sequence[TokenSequence], cache: PrefixCache | None) -> NextLogits:
         return self.model.read(texts)
 
 
@@ -135,7 +135,7 @@ class LlamaCpp:
         _TOLD.clear()
         return told[-1] if told else "no reason given"
 
-    def read(self, texts: Sequence[Row]) -> NextLogits:
+    def read(self, texts: Sequence[TokenSequence]) -> NextLogits:
         """A reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
         for sequence in range(len(texts), ROWS):
             self._keep(sequence, 0)
@@ -232,11 +232,11 @@ class _BatchReader:
     asynchronous = False
     call_seconds: float | None = None
 
-    def __init__(self, engine: LlamaCpp, texts: Sequence[Row]):
+    def __init__(self, engine: LlamaCpp, texts: Sequence[TokenSequence]):
         self.engine, self.sequences = engine, {id(text): row for row, text in enumerate(texts)}
         self._pieces = Pieces()
 
-    def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+    def next_logits(self, texts: Sequence[AnySequence]) -> tuple[list[AnySequence], torch.Tensor, np.ndarray | None]:
         kept = {id(text): self.sequences[id(text)] for text in texts if id(text) in self.sequences}
         free = (sequence for sequence in range(ROWS) if sequence not in kept.values())
         self.sequences = {id(text): kept[id(text)] if id(text) in kept else next(free) for text in texts}

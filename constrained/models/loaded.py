@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from constrained.automaton import Vocabulary
-from constrained.decoding.forward import Row, supports_ragged
+from constrained.decoding.forward import TokenSequence, supports_ragged
 from constrained.decoding.loop import NextLogits, PrefixForward
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.vocabulary import eos_ids, logits_width, model_vocabulary
@@ -103,7 +103,7 @@ class LoadedModel:
         """How many texts of up to `tokens` tokens are read side by side, at most `most`."""
         return most if supports_ragged(self.runs) else 1
 
-    def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
+    def reader(self, texts: Sequence[TokenSequence], cache: PrefixCache | None) -> NextLogits:
         """A reader of some texts. `cache` is for a single text; without it, others may join if possible."""
         if (len(texts) == 1 and cache is not None) or not supports_ragged(self.runs):
             return PrefixForward(self.runs, cache or PrefixCache())

@@ -33,7 +33,7 @@ class GroundAction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schema:
+class ActionSchema:
     """An action schema of a task, with its queries.
 
     Attributes
@@ -95,7 +95,7 @@ class PlanningTask:
         self._goal = None if self.goal is None else Query(self._objects, (), self.goal)
         self.schemas = {action.name: self._schema(action) for action in domain.actions}
 
-    def _schema(self, action: Action) -> Schema:
+    def _schema(self, action: Action) -> ActionSchema:
         query = Query(self._objects, action.parameters, action.precondition)
         plain = tuple(effect for effect in action.effects if effect.plain)
         conditional = tuple(
@@ -103,7 +103,7 @@ class PlanningTask:
             for effect in action.effects
             if not effect.plain
         )
-        return Schema(action, query, plain, conditional)
+        return ActionSchema(action, query, plain, conditional)
 
     # objects
 

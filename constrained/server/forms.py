@@ -38,11 +38,11 @@ class Stream(Protocol):
     def rest(self, kept: int | None, **more: Any) -> Iterator[str]:
         """Yield the rest of the stream, which was held back; of its calls, only the first `kept` (None: all)."""
 
-    def instead(self, text: str) -> Iterator[str]:
+    def with_text(self, text: str) -> Iterator[str]:
         """Yield the rest of a stream in which `text` replaces what was held back."""
 
 
-class Form(Protocol):
+class WireFormat(Protocol):
     """How requests and answers of one endpoint are written.
 
     Attributes
@@ -59,16 +59,16 @@ class Form(Protocol):
     def messages(self, body: Mapping[str, Any]) -> list[Any]:
         """The conversation of a request. Raises RequestError: it can't be judged."""
 
-    def asks(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def with_corrections(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The request with the `corrections` appended to its conversation."""
 
     def read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         """(The answer, its message). Raises RequestError: the data isn't an answer."""
 
-    def kept(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
+    def with_first_calls(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
         """The answer without the calls after the first `calls`."""
 
-    def instead(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
+    def with_text(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
         """The answer in which `text` replaces the message's text and calls."""
 
     def stream(self, flows: bool, exact: bool, before: Any) -> Stream:
@@ -99,7 +99,7 @@ class Chat:
                 raise RequestError(f"{field} can't be judged", "give tools", param=field)
         return messages
 
-    def asks(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def with_corrections(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {**body, "messages": [*body["messages"], *corrections]}
 
     def read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -111,12 +111,12 @@ class Chat:
             raise nonsense("its choice has no message")
         return answer, choices[0]["message"]
 
-    def kept(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
+    def with_first_calls(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
         message = answer["choices"][0]["message"]
         message["tool_calls"] = message["tool_calls"][:calls]
         return answer
 
-    def instead(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
+    def with_text(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
         answer["choices"][0] |= {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         return answer
 
@@ -141,7 +141,7 @@ class Responses:
         responses.check_request(body)
         return responses.messages_of(given)
 
-    def asks(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def with_corrections(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return responses.with_messages(body, corrections)
 
     def read(self, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -153,10 +153,10 @@ class Responses:
         except ConstrainedError as error:
             raise nonsense(error.message) from None
 
-    def kept(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
+    def with_first_calls(self, answer: dict[str, Any], calls: int) -> dict[str, Any]:
         return {**answer, "output": answer["output"][: responses.kept_items(answer["output"], calls)]}
 
-    def instead(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
+    def with_text(self, answer: dict[str, Any], text: str) -> dict[str, Any]:
         return {**answer, "status": "completed", "incomplete_details": None, "output": [text_item(text, 0)]}
 
     def stream(self, flows: bool, exact: bool, before: Any) -> ResponsesStream:
@@ -198,8 +198,8 @@ class ResponsesStream:
     def rest(self, kept: int | None, **more: Any) -> Iterator[str]:
         return map(_named, self.inner.rest(kept, **more))
 
-    def instead(self, text: str) -> Iterator[str]:
-        return map(_named, self.inner.instead(text))
+    def with_text(self, text: str) -> Iterator[str]:
+        return map(_named, self.inner.with_text(text))
 
 
 def _named(event: Mapping[str, Any]) -> str:
@@ -289,7 +289,7 @@ class ChatStream:
             yield _line({**chunk, **more})
         yield _DONE
 
-    def instead(self, text: str) -> Iterator[str]:
+    def with_text(self, text: str) -> Iterator[str]:
         head = {"object": "chat.completion.chunk", **(self.head or {})}
         delta = {"role": "assistant", "content": text}
         yield _line({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})

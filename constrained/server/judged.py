@@ -20,7 +20,7 @@ from constrained.guard.words import SaysYes
 from constrained.knowledge.tool_policy import read_policy
 from constrained.server import bounds
 from constrained.server.chat_request import RequestError
-from constrained.server.forms import HALF, Form, Stream
+from constrained.server.forms import HALF, Stream, WireFormat
 from constrained.server.upstream import nonsense
 
 ASK, BLOCK, FLAG = "ask", "block", "flag"
@@ -40,7 +40,7 @@ SMALL, SMALL_MESSAGES = 32 << 10, 64
 """Bytes and messages of a request that takes less time than to hand it to another thread."""
 
 
-class Asked(NamedTuple):
+class ParsedRequest(NamedTuple):
     """A request as it was read.
 
     Attributes
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
         To judge it takes a few milliseconds at most.
     """
 
-    form: Form
+    form: WireFormat
     body: dict[str, Any]
     tools: list[Any]
     messages: list[Any]
@@ -93,7 +93,7 @@ class Judge:
         self._guards: OrderedDict[bytes, tuple[Followed, list[Any]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, data: bytes, form: Form) -> Asked:
+    def read(self, data: bytes, form: WireFormat) -> ParsedRequest:
         """Read a request. Raises RequestError: it can't be judged."""
         body = _read(data)
         tools = body.get("tools") or []
@@ -102,9 +102,9 @@ class Judge:
         messages = form.messages(body)
         key = hashlib.sha256(json.dumps(tools, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
         small = len(data) <= SMALL and len(messages) <= SMALL_MESSAGES and key in self._guards and not self.says_yes
-        return Asked(form, body, tools, messages, key, small)
+        return ParsedRequest(form, body, tools, messages, key, small)
 
-    def begin(self, asked: Asked) -> Exchange:
+    def begin(self, asked: ParsedRequest) -> Exchange:
         """Follow a request's conversation. Raises RequestError: nothing that it asks for is admitted now."""
         form, body, tools, messages, key, small = asked
         followed, sent = self._followed(key, tools)
@@ -148,7 +148,7 @@ class Judge:
             while len(self._guards) > _GUARDS or (size > _KEPT_BYTES and len(self._guards) > 1):
                 size -= self._guards.popitem(last=False)[1][0].size
 
-    def instead(self, verdict: Verdict) -> str:
+    def refusal_text(self, verdict: Verdict) -> str:
         """The text that a client gets in place of a refused answer. Raises RequestError: `on_violation` is `block`."""
         if self.on_violation == BLOCK:
             what = f"{verdict.name} was not admitted: {verdict.why}"
@@ -177,14 +177,14 @@ class Exchange:
         Whether the client has got something of the answer.
     """
 
-    def __init__(self, form: Form, body: dict[str, Any], conversation: Conversation, small: bool):
+    def __init__(self, form: WireFormat, body: dict[str, Any], conversation: Conversation, small: bool):
         self.form, self.body, self.conversation, self.small = form, body, conversation, small
         self.begun = False
         self._corrections: list[dict[str, Any]] = []
 
-    def asks(self) -> dict[str, Any]:
+    def next_body(self) -> dict[str, Any]:
         """The body of the request to the upstream."""
-        return self.form.asks(self.body, self._corrections)
+        return self.form.with_corrections(self.body, self._corrections)
 
     def judged(self, message: Mapping[str, Any]) -> Judged:
         """Judge an answer; if nothing of it is admitted, the next request says why.

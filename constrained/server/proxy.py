@@ -31,7 +31,7 @@ from constrained.server import bounds
 from constrained.server.bodies import Bodies
 from constrained.server.chat_request import RequestError
 from constrained.server.failures import Endpoint, error_answer, handlers, safe
-from constrained.server.forms import HALF, Chat, Form, Responses
+from constrained.server.forms import HALF, Chat, Responses, WireFormat
 from constrained.server.judged import FLAG, SMALL, Exchange, Judge
 from constrained.server.metrics import Metrics
 from constrained.server.upstream import Upstream, headers_back, nonsense, server_sent, whole
@@ -76,11 +76,11 @@ class Proxy:
 
     # judged requests
 
-    def endpoint(self, form: Form) -> Endpoint:
+    def endpoint(self, form: WireFormat) -> Endpoint:
         """The endpoint for requests of a form."""
         return lambda request: self.answer(request, form)
 
-    async def answer(self, request: Request, form: Form) -> Response:
+    async def answer(self, request: Request, form: WireFormat) -> Response:
         """Answer a request with the upstream's answer, which is judged first."""
         if self._running >= bounds.WAITING:
             raise RequestError("too many requests are being answered", "try again later", status=429)
@@ -130,7 +130,7 @@ class Proxy:
         for attempt in range(self.judge.retries + 1):
             note["attempts"] = attempt + 1
             asked = time.monotonic()
-            async with self.upstream.ask("POST", form.path, _again(headers, attempt), exchange.asks()) as answer:
+            async with self.upstream.ask("POST", form.path, _again(headers, attempt), exchange.next_body()) as answer:
                 data = await whole(answer)
             note["upstream_seconds"] = round(note.get("upstream_seconds", 0) + time.monotonic() - asked, 4)
             back |= headers_back(answer)
@@ -149,12 +149,12 @@ class Proxy:
                 return Response(data, 200, {**back, "content-type": "application/json"})
             note["violations"].append(_noted(judged))
             if not judged.refused:
-                return JSONResponse(form.kept(completion, judged.kept), headers=back)
+                return JSONResponse(form.with_first_calls(completion, judged.kept), headers=back)
         assert judged.verdict is not None
         if self.judge.on_violation == FLAG:
             completion["constrained"] = judged.verdict.to_dict()
             return JSONResponse(completion, headers={**back, "x-constrained-violation": "1"})
-        return JSONResponse(form.instead(completion, self.judge.instead(judged.verdict)), headers=back)
+        return JSONResponse(form.with_text(completion, self.judge.refusal_text(judged.verdict)), headers=back)
 
     async def _streamed(
         self, exchange: Exchange, headers: Mapping[str, str], note: dict[str, Any], began: float, size: int
@@ -165,7 +165,9 @@ class Proxy:
             for attempt in range(self.judge.retries + 1):
                 note["attempts"] = attempt + 1
                 asked = time.monotonic()
-                async with self.upstream.ask("POST", form.path, _again(headers, attempt), exchange.asks()) as answer:
+                async with self.upstream.ask(
+                    "POST", form.path, _again(headers, attempt), exchange.next_body()
+                ) as answer:
                     if answer.status_code >= 400:
                         raise _passed_on(answer.status_code, await whole(answer))
                     if not answer.headers.get("content-type", "").startswith("text/event-stream"):
@@ -194,14 +196,16 @@ class Proxy:
                 if self.judge.on_violation == FLAG:
                     rest = taken.rest(None, constrained=judged.verdict.to_dict())
                 else:
-                    rest = taken.instead(self.judge.instead(judged.verdict))
+                    rest = taken.with_text(self.judge.refusal_text(judged.verdict))
             exchange.begun = True
             yield "".join(rest)
         except ConstrainedError as error:
             if not exchange.begun:
                 raise
             note["error"] = _shown(error)
-            yield form.error(error.said if isinstance(error, _PassedOn) else RequestError.of(error, 502).body())
+            yield form.error(
+                error.upstream_body if isinstance(error, _PassedOn) else RequestError.of(error, 502).body()
+            )
         finally:
             if exchange.begun:
                 self._over(note, began, size)
@@ -273,7 +277,7 @@ def make_proxy(
         The address or the policy can't be used.
     """
     proxy = Proxy(Upstream(upstream, seconds), Judge(policy, retries, on_violation, narrow, says_yes))
-    forms: list[Form] = [Chat(), Responses()]
+    forms: list[WireFormat] = [Chat(), Responses()]
     routes = [
         *(Route(f"/v1{form.path}", safe(proxy.endpoint(form)), methods=["POST"]) for form in forms),
         Route("/v1/models", safe(proxy.passed)),
@@ -303,7 +307,7 @@ class _PassedOn(RequestError):
     data: bytes = b""
 
     @property
-    def said(self) -> Any:
+    def upstream_body(self) -> Any:
         """The upstream's error body if it is JSON, else an error of OpenAI's form."""
         try:
             return json.loads(self.data)

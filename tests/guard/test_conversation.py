@@ -11,7 +11,7 @@ from constrained.errors import KnowledgeError
 from constrained.guard import Guard
 from constrained.guard.answers import correction, judge_answer
 from constrained.guard.followed import Followed
-from constrained.guard.messages import Call, Said, events_of, message_events
+from constrained.guard.messages import Said, ToolCall, events_of, message_events
 from constrained.guard.verdict import FACTS, ORDER, REFUSED, SCHEMA, TOOL, WORDS
 from tests.guard.shop import AGREED, CANCEL, LISTED, LOOKED, PENDING, POLICY, TOOLS, asked, said, told, user
 
@@ -80,7 +80,7 @@ def test_the_guard_and_the_masks_admit_the_same_calls():
         for name, arguments in calls if not point.waiting else ():
             assert bool(point.judge(name, arguments)) == bool(bound.judge({"name": name, "arguments": arguments}))
         if isinstance(event, Said):
-            for call in event.calls or [Call("respond", {"content": event.text})]:
+            for call in event.calls or [ToolCall("respond", {"content": event.text})]:
                 knowledge = bound.after({"name": call.name, "arguments": call.arguments})
         point = point.after(event)
 

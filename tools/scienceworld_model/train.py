@@ -29,7 +29,7 @@ from constrained import ActionKnowledge
 from constrained.chooser.reader import Moment, Reader
 from constrained.chooser.story import Story, Words, blocks_of, forms_of, read
 from constrained.chooser.weights import TEXTS
-from constrained.environments.scienceworld.reading import Reading
+from constrained.environments.scienceworld.reading import ScienceWorldMemory
 from constrained.files import write_whole
 
 OUT = Path("build/scienceworld/model.safetensors")
@@ -98,7 +98,7 @@ def _replay(row: dict) -> Replay:
         view = next(views)
         return view["look"], view["inventory"]
 
-    reading = Reading(row["description"], look)
+    reading = ScienceWorldMemory(row["description"], look)
     for step in row["steps"]:
         reading.update(step["action"], step["answer"])
     steps = row["steps"]

@@ -51,7 +51,7 @@ class Prompt:
     ids: list[int]
 
 
-class Written(NamedTuple):
+class DecodedRows(NamedTuple):
     """The result of `decode_on_device`."""
 
     tokens: torch.Tensor  # int64 [rows, max_steps], with the padding after each end
@@ -73,7 +73,7 @@ def decode_on_device(
     pad_token_id: int | None = None,
     generator: torch.Generator | None = None,
     measure: bool = False,
-) -> Written:
+) -> DecodedRows:
     """Write all rows to their ends.
 
     `forward` is of the prompts, none read yet; `settings` are ``temperature``, ``top_k`` and ``top_p`` of
@@ -88,7 +88,7 @@ def decode_on_device(
     room = forward.cache.capacity if static else max_steps
     key = (room, len(grammars), tables.room, choice, pad, measure, *(_traits(model) if static else ()))
 
-    def run(forward: RaggedForward) -> Written:
+    def run(forward: RaggedForward) -> DecodedRows:
         kept = _KEPT.setdefault(model, OrderedDict())
         # Removed from the cache, so that no other thread uses it meanwhile, and so that it is dropped after an error.
         buffers = kept.pop(key, None) if static else None
@@ -190,11 +190,11 @@ class _Buffers:
         matcher = self.matcher
         return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length, self.tokens, self.slots]
 
-    def written(self, max_steps: int, passes: int) -> Written:
+    def written(self, max_steps: int, passes: int) -> DecodedRows:
         """A copy of the result."""
         complete = self.matcher.complete | self.matcher.finished
         masses = self.masses[:, :max_steps].clone() if self.measure else None
-        return Written(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
+        return DecodedRows(self.out[:, :max_steps].clone(), self.length.squeeze(1).clone(), complete, masses, passes)
 
     def write(self, logits: torch.Tensor) -> None:
         """Choose a token in each row, append forced text, and set the model's next input.

@@ -16,7 +16,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
 from constrained.automaton.matcher import not_a_grammar
-from constrained.decoding.forward import ALL_LOGITS, NeededLogits, Row, supports_ragged
+from constrained.decoding.forward import ALL_LOGITS, NeededLogits, TokenSequence, supports_ragged
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward
 from constrained.decoding.vocabulary import eos_ids
 from constrained.errors import ConstrainedError, ModelError
@@ -92,7 +92,7 @@ class GenerateArguments:
 
     def ragged_forward(
         self,
-        texts: Sequence[Row],
+        texts: Sequence[TokenSequence],
         *,
         static: bool = False,
         needed: NeededLogits = ALL_LOGITS,

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS
-from constrained.environments.scienceworld.reading import Reading, names_of, scienceworld
+from constrained.environments.scienceworld.reading import ScienceWorldMemory, names_of, scienceworld
 from constrained.environments.scienceworld.scene import answers, choices_of, slots
 from constrained.environments.scienceworld.simulator import SPLITS, Simulator, borrow, give_back
 from constrained.environments.suite import Suite, Task, check_split
@@ -119,9 +119,9 @@ class ScienceWorldEnv:
                 self._view = slots(scene, names_of(scene, *self._look()), self.task, self._focused)
         return dict(self._view)
 
-    def memory(self, first_observation: str) -> Reading:
+    def memory(self, first_observation: str) -> ScienceWorldMemory:
         """A memory that shows changes in the room and the inventory, and the facts known about other places."""
-        return Reading(self.task, self._look)
+        return ScienceWorldMemory(self.task, self._look)
 
     def _look(self) -> tuple[str, str]:
         simulator = self._playing()

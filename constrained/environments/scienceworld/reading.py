@@ -92,7 +92,7 @@ def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
     return chosen
 
 
-class Reading(WorldMemory):
+class ScienceWorldMemory(WorldMemory):
     """A memory of an episode: the task, then each action with its answer and what is new in view.
 
     Parameters
@@ -140,8 +140,8 @@ class Reading(WorldMemory):
     def facts_now(self) -> None:
         """None: the simulator lists what is possible, because it can tell things with the same name apart."""
 
-    def _fresh(self, first_observation: str) -> Reading:
-        return Reading(self.task, self._look)
+    def _fresh(self, first_observation: str) -> ScienceWorldMemory:
+        return ScienceWorldMemory(self.task, self._look)
 
     def _news(self) -> str:
         look, inventory = self._look()

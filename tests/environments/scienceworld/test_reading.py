@@ -7,7 +7,7 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld import ScienceWorldEnv
-from constrained.environments.scienceworld.reading import MAX_TEXT, Reading, lines_of, names_of, shorter
+from constrained.environments.scienceworld.reading import MAX_TEXT, ScienceWorldMemory, lines_of, names_of, shorter
 from constrained.environments.scienceworld.scene import Scene, asked, focusable
 
 KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
@@ -51,7 +51,7 @@ def test_a_line_keeps_what_it_says():
 
 def test_only_what_is_new_is_shown():
     views = [(LOOK, INVENTORY)]
-    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    reading = ScienceWorldMemory("Your task is to boil water.", lambda: views[-1])
     first = told(reading)
     assert first.startswith("your task is to boil water\nkitchen: counter: ") and first.endswith("\ninventory: orange")
     reading.update("wait", "You decide to wait for 10 iterations.")
@@ -67,7 +67,7 @@ def test_only_what_is_new_is_shown():
 
 def test_where_things_are_is_known_as_facts():
     views = [(LOOK, INVENTORY)]
-    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    reading = ScienceWorldMemory("Your task is to boil water.", lambda: views[-1])
     known = reading.known
     assert known.holds("in", "red apple", "bowl", "kitchen") and known.holds("in", "bowl", "counter", "kitchen")
     assert known.of("opened") == [] and ("shut", "freezer", "kitchen") in known.of("shut")
@@ -87,7 +87,7 @@ def test_where_things_are_is_known_as_facts():
 
 def test_what_was_taken_away_takes_its_contents_along():
     views = [(LOOK, INVENTORY)]
-    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    reading = ScienceWorldMemory("Your task is to boil water.", lambda: views[-1])
     views.append(
         (LOOK.replace("a bowl (containing a red apple, a banana), ", ""), INVENTORY + "\ta bowl (containing a pea)\n")
     )
@@ -99,7 +99,7 @@ def test_what_was_taken_away_takes_its_contents_along():
 def test_a_device_is_on_where_it_is():
     on = "\ta stopwatch, which is activated.\n"
     views = [(LOOK.replace("\ta table", f"{on}\ta table"), INVENTORY)]
-    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    reading = ScienceWorldMemory("Your task is to boil water.", lambda: views[-1])
     assert reading.known.of("on") == [("on", "stopwatch", "kitchen")]
     views.append((LOOK, INVENTORY + on))
     reading.update("pick up stopwatch", "You move the stopwatch to the inventory.")
@@ -110,7 +110,7 @@ def test_a_device_is_on_where_it_is():
 def test_the_facts_are_those_of_the_simulator(simulator, gold, task):
     """Along the gold path: what is in what is called so by the simulator, and what is open or closed can be."""
     actions = gold(task)[:40]
-    reading = Reading(simulator.load(task), lambda: (simulator.look(), simulator.inventory()))
+    reading = ScienceWorldMemory(simulator.load(task), lambda: (simulator.look(), simulator.inventory()))
     seen = 0
     for action in actions:
         reading.update(action, simulator.step(action)[0])
@@ -145,7 +145,7 @@ def test_the_facts_say_where_there_is_something_new(installed):
 
 
 def test_a_long_episode_keeps_its_beginning_and_its_last_steps():
-    reading = Reading("Your task is to wait.", lambda: (LOOK, INVENTORY))
+    reading = ScienceWorldMemory("Your task is to wait.", lambda: (LOOK, INVENTORY))
     beginning = told(reading)
     for n in range(1, 400):
         reading.update("wait", "x" * 100)
