@@ -199,7 +199,7 @@ class ResponsesStream:
         return map(_named, self.inner.rest(kept, **more))
 
     def with_text(self, text: str) -> Iterator[str]:
-        return map(_named, self.inner.with_text(text))
+        return map(_named, self.inner.instead(text))
 
 
 def _named(event: Mapping[str, Any]) -> str:
