@@ -1,12 +1,15 @@
 """Every example of the documentation is so (see `documents`)."""
 
 import importlib
+import itertools
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from constrained.cli import knowledge_files, make_parser
 from constrained.knowledge.lint import CODES
 from tests.documents import Block, blocks, matches_lines, run_page
 
@@ -39,6 +42,19 @@ def test_every_path_and_module_that_a_page_names_is_there(page):
         parts = module.split(".")
         folder = DOCS.parent.joinpath(*parts)
         assert folder.is_dir() or folder.with_suffix(".py").exists() or defines(parts), module
+
+
+def test_every_row_of_the_papers_has_a_command_that_the_parser_takes():
+    """In the last column; an option alone is one of `bench agents`. What is not there at all has no command."""
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ") and " | " in line]
+    shown = {row[0]: re.findall(r"`([^`]+)`", row[-1]) for row in rows if len(row) == 4 and row[0] != "in the paper"}
+    assert len(shown) > 50
+    assert [name for name, commands in shown.items() if not commands] == ["a graph kept for all tasks"]
+    for command in itertools.chain.from_iterable(shown.values()):
+        words = shlex.split(command if command[0] != "-" else f"bench agents {command}")
+        _, rest = make_parser(words[0]).parse_known_args(knowledge_files.with_kind(words))
+        assert not rest, command
 
 
 def defines(parts: list[str]) -> bool:
