@@ -83,6 +83,10 @@ def _text(findings: Findings) -> str:
         lines.append(
             f"calls exactly as given: {data['gold calls']:,}, of these refused: {data['gold calls refused']:,}"
         )
+    if findings.user_calls:
+        refused = findings.user_unmet
+        lines.append(f"calls by users: {findings.user_calls:,}, of these not admitted: {sum(refused.values()):,}")
+        lines += [f"  {calls:>5,}  {why}" for why, calls in refused.most_common()]
     if data["outcomes"]:
         lines.append("flagged conversations:")
         for key, words in (("outcomes", "any violation"), ("outcomes by what was carried out", "carried out"),

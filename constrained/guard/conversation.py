@@ -252,7 +252,9 @@ class Conversation:
 
     # what may happen
 
-    def judge(self, name: str, arguments: Mapping[str, Any] | str, *, allowed: bool = True) -> Verdict:
+    def judge(
+        self, name: str, arguments: Mapping[str, Any] | str, *, allowed: bool = True, by_user: bool = False
+    ) -> Verdict:
         """Judge a call as the next one. Where earlier calls wait for results, it must do whether or not they succeed.
 
         Parameters
@@ -262,9 +264,11 @@ class Conversation:
             A text is what the model wrote where that isn't a JSON object.
         allowed : bool
             Work out what may be called instead, which takes longer than the verdict.
+        by_user : bool
+            The user calls a tool of their own, which the list of tools needn't have.
         """
         try:
-            unmet = self._unmet(name, arguments, offered=self.guard.lists_tools)
+            unmet = self._unmet(name, arguments, offered=self.guard.lists_tools and not by_user)
         except RecursionError:
             unmet = [_too_deep(self.guard.source)]
         if not unmet:

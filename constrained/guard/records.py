@@ -15,7 +15,7 @@ from typing import Any
 
 from constrained.errors import DataError, KnowledgeError
 from constrained.guard.conversation import Conversation, Guard
-from constrained.guard.messages import Answered, Said, ToolCall, message_events
+from constrained.guard.messages import Answered, Did, Said, ToolCall, message_events
 from constrained.guard.verdict import FACTS, WORDS, Verdict
 from constrained.guard.words import SaysYes
 from constrained.knowledge.tool_calls import strings_in
@@ -110,6 +110,10 @@ class Findings:
     gold_calls : int
         Calls that are exactly as they should be.
     violations : list of Violation
+    user_calls : int
+        Calls that users made of their own tools.
+    user_unmet : Counter of str
+        Why the policy wouldn't have the user asked for some of these.
     """
 
     conversations: list[Record] = field(default_factory=list)
@@ -117,6 +121,8 @@ class Findings:
     errors: int = 0
     gold_calls: int = 0
     violations: list[Violation] = field(default_factory=list)
+    user_calls: int = 0
+    user_unmet: Counter[str] = field(default_factory=Counter)
 
     def near_misses(self) -> list[Violation]:
         """The violations that left out a step."""
@@ -152,6 +158,8 @@ class Findings:
             "outcomes": self.outcomes(self.violations),
             "outcomes by what was carried out": self.outcomes(made),
             "outcomes by near misses": self.outcomes(near),
+            **({"calls by users": self.user_calls, "not admitted of these": dict(self.user_unmet.most_common())}
+               if self.user_calls else {}),
         }  # fmt: skip
 
     def by_condition(self) -> list[dict[str, Any]]:
@@ -291,6 +299,8 @@ def _check(record: Record, guard: Guard, findings: Findings, mutating: set[str])
         for event in message_events(message, f"messages[{number}]")
     ]
     for number, event in events:
+        if isinstance(event, Did):
+            _note_user(point, event, findings)
         if isinstance(event, Said):
             waiting = []
             now = point
@@ -302,6 +312,17 @@ def _check(record: Record, guard: Guard, findings: Findings, mutating: set[str])
             for (at, call, verdict, before), answer in zip(waiting, answers):
                 _note(record, guard, findings, mutating, at, call, verdict, before, answer)
         point = point.after(event)
+
+
+def _note_user(point: Conversation, event: Did, findings: Findings) -> None:
+    """Note what the user did with tools of their own. It is no violation: nobody knows whether they were asked to."""
+    for call in event.calls:
+        if slot_of(call.name) in point.guard.user_slots:
+            verdict = point.judge(call.name, call.arguments, allowed=False, by_user=True)
+            findings.user_calls += 1
+            if not verdict:
+                findings.user_unmet[f"{call.name}: {verdict.unmet[0].why}"] += 1
+            point = point.called(call)
 
 
 def _answers(events: list[tuple[int, Any]], number: int) -> list[str | None]:

@@ -40,6 +40,10 @@ def _summary(data: dict[str, Any]) -> str:
     rows.append(["near misses", near])
     if data["gold calls"]:
         rows += [[key, data[key]] for key in ("gold calls", "gold calls refused")]
+    if "calls by users" in data:
+        unmet = data["not admitted of these"]
+        rows += [["calls by users", data["calls by users"]], ["not admitted of these", sum(unmet.values())]]
+        rows += [[plain(why), calls] for why, calls in unmet.items()]
     return table(["", ""], rows)
 
 

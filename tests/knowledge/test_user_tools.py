@@ -1,8 +1,11 @@
 """Two actors in one policy: tools that the user has, whose results are what the user says that they show."""
 
+import json
+
 import pytest
 
 from constrained import ActionKnowledge
+from constrained.cli import main
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.guard import Guard
 from constrained.guard.conversation import Conversation
@@ -198,3 +201,18 @@ def test_what_is_no_number_is_unknown(text):
     policy = read_policy("//: let n(x) = number(x)\n%declare _STEP ACT\nstart: act\nact: ACT _STEP\n")
     with pytest.raises(Unknown):
         policy.functions["n"].body.value({"x": text}, Evaluation({}, {}))
+
+
+def test_what_users_did_is_counted_apart_from_violations(tmp_path, capsys):
+    """Nobody knows whether the agent asked for it."""
+    path, policy = tmp_path / "talks.json", tmp_path / "phone.lark"
+    policy.write_text(POLICY)
+    messages = [*did("toggle_airplane", "Airplane Mode: ON"), *did("toggle_airplane", "Airplane Mode: OFF"),
+                *did("reboot", "…"), *did("no_tool", "…")]  # fmt: skip
+    path.write_text(json.dumps({"messages": messages}))
+    assert main(["check", str(policy), "--conversations", str(path), "--html", str(tmp_path / "page.html")]) == 0
+    told = capsys.readouterr().out
+    assert "0 violations" in told and "calls by users: 3, of these not admitted: 2" in told
+    assert "1  reboot: no line was resumed" in told
+    page = (tmp_path / "page.html").read_text()
+    assert "toggle_airplane: nothing showed that it is on" in page
