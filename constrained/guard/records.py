@@ -18,11 +18,11 @@ from constrained.guard.conversation import Conversation, Guard
 from constrained.guard.messages import Answered, Did, Said, ToolCall, message_events
 from constrained.guard.verdict import FACTS, WORDS, Verdict
 from constrained.guard.words import SaysYes
+from constrained.knowledge.lines.forms import Form, Name
 from constrained.knowledge.tool_calls import strings_in
 from constrained.knowledge.tool_policy import Policy
 from constrained.knowledge.tool_policy.calls import names_used
-from constrained.knowledge.tool_policy.faults import root
-from constrained.knowledge.tool_policy.policy import slot_of
+from constrained.knowledge.tool_policy.policy import root, slot_of
 
 CONFIRMATION, READ = "confirmation", "read"
 """The step that a near miss left out."""
@@ -285,9 +285,9 @@ def changing(policy: Policy) -> set[str]:
     return found
 
 
-def _inside(target: Any, told: set[str]) -> bool:
+def _inside(target: Form, told: set[str]) -> bool:
     """Whether a place is a part of what results tell: ``order[id].status``."""
-    return target.data != "name" and root(target) in told
+    return not isinstance(target, Name) and root(target) in told
 
 
 def _check(record: Record, guard: Guard, findings: Findings, mutating: set[str]) -> None:

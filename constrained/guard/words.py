@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.lines.expression import Expression, Function
-from constrained.knowledge.lines.syntax import ParseTree
+from constrained.knowledge.lines.forms import Name
 from constrained.knowledge.tool_policy import Policy
-from constrained.knowledge.tool_policy.faults import root
+from constrained.knowledge.tool_policy.policy import root
 
 SaysYes = Callable[[str, str], bool]
 """``f(said, heard)``: whether `heard` agrees to what the assistant said."""
@@ -58,7 +58,7 @@ def with_says_yes(policy: Policy) -> Policy:
 
     Raises KnowledgeError: the policy doesn't look for a yes.
     """
-    answer = Expression(ParseTree("name", [YES]), "says_yes(said, heard)")
+    answer = Expression(Name(YES), "says_yes(said, heard)")
     functions, makes, replaced = {**policy.functions}, {**policy.makes}, False
     if "yes" in functions and not functions["yes"].params:
         functions["yes"], replaced = Function((), answer), True

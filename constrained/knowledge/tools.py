@@ -23,7 +23,8 @@ from constrained.grammar.json_schema import Layout, Options, layout, missing_pro
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.lines.expression import Expression
-from constrained.knowledge.lines.syntax import MAX_DEPTH, ParseTree
+from constrained.knowledge.lines.forms import Compare, Form, Item, Member, Name
+from constrained.knowledge.lines.syntax import MAX_DEPTH
 from constrained.knowledge.mcp_tools import is_address, tools_at
 from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, closing_marker, plain, referred
@@ -288,7 +289,7 @@ def _has_slot(schema: Any) -> bool:
 
 
 def _without_slots(
-    tool: Tool, schema: Any, at: ParseTree | None, needs: list[Expression], seen: frozenset[str] = frozenset()
+    tool: Tool, schema: Any, at: Form | None, needs: list[Expression], seen: frozenset[str] = frozenset()
 ) -> Any:
     """A schema without the keyword "x-slot", and with references replaced by what they refer to.
 
@@ -308,16 +309,16 @@ def _without_slots(
                 f"tool {tool.name!r}: {slot!r} is not a slot", 'name what a result tells: "x-slot": "ORDER"'
             )
         text = f"{'.'.join(path_of(at) or ())} in {slot}".replace(".[i]", "[i]")
-        needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text, if_given=True))
+        needs.append(Expression(Compare(at, "in", Name(slot)), text, if_given=True))
     if at is not None and len(path_of(at) or ()) > MAX_DEPTH:
         raise KnowledgeError(f"tool {tool.name!r}: its schema nests deeper than {MAX_DEPTH}", "state it flatter")
     # `at` is the expression of the value in a call: x, x.member, x[i].
     properties = plain.get("properties")
     for name, inner in properties.items() if isinstance(properties, dict) else ():
-        below = ParseTree("name", [name]) if at is None else ParseTree("member", [at, name])
+        below: Form = Name(name) if at is None else Member(at, name)
         plain["properties"] = {**plain["properties"], name: _without_slots(tool, inner, below, needs, seen)}
     if at is not None and "items" in plain:
-        below = ParseTree("item", [at, ParseTree("name", ["i"])])
+        below = Item(at, (Name("i"),))
         plain["items"] = _without_slots(tool, plain["items"], below, needs, seen)
     return plain
 

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, Generic, TypeVar, Union
+
+Term = TypeVar("Term", covariant=True)
+Part = TypeVar("Part", covariant=True)
+Kind = TypeVar("Kind")
 
 ROOT = "object"
 """The type that all types belong to."""
@@ -26,42 +30,46 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Literal:
-    """A predicate with its terms, or the negation of that; "=" is a predicate, too."""
+class Literal(Generic[Term]):
+    """A predicate with its terms, or the negation of that; "=" is a predicate, too.
+
+    In a planning task, a term is a variable, "?x", or an object; in a policy of tools, it is a value
+    (`constrained.knowledge.lines.forms`).
+    """
 
     predicate: str
-    terms: tuple[str, ...]
+    terms: tuple[Term, ...]
     positive: bool = True
 
     @property
-    def negated(self) -> Literal:
+    def negated(self) -> Literal[Term]:
         """The negation."""
         return Literal(self.predicate, self.terms, not self.positive)
 
 
 @dataclass(frozen=True)
-class Junction:
+class Junction(Generic[Part]):
     """All of some conditions ("and"), or any of them ("or")."""
 
     operator: str
-    parts: tuple[Condition, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
-class Quantified:
+class Quantified(Generic[Part]):
     """A condition for "every" or for "some" value of its variables."""
 
     quantifier: str
     variables: tuple[Parameter, ...]
-    part: Condition
+    part: Part
 
 
-Condition = Literal | Junction | Quantified
-"""In negation normal form: only literals are negated, and implications are disjunctions."""
+Condition = Union[Literal[str], "Junction[Condition]", "Quantified[Condition]"]
+"""A condition over facts, in negation normal form: only literals are negated, and implications are disjunctions."""
 
-ALWAYS = Junction("and", ())
+ALWAYS: Junction[Any] = Junction("and", ())
 """The condition that always holds."""
-NEVER = Junction("or", ())
+NEVER: Junction[Any] = Junction("or", ())
 """The condition that never holds."""
 
 
@@ -185,14 +193,14 @@ def parts_in(condition: Condition) -> Iterator[Condition]:
             yield from parts_in(part)
 
 
-def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+def conjuncts(condition: Kind) -> tuple[Kind, ...]:
     """The parts of a conjunction, and of conjunctions in it; any other condition as its only part."""
     if isinstance(condition, Junction) and condition.operator == "and":
         return tuple(inner for part in condition.parts for inner in conjuncts(part))
     return (condition,)
 
 
-def conjunction(conditions: Iterable[Condition]) -> Condition:
+def conjunction(conditions: Iterable[Kind]) -> Kind | Junction[Kind]:
     """The conjunction of some conditions, without conjunctions in it."""
     parts = tuple(part for condition in conditions for part in conjuncts(condition))
     return parts[0] if len(parts) == 1 else Junction("and", parts)
@@ -246,6 +254,12 @@ def free_variables(condition: Condition) -> set[str]:
             return set().union(*map(free_variables, condition.parts))
         case Quantified():
             return free_variables(condition.part) - {v.name for v in condition.variables}
+
+
+def bound_by(condition: Condition) -> set[str]:
+    """The variables that the facts of a condition bind."""
+    facts = (p for p in conjuncts(condition) if isinstance(p, Literal) and p.positive and p.predicate != "=")
+    return {term for fact in facts for term in fact.terms if term.startswith("?")}
 
 
 def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:

@@ -1,19 +1,8 @@
 """`Expression`: a condition or a value in `//:` lines, in one form for worlds and policies.
 
-`reader` turns the parse trees of `syntax` into these forms:
-
-- facts: ``atom [name, argument, ...]`` in a world; in a policy, ``compare [argument, "in", name]``: the memory holds a
-  list of what a fact is true of
-- ``quantified [quantifier, variables, condition]`` and ``asks [atom]``, in a world
-- ``negation [tree]``, ``both`` and ``either [tree, ...]``, ``compare [tree, sign, tree]``
-- ``constant [value]``, ``name [name]``, ``member [tree, name]``, ``item [tree, key, ...]``, ``call [name, tree, ...]``
-- ``calculate [tree, sign, tree]``, ``minus [tree]``, ``choice [value, condition, other]``
-- ``list [tree, ...]``, ``mapping [key, value, ...]``, ``listing [tree, names, values, condition or None]``: a
-  comprehension, and ``listed [listing]``: a list of its values
-
-A world turns its conditions into those of planning tasks (`constrained.knowledge.world.conditions`). A policy evaluates
-its own over JSON values, as is done here: a condition that depends on something unknown, such as a result that was
-never seen, is false.
+`forms` has their type, `reader` makes them of parse trees. Here they are compiled to functions and evaluated over JSON
+values: a condition that depends on something unknown, such as a result that was never seen, is false. A planning task
+compiles conditions over facts to joins instead (`constrained.planning.query`).
 """
 
 from __future__ import annotations
@@ -27,7 +16,29 @@ from typing import Any
 import regex
 
 from constrained.errors import KnowledgeError
-from constrained.knowledge.lines.syntax import ParseTree
+from constrained.knowledge.lines.forms import (
+    Calculate,
+    Call,
+    Choice,
+    Compare,
+    Constant,
+    Each,
+    Form,
+    Item,
+    Listed,
+    ListOf,
+    MappingOf,
+    Member,
+    Minus,
+    Name,
+    Negation,
+    all_parts,
+    is_condition,
+    membership,
+    names_in,
+)
+from constrained.planning.answers import Facts, answers
+from constrained.planning.model import Condition, Junction, Literal, Quantified
 
 MAX_STEPS = 2_000_000
 """Loop steps of all comprehensions evaluated in one memory; also the length of one list or text."""
@@ -127,7 +138,7 @@ class Expression:
 
     Attributes
     ----------
-    tree : ParseTree
+    form : Form
     text : str
         As it is written, in one line.
     words : str
@@ -142,15 +153,15 @@ class Expression:
         The condition holds for calls without the argument.
     """
 
-    def __init__(self, tree: ParseTree, text: str = "", at: tuple[int, int] | None = None, if_given: bool = False):
-        self.tree, self.text, self.at, self.if_given = tree, text, at, if_given
+    def __init__(self, form: Form, text: str = "", at: tuple[int, int] | None = None, if_given: bool = False):
+        self.form, self.text, self.at, self.if_given = form, text, at, if_given
         self.words = ""
-        self.names = frozenset(_free(tree))
-        self.calls = frozenset(str(part.children[0]) for part in tree.parts() if part.data == "call")
+        self.names = names_in(form)
+        self.calls = frozenset(part.function for part in all_parts(form) if isinstance(part, Call))
 
     @cached_property
     def _run(self) -> Run:
-        return compiled(self.tree)
+        return compiled(self.form)
 
     def value(self, names: Mapping[str, Any], evaluation: Evaluation) -> Any:
         """Evaluate it. Raises Unknown: a name or a member has no value."""
@@ -164,14 +175,6 @@ class Expression:
             return False
 
 
-def _free(tree: ParseTree) -> set[str]:
-    """The free names in a tree."""
-    if tree.data == "name":
-        return {tree.children[0]}
-    names = set().union(*(_free(part) for part in tree.children if isinstance(part, ParseTree)))
-    return names - set(tree.children[1]) if tree.data == "listing" else names
-
-
 class Function:
     """A function of a policy: parameters and an expression."""
 
@@ -181,16 +184,17 @@ class Function:
 
 
 class Evaluation:
-    """What expressions are evaluated with: a memory, and functions, whose results in it are kept.
+    """What expressions are evaluated with: a memory, functions, whose results in it are kept, and a world's facts.
 
     Parameters
     ----------
-    functions : mapping of str to Definition
+    functions : mapping of str to Function
     memory : mapping
+    facts : Facts, optional
     """
 
-    def __init__(self, functions: Mapping[str, Function], memory: Mapping[str, Any]):
-        self.functions, self.memory = functions, memory
+    def __init__(self, functions: Mapping[str, Function], memory: Mapping[str, Any], facts: Facts | None = None):
+        self.functions, self.memory, self.facts = functions, memory, facts
         self.steps = 0
         self.depth = 0
         self._results: dict[tuple, tuple[Any, list[Any]]] = {}
@@ -218,6 +222,11 @@ class Evaluation:
             raise result
         return result
 
+    def holds(self, condition: Condition, values: Mapping[str, str]) -> bool:
+        """Whether a condition over the world's facts holds for these values of all its variables."""
+        assert self.facts is not None  # a policy's facts are in its memory
+        return any(True for _ in answers(condition, values, self.facts))
+
     def step(self) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
@@ -236,9 +245,9 @@ Run = Callable[[Mapping[str, Any], Evaluation], Any]
 _ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError, regex.error)
 
 
-def compiled(tree: ParseTree) -> Run:
-    """A function that evaluates an expression; a Python error in it becomes `Unknown`."""
-    inner = _compiled(tree)
+def compiled(form: Form) -> Run:
+    """A function that evaluates a form; a Python error in it becomes `Unknown`."""
+    inner = _compiled(form)
 
     def run(names: Mapping[str, Any], evaluation: Evaluation) -> Any:
         try:
@@ -249,53 +258,67 @@ def compiled(tree: ParseTree) -> Run:
     return run
 
 
-def _compiled(tree: ParseTree) -> Run:
-    # Forms whose parts aren't all evaluated, or not with these names.
-    match tree.data, tree.children:
-        case "constant", [value]:
+def _compiled(form: Form) -> Run:
+    match form:
+        case Constant(value):
             return lambda names, evaluation: value
-        case "name", [name]:
+        case Name(name):
             return lambda names, evaluation: names[name]
-        case "either" | "both", parts:
-            return _either([compiled(part) for part in parts], tree.data == "either")
-        case "choice", [value, condition, alternative]:
-            then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(alternative)
+        case Literal() | Quantified() if is_condition(form):
+            return lambda names, evaluation: evaluation.holds(form, names)
+        case Literal():
+            return _compiled(membership(form))
+        case Junction(operator, parts):
+            return _either([compiled(part) for part in parts], operator == "or")
+        case Negation(part):
+            of = _compiled(part)
+            return lambda names, evaluation: not of(names, evaluation)
+        case Compare(left, sign, right) | Calculate(left, sign, right):
+            first, second = _compiled(left), _compiled(right)
+            work = (COMPARE if isinstance(form, Compare) else _CALCULATE)[sign]
+            return lambda names, evaluation: work(first(names, evaluation), second(names, evaluation))
+        case Choice(value, condition, other):
+            then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(other)
             return lambda names, evaluation: (then if asked(names, evaluation) else otherwise)(names, evaluation)
-        case "listing", [element, bound, values, condition]:
-            return _listing(element, bound, values, condition)
-        case "member", [inner, name]:
+        case Each():
+            return _comprehension(form)
+        case Listed(each):
+            values = _compiled(each)
+            return lambda names, evaluation: list(values(names, evaluation))
+        case Member(inner, name):
             of = _compiled(inner)
             return lambda names, evaluation: of(names, evaluation)[name]
-    # Forms whose parts are evaluated first.
-    parts = [_compiled(part) for part in tree.children if isinstance(part, ParseTree)]
-    match tree.data, parts:
-        case "item", [of, key]:
+        case Item(inner, (only,)):
+            of, key = _compiled(inner), _compiled(only)
             return lambda names, evaluation: of(names, evaluation)[key(names, evaluation)]
-        case "item", [of, *keys]:
-            return lambda names, evaluation: of(names, evaluation)[key_of([key(names, evaluation) for key in keys])]
-        case "negation", [of]:
-            return lambda names, evaluation: not of(names, evaluation)
-        case "minus", [of]:
+        case Item(inner, keys):
+            of, several = _compiled(inner), [*map(_compiled, keys)]
+            return lambda names, evaluation: of(names, evaluation)[key_of([key(names, evaluation) for key in several])]
+        case Minus(inner):
+            of = _compiled(inner)
             return lambda names, evaluation: -of(names, evaluation)
-        case "compare" | "calculate", [first, second]:
-            work = (COMPARE if tree.data == "compare" else _CALCULATE)[tree.children[1]]
-            return lambda names, evaluation: work(first(names, evaluation), second(names, evaluation))
-        case "list", _:
-            return lambda names, evaluation: [part(names, evaluation) for part in parts]
-        case "listed", [each]:
-            return lambda names, evaluation: list(each(names, evaluation))
-        case "mapping", _:
-            pairs = [*zip(parts[::2], parts[1::2])]
-            return lambda names, evaluation: {key(names, evaluation): value(names, evaluation) for key, value in pairs}
-    # What is left is a call, of a built-in function or of one of the policy's.
-    name = tree.children[0]
+        case ListOf(listed):
+            runs = [*map(_compiled, listed)]
+            return lambda names, evaluation: [run(names, evaluation) for run in runs]
+        case MappingOf(pairs):
+            members = [(_compiled(key), _compiled(value)) for key, value in pairs]
+            return lambda names, evaluation: {
+                key(names, evaluation): value(names, evaluation) for key, value in members
+            }
+        case Call(name, arguments):
+            return _call(name, [*map(_compiled, arguments)])
+    raise AssertionError(form)
+
+
+def _call(name: str, arguments: list[Run]) -> Run:
+    """A call of a built-in function, or of one of the policy's."""
     function = FUNCTIONS.get(name)
     if function is None:
-        return lambda names, evaluation: evaluation.call(name, [part(names, evaluation) for part in parts])
-    if len(parts) == 1:
-        [only] = parts
+        return lambda names, evaluation: evaluation.call(name, [run(names, evaluation) for run in arguments])
+    if len(arguments) == 1:
+        [only] = arguments
         return lambda names, evaluation: function(only(names, evaluation))
-    return lambda names, evaluation: function(*[part(names, evaluation) for part in parts])
+    return lambda names, evaluation: function(*[run(names, evaluation) for run in arguments])
 
 
 def _either(parts: list[Run], wanted: bool) -> Run:
@@ -318,9 +341,9 @@ def _either(parts: list[Run], wanted: bool) -> Run:
     return run
 
 
-def _listing(element: ParseTree, bound: list[str], values: ParseTree, condition: ParseTree | None) -> Run:
-    each, source = _compiled(element), _compiled(values)
-    test = None if condition is None else _compiled(condition)
+def _comprehension(form: Each) -> Run:
+    each, source, bound = _compiled(form.element), _compiled(form.values), form.names
+    test = None if form.condition is None else _compiled(form.condition)
     single = bound[0] if len(bound) == 1 else None
 
     def run(names: Mapping[str, Any], evaluation: Evaluation) -> Iterator[Any]:

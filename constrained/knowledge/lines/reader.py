@@ -14,9 +14,24 @@ from constrained.grammar.lark_syntax import Alternatives, Name, Quoted, Range, w
 from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source
 from constrained.knowledge.lines.expression import Expression
+from constrained.knowledge.lines.forms import (
+    Calculate,
+    Choice,
+    Compare,
+    Each,
+    Form,
+    Item,
+    Listed,
+    ListOf,
+    MappingOf,
+    Member,
+    Minus,
+    negation,
+)
 from constrained.knowledge.lines.pattern import Pattern, PatternError
 from constrained.knowledge.lines.syntax import MAX_DEPTH, ParseTree
 from constrained.knowledge.lines.syntax_errors import OF_WORLDS
+from constrained.planning.model import Junction, conjunction
 
 
 class LineReader:
@@ -73,62 +88,75 @@ class LineReader:
         text = " ".join(self.source.text[place.start_pos : place.end_pos].split())
         return Expression(self.form(tree), text, at=(place.line, place.column))
 
-    def form(self, tree: ParseTree | Token) -> Any:
-        """A condition or a value in the forms of `constrained.knowledge.lines.expression`."""
+    def form(self, tree: ParseTree | Token, scope: Any = None) -> Form:
+        """A condition or a value, in which names stand for what `scope` says."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self.error(tree, f"values nest deeper than {MAX_DEPTH}", "state it flatter, or split it with `let`")
-        found = self.leaf(tree) if isinstance(tree, Token) else self._form(tree)
+        found = self.leaf(tree) if isinstance(tree, Token) else self._form(tree, scope)
         self._depth -= 1
         return found
 
-    def _form(self, tree: ParseTree) -> ParseTree:
+    def _form(self, tree: ParseTree, scope: Any) -> Form:
         parts = [part for part in tree.children if part is not None]
         match tree.data, parts:
             case "atom" | "call", _:
-                return self.atom(tree)
+                return self.atom(tree, scope)
             case "quantified" | "asks", _:
-                return self.of_facts(tree)
-            case "conditions", [inner]:
-                return self.form(inner)
+                return self.of_facts(tree, scope)
+            case "conditions" | "both", _:
+                return conjunction([self.form(part, scope) for part in parts])
+            case "either", _:
+                return Junction("or", tuple(self.form(part, scope) for part in parts))
             case "negation", [_, inner]:
-                return ParseTree("negation", [self.form(inner)], tree.meta)
-            case "equality" | "sum" | "product", [left, sign, right]:
-                kind = "compare" if tree.data == "equality" else "calculate"
-                sign = sign.update(value="==") if sign == "=" else sign
-                return ParseTree(kind, [self.form(left), sign, self.form(right)], tree.meta)
+                return negation(self.form(inner, scope))
+        return self.of_values(tree, scope)
+
+    def of_values(self, tree: ParseTree, scope: Any) -> Form:
+        """A comparison or a value."""
+
+        def form(part: ParseTree | Token) -> Form:
+            return self.form(part, scope)
+
+        parts = [part for part in tree.children if part is not None]
+        match tree.data, parts:
+            case "equality", [left, sign, right]:
+                return Compare(form(left), "==" if sign == "=" else str(sign), form(right))
             case "contained", [left, *negative, right]:
-                sign = "not in" if negative else "in"
-                return ParseTree("compare", [self.form(left), sign, self.form(right)], tree.meta)
+                return Compare(form(left), "not in" if negative else "in", form(right))
+            case "sum" | "product", [left, sign, right]:
+                return Calculate(form(left), str(sign), form(right))
             case "minus", [sign, inner]:
-                return ParseTree("minus", [self.form(inner)], tree.meta) if sign == "-" else self.form(inner)
+                return Minus(form(inner)) if sign == "-" else form(inner)
             case "member", [inner, name]:
-                return ParseTree("member", [self.form(inner), str(name)], tree.meta)
+                return Member(form(inner), str(name))
+            case "item", [inner, *keys]:
+                return Item(form(inner), tuple(map(form, keys)))
+            case "choice", [value, condition, other]:
+                return Choice(form(value), form(condition), form(other))
             case "listing", _:
                 element, *names, values, condition = tree.children
-                test = None if condition is None else self.form(condition)
-                forms = [self.form(element), [*map(str, names)], self.form(values), test]
-                return ParseTree("listing", forms, tree.meta)
+                test = None if condition is None else form(condition)
+                return Each(form(element), tuple(map(str, names)), form(values), test)
+            case "list", _:
+                listed = tuple(map(form, parts))
+                return Listed(listed[0]) if len(listed) == 1 and isinstance(listed[0], Each) else ListOf(listed)
             case "mapping", _:
-                pairs = [self.form(part) for pair in parts for part in pair.children]
-                return ParseTree("mapping", pairs, tree.meta)
-        # What is left has parts that are conditions or values themselves.
-        forms = [self.form(part) for part in parts]
-        if tree.data == "list" and [getattr(part, "data", "") for part in forms] == ["listing"]:
-            return ParseTree("listed", forms, tree.meta)
-        return ParseTree("both" if tree.data == "conditions" else tree.data, forms, tree.meta)
+                pairs = (pair.children for pair in parts)
+                return MappingOf(tuple((form(key), form(value)) for key, value in pairs))
+        raise AssertionError(tree.data)
 
-    def leaf(self, token: Token) -> Any:
+    def leaf(self, token: Token) -> Form:
         """The form of a text, a number or `*`."""
-        return token
+        raise NotImplementedError
 
-    def atom(self, tree: ParseTree) -> ParseTree:
+    def atom(self, tree: ParseTree, scope: Any) -> Form:
         """The form of a name, with or without arguments."""
-        return tree
+        raise NotImplementedError
 
-    def of_facts(self, tree: ParseTree) -> ParseTree:
+    def of_facts(self, tree: ParseTree, scope: Any) -> Form:
         """The form of a condition with a quantifier, or of one on what a goal asks for."""
-        return tree
+        raise NotImplementedError
 
 
 def plain(token: Token) -> str:

@@ -176,7 +176,7 @@ class CallWriter:
         for condition in self.calls.domains.get(pattern, ()):
             if not condition.sign:
                 names = self._names(condition.expression, args, index)
-                parts.append(schema_of(condition.expression.tree, pattern, kind_of(schema), names, self.evaluation))
+                parts.append(schema_of(condition.expression.form, pattern, kind_of(schema), names, self.evaluation))
         whole = self.calls.schema
         return {"allOf": parts, **{key: whole[key] for key in ("$defs", "definitions") if key in whole}}
 

@@ -18,11 +18,12 @@ from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
 from constrained.grammar.traverse import reached
 from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown
-from constrained.knowledge.lines.syntax import ParseTree
+from constrained.knowledge.lines.forms import Call, Compare, Constant, Form, all_parts, membership, names_in
 from constrained.knowledge.tool_calls import call_around, closing_marker
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import narrowed_path, path_of
 from constrained.knowledge.tool_policy.policy import Policy
+from constrained.planning.model import Literal
 
 Path = tuple[str | int, ...]
 Agenda = tuple | None
@@ -139,11 +140,11 @@ class Calls:
     def _add(self, expression: Expression, used: list[str]) -> None:
         """Note a condition on the arguments `used`: as the domain of a path, or as a check after the last of them."""
         # Try, in this order: a list of values, a part of the schema, a check.
-        sign, values, last = "", expression.tree, used[-1]
+        sign, values, last = "", expression.form, used[-1]
         if (domain := _domain(expression, self.order)) is not None:
             path, sign, values = domain
         else:
-            path = narrowed_path(expression.tree, last) or ()
+            path = narrowed_path(expression.form, last) or ()
             path = () if _kind_at(self.schema, path) in NESTED else path
         condition = Condition(expression, path, sign, Expression(values) if sign else expression)
         self.conditions.append(condition)
@@ -154,14 +155,14 @@ class Calls:
             raise KnowledgeError(what, "list what each may be: `x[i] in [...]`")
         else:
             self.checks.setdefault(last, []).append(expression)
-        for part in expression.tree.parts() if path and not sign else ():
+        for part in all_parts(expression.form) if path and not sign else ():
             self._check_pattern(part, expression)
         # How long each argument's value must be known: until the last condition that looks at it is decided.
         at = self.order.index(path[0] if path else last)
         for argument in used:
             if not path or argument != path[0]:
                 self.mentioned[argument] = max(self.mentioned.get(argument, -1), at)
-        if len(path) > 1 and sign and path[0] in Expression(values).names:
+        if len(path) > 1 and sign and path[0] in names_in(values):
             self.mentioned[path[0]] = max(self.mentioned.get(path[0], -1), at + 1)
 
     def _check_few(self, argument: str) -> None:
@@ -175,9 +176,9 @@ class Calls:
                 f"say which values it may have in a condition of its own: `{argument} in [...]`",
             )
 
-    def _check_pattern(self, part: ParseTree, expression: Expression) -> None:
+    def _check_pattern(self, part: Form, expression: Expression) -> None:
         match part:
-            case ParseTree("call", ["search", ParseTree("constant", [pattern]), _]):
+            case Call("search", (Constant(pattern), _)):
                 try:
                     write_schema({"type": "string", "pattern": pattern}, {}, "", self.style, self.options)
                 except GrammarError as error:
@@ -243,15 +244,16 @@ def names_used(expression: Expression, functions: Mapping[str, Function]) -> fro
     return expression.names.union(*(functions[name].looks_at for name in called))
 
 
-def _domain(expression: Expression, order: list[str]) -> tuple[tuple[str, ...], str, ParseTree] | None:
+def _domain(expression: Expression, order: list[str]) -> tuple[tuple[str, ...], str, Form] | None:
     """(path, comparison, other side) of a condition that lists the values at a path."""
-    match expression.tree:
-        case ParseTree("compare", [left, "in" | "==" as sign, right]):
+    form = membership(expression.form) if isinstance(expression.form, Literal) else expression.form
+    match form:
+        case Compare(left, "in" | "==" as sign, right):
             path = path_of(left)
             if path is None or path[0] not in order:
                 return None
             later = order[order.index(path[0]) + (len(path) > 1) :]
-            return None if Expression(right).names.intersection(later) else (path, str(sign), right)
+            return None if names_in(right).intersection(later) else (path, sign, right)
     return None
 
 

@@ -7,9 +7,10 @@ from itertools import chain
 
 from constrained.errors import GrammarError, KnowledgeError, nearest
 from constrained.knowledge.lines.expression import Expression
-from constrained.knowledge.lines.syntax import ParseTree
+from constrained.knowledge.lines.forms import Member, all_parts
 from constrained.knowledge.tool_policy.narrowing import path_of
-from constrained.knowledge.tool_policy.policy import Makes, Policy, slot_of
+from constrained.knowledge.tool_policy.policy import Makes, Policy, root, slot_of
+from constrained.planning.model import Literal
 
 UNKNOWN_TOOL, UNKNOWN_NAME, NEVER_TRUE, WITHOUT_USE = "unknown-tool", "unknown-name", "never-true", "fact-without-use"
 """The codes of faults, as lint findings have them."""
@@ -80,8 +81,8 @@ def _unknown(where: str, expression: Expression, names: Collection[str], there: 
 
 
 def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[_Fault]:
-    for part in condition.tree.parts():
-        whole = path_of(part) if part.data == "member" else None
+    for part in all_parts(condition.form):
+        whole = path_of(part) if isinstance(part, Member) else None
         if whole is None or whole[0] not in arguments:
             continue
         *path, name = whole
@@ -102,10 +103,8 @@ def _facts(policy: Policy) -> Iterator[_Fault]:
     true |= {name for name in policy.facts if policy.initial[name]}
     conditions = [condition for needs in policy.needs.values() for condition in needs]
     for condition in conditions:
-        match condition.tree:
-            case ParseTree("compare", [_, "in", ParseTree("name", [name])]) if (
-                name in policy.facts and name not in true
-            ):
+        match condition.form:
+            case Literal(name, _, True) if name not in true:
                 message = f"`needs {condition.text}` can never hold: nothing makes {name} true"
                 yield NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at
     asked = [*conditions, *(function.body for function in policy.functions.values())]
@@ -120,8 +119,3 @@ def _parts(change: Makes) -> Iterator[Expression]:
     """The expressions that a change evaluates."""
     yield Expression(change.target, at=change.value.at)
     yield from filter(None, (change.value, change.each, change.condition))
-
-
-def root(target: ParseTree) -> str:
-    """The name at the root of a place such as ``order[id].status``."""
-    return target.children[0] if target.data == "name" else root(target.children[0])

@@ -7,49 +7,65 @@ from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.lines.expression import Evaluation, Expression, Unknown
-from constrained.knowledge.lines.syntax import ParseTree
+from constrained.knowledge.lines.forms import (
+    Call,
+    Compare,
+    Form,
+    Item,
+    Member,
+    Name,
+    Negation,
+    all_parts,
+    membership,
+    names_in,
+)
+from constrained.planning.model import Junction, Literal
 
 _KEYWORDS = {"<": "exclusiveMaximum", "<=": "maximum", ">": "exclusiveMinimum", ">=": "minimum"}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==", "in": "not in", "not in": "in"}
 
 
-def path_of(tree: ParseTree) -> tuple[str, ...] | None:
-    """The path of an expression such as ``x[i].m``: ``("x", "[i]", "m")``; None if it isn't a path."""
-    match tree:
-        case ParseTree("name", [name]):
+def path_of(form: Form) -> tuple[str, ...] | None:
+    """The path of a form such as ``x[i].m``: ``("x", "[i]", "m")``; None if it isn't a path."""
+    match form:
+        case Name(name):
             return (name,)
-        case ParseTree("member", [inner, step]) if (below := path_of(inner)) is not None:
+        case Member(inner, step) if (below := path_of(inner)) is not None:
             return (*below, step)
-        case ParseTree("item", [inner, ParseTree("name", ["i"])]) if (below := path_of(inner)) is not None:
+        case Item(inner, (Name("i"),)) if (below := path_of(inner)) is not None:
             return (*below, "[i]")
     return None
 
 
-def narrowed_path(tree: ParseTree, argument: str) -> tuple[str, ...] | None:
+def narrowed_path(form: Form, argument: str) -> tuple[str, ...] | None:
     """The one path from `argument` that a condition is about, if `schema_of` can express the condition."""
-    paths = [path for part in tree.parts() if (path := path_of(part)) is not None and path[0] == argument]
+    paths = [path for part in all_parts(form) if (path := path_of(part)) is not None and path[0] == argument]
     path = max(paths, key=len)
-    return path if _expressible(tree, path) else None
+    return path if _expressible(form, path) else None
 
 
-def _expressible(tree: ParseTree, path: tuple[str, ...]) -> bool:
-    if path[0] not in Expression(tree).names:
+def _expressible(form: Form, path: tuple[str, ...]) -> bool:
+    if path[0] not in names_in(form):
         return True
-    match tree:
-        case ParseTree("both" | "either" | "negation", parts):
+    match form:
+        case Junction(_, parts):
             return all(_expressible(part, path) for part in parts)
-        case ParseTree("compare", [left, sign, right]):
+        case Negation(part):
+            return _expressible(part, path)
+        case Literal():
+            return _expressible(membership(form), path)
+        case Compare(left, sign, right):
             side, opposite = (left, right) if path_of(left) == path else (right, left)
-            sides = path_of(side) == path and path[0] not in Expression(opposite).names
+            sides = path_of(side) == path and path[0] not in names_in(opposite)
             return sides and (side is left or sign in _FLIPPED)
-        case ParseTree("call", ["search", pattern, text]):
-            return path_of(text) == path and path[0] not in Expression(pattern).names
+        case Call("search", (pattern, text)):
+            return path_of(text) == path and path[0] not in names_in(pattern)
     return False
 
 
 def schema_of(
-    tree: ParseTree,
+    form: Form,
     path: tuple[str, ...],
     kind: Any,
     names: Mapping[str, Any],
@@ -67,22 +83,25 @@ def schema_of(
     """
     try:
         # A part that isn't about the value holds for all values or for none.
-        if path[0] not in Expression(tree).names:
-            return bool(Expression(tree).value(names, evaluation)) is wanted
-        match tree:
-            case ParseTree("negation", [inner]):
+        if path[0] not in names_in(form):
+            return bool(Expression(form).value(names, evaluation)) is wanted
+        match form:
+            case Negation(inner):
                 return schema_of(inner, path, kind, names, evaluation, not wanted)
-            case ParseTree("both" | "either" as how, parts):
+            case Junction(operator, parts):
                 schemas = [schema_of(part, path, kind, names, evaluation, wanted) for part in parts]
-                return {"allOf" if (how == "both") is wanted else "anyOf": schemas}
-            case ParseTree("call", [_, pattern, _]):
+                return {"allOf" if (operator == "and") is wanted else "anyOf": schemas}
+            case Literal():
+                return schema_of(membership(form), path, kind, names, evaluation, wanted)
+            case Call(_, (pattern, _)):
                 matched = {"pattern": Expression(pattern).value(names, evaluation)}
                 return {"type": "string", **(matched if wanted else {"not": matched})}
         # A comparison: the path to the left, negation taken into the sign, the other side evaluated.
-        left, sign, right = tree.children
+        assert isinstance(form, Compare)
+        left, sign, right = form.left, form.sign, form.right
         if path_of(left) != path:
             left, sign, right = right, _FLIPPED[sign], left
-        sign = str(sign) if wanted else _OPPOSITE[sign]
+        sign = sign if wanted else _OPPOSITE[sign]
         given = Expression(right).value(names, evaluation)
     except Unknown:
         return False

@@ -11,8 +11,8 @@ from typing import Any
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown, key_of
+from constrained.knowledge.lines.forms import Form, Item, Member, Name
 from constrained.knowledge.lines.pattern import Pattern
-from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
 
 
@@ -40,7 +40,7 @@ class Makes:
     other, values all at once.
     """
 
-    target: ParseTree
+    target: Form
     value: Expression
     true: bool | None = None
     condition: Expression | None = None
@@ -53,7 +53,7 @@ class Makes:
         value = self.value.value(names, evaluation)
         if self.true is None:
             return value
-        rest = [item for item in names[self.target.children[0]] if item != value]
+        rest = [item for item in names[root(self.target)] if item != value]
         return [*rest, value] if self.true else rest
 
 
@@ -204,14 +204,26 @@ class Policy:
             kept = values[-1] if values else None
         return memory.with_values(**{stored.name: kept}) if values else memory
 
-    def place_of(self, target: ParseTree, names: Mapping[str, Any], evaluation: Evaluation) -> list[Any]:
-        inner, *keys = target.children
-        if target.data == "name":
-            return [inner]
-        if target.data == "member":
-            return [*self.place_of(inner, names, evaluation), *keys]
-        found = [Expression(key).value(names, evaluation) for key in keys]
-        return [*self.place_of(inner, names, evaluation), key_of(found)]
+    def place_of(self, target: Form, names: Mapping[str, Any], evaluation: Evaluation) -> list[Any]:
+        match target:
+            case Name(name):
+                return [name]
+            case Member(of, name):
+                return [*self.place_of(of, names, evaluation), name]
+            case Item(of, keys):
+                found = [Expression(key).value(names, evaluation) for key in keys]
+                return [*self.place_of(of, names, evaluation), key_of(found)]
+        raise AssertionError(target)
+
+
+def root(target: Form) -> str:
+    """The name at the root of a place such as ``order[id].status``."""
+    match target:
+        case Name(name):
+            return name
+        case Member(of) | Item(of):
+            return root(of)
+    raise AssertionError(target)
 
 
 def slot_of(tool: str) -> str:

@@ -39,9 +39,11 @@ from constrained.knowledge.lines.expression import (
     Unknown,
     read_regex,
 )
+from constrained.knowledge.lines.forms import TRUE, Call, Constant, Form, Name, argument
 from constrained.knowledge.lines.reader import LineReader, plain
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
 from constrained.knowledge.tool_policy.policy import Makes, Policy, Stored, slot_of
+from constrained.planning.model import Literal
 
 
 def read_policy(text_or_path: str | Path | Source) -> Policy:
@@ -217,40 +219,40 @@ class _PolicyReader(LineReader):
                 raise self.error(target, "no place that can be changed", 'makes order[id].status = "cancelled"')
             return Makes(self.form(target), self.expression(value))
         negative, atom, condition = effect.children
-        name, given = str(atom.children[0]), self.terms(atom)
+        name = str(atom.children[0])
         if name not in self.policy.facts:
             raise self.error(atom, f"no fact `{name}`", nearest(name, self.policy.facts))
         only_if = None if condition is None else self.expression(condition)
-        return Makes(_name(name), Expression(given), negative is None, only_if)
+        return Makes(Name(name), Expression(argument(self.fact_of(atom))), negative is None, only_if)
 
     # conditions and values
 
-    def terms(self, atom: ParseTree) -> ParseTree:
-        """The value that stands for a fact's arguments: the only one, a list of several, or true for none."""
-        given = [self.form(argument) for argument in atom.children[1:] if argument is not None]
-        count = self.policy.facts.get(str(atom.children[0]))
-        if count is not None and count != len(given):
-            raise self.error(atom, f"`{atom.children[0]}` has {count} argument{'s' * (count != 1)}, not {len(given)}")
-        return ParseTree("constant", [True]) if not given else given[0] if len(given) == 1 else ParseTree("list", given)
-
-    def leaf(self, token: Token) -> ParseTree:
+    def leaf(self, token: Token) -> Form:
         if token.type == "ANY":
             raise self.error(token, "only worlds have `*`", "name the argument")
         if token.type != "NUMBER":
-            return ParseTree("constant", [plain(token)])
-        return ParseTree("constant", [float(token) if "." in token else int(token)])
+            return Constant(plain(token))
+        return Constant(float(token) if "." in token else int(token))
 
-    def of_facts(self, tree: ParseTree) -> ParseTree:
+    def of_facts(self, tree: ParseTree, scope: Any) -> Form:
         raise self.error(tree, "only worlds have quantifiers", "any(... for x in ...), all(... for x in ...)")
 
-    def atom(self, tree: ParseTree) -> ParseTree:
+    def fact_of(self, atom: ParseTree) -> Literal[Form]:
+        """A fact of some values."""
+        name, *given = [part for part in atom.children if part is not None]
+        terms = tuple(map(self.form, given))
+        count = self.policy.facts[str(name)]
+        if count != len(terms):
+            raise self.error(atom, f"`{name}` has {count} argument{'s' * (count != 1)}, not {len(terms)}")
+        return Literal(str(name), terms or (TRUE,))
+
+    def atom(self, tree: ParseTree, scope: Any) -> Form:
         """A name, a fact, or a call of a function."""
         name, parts = str(tree.children[0]), [part for part in tree.children[1:] if part is not None]
-        # A fact is true if its arguments are in the list of those it is true of.
         if name in self.policy.facts:
-            return ParseTree("compare", [self.terms(tree), "in", _name(name)])
+            return self.fact_of(tree)
         if not parts and tree.data == "atom":
-            return ParseTree("constant", [_CONSTANTS[name]]) if name in _CONSTANTS else _name(name)
+            return Constant(_CONSTANTS[name]) if name in _CONSTANTS else Name(name)
         if name not in self.params and name not in FUNCTIONS:
             known = (*self.policy.facts, *self.params, *FUNCTIONS)
             raise self.error(tree, f"no fact or function `{name}`", nearest(name, known))
@@ -259,18 +261,14 @@ class _PolicyReader(LineReader):
         if not least <= len(parts) <= most:
             takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"
             raise self.error(tree, f"`{name}` takes {takes}, not {len(parts)}", "see its `let`, or docs/tool_agents.md")
-        given = [self.form(part) for part in parts]
-        if name in ("search", "find_all") and given[0].data == "constant":
-            [pattern] = given[0].children
+        given = tuple(self.form(part) for part in parts)
+        if name in ("search", "find_all") and isinstance(given[0], Constant):
+            pattern = given[0].value
             try:
                 read_regex(str(pattern))
             except regex.error as error:
                 raise self.error(tree, f"{pattern!r} is not a regular expression: {error}") from None
-        return ParseTree("call", [name, *given])
+        return Call(name, given)
 
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
-
-
-def _name(name: str) -> ParseTree:
-    return ParseTree("name", [name])

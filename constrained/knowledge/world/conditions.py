@@ -9,6 +9,7 @@ from lark import Token
 
 from constrained.errors import GrammarError, nearest
 from constrained.grammar.source import Source, SourceSpan
+from constrained.knowledge.lines.forms import is_condition
 from constrained.knowledge.lines.reader import LineReader, plain
 from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.world.world import ASKS, World
@@ -18,14 +19,11 @@ from constrained.planning.model import (
     Condition,
     Domain,
     Effect,
-    Junction,
     Literal,
     Parameter,
     Quantified,
     conjunction,
-    conjuncts,
     literals_in,
-    negated,
 )
 
 
@@ -133,7 +131,7 @@ class Conditions(LineReader):
                 )
         return narrow
 
-    def of_values(self, where: ParseTree, what: str) -> GrammarError:
+    def without_values(self, where: ParseTree, what: str) -> GrammarError:
         """The error that a line is about values, where a world has facts."""
         return self.error(
             where, f"a world has facts: only a policy of tools {what}", "name a fact that a `fact` line declares"
@@ -143,35 +141,33 @@ class Conditions(LineReader):
 
     def condition(self, tree: ParseTree | Token, scope: Variables) -> Condition:
         """A condition of planning tasks, from the parse tree of a line's condition."""
-        return self._condition(self.form(tree), scope)
+        form = self.form(tree, scope)
+        assert is_condition(form)
+        return form
 
-    def _condition(self, form: ParseTree | Token, scope: Variables) -> Condition:
-        if isinstance(form, Token):
-            raise self.span(form).error("a fact belongs here", "name one that a `fact` line declares")
-        match form.data, form.children:
-            case "both", parts:
-                return conjunction(self._condition(part, scope) for part in parts)
-            case "either", parts:
-                return Junction("or", tuple(self._condition(part, scope) for part in parts))
-            case "negation", [inner]:
-                return negated(self._condition(inner, scope))
-            case "quantified", [quantifier, variables, part]:
-                declared = self.variables(variables, scope)
-                inner = scope.inner({v.name[1:]: v.type for v in declared})
-                return Quantified(str(quantifier), declared, self.condition(part, inner))
-            case "asks", [atom]:
-                if not scope.worded:
-                    raise self.span_of(atom).error("only `means` and `shows` lines may have `asks`")
-                [literal] = literals_in(self.atom_of(atom, scope))
-                return Literal(ASKS + literal.predicate, literal.terms)
-            case "compare", [left, "==" | "!=" as sign, right]:
-                terms = tuple(self.term(self.word(side), None, scope) for side in (left, right))
-                return Literal("=", terms, sign == "==")
-            case "compare", [_, sign, _] if isinstance(sign, Token):
-                raise self.span(sign).error(f"`{sign}` compares values, which only results of tools have")
-            case "atom" | "call", _:
-                return self.atom_of(form, scope)
-        raise self.of_values(form, "looks at values")
+    def leaf(self, token: Token) -> Condition:
+        raise self.span(token).error("a fact belongs here", "name one that a `fact` line declares")
+
+    def of_facts(self, tree: ParseTree, scope: Variables) -> Condition:
+        if tree.data == "asks":
+            [atom] = tree.children
+            if not scope.worded:
+                raise self.span_of(atom).error("only `means` and `shows` lines may have `asks`")
+            [literal] = literals_in(self.atom(atom, scope))
+            return Literal(ASKS + literal.predicate, literal.terms)
+        quantifier, variables, part = tree.children
+        declared = self.variables(variables, scope)
+        inner = scope.inner({v.name[1:]: v.type for v in declared})
+        return Quantified(str(quantifier), declared, self.condition(part, inner))
+
+    def of_values(self, tree: ParseTree, scope: Variables) -> Condition:
+        """Whether two names are the same object: all that a world compares."""
+        if tree.data != "equality":
+            raise self.without_values(tree, "looks at values")
+        left, sign, right = tree.children
+        if sign not in ("=", "==", "!="):
+            raise self.span(sign).error(f"`{sign}` compares values, which only results of tools have")
+        return Literal("=", tuple(self.term(self.word(side), None, scope) for side in (left, right)), sign != "!=")
 
     def variables(self, tree: ParseTree, scope: Variables) -> tuple[Parameter, ...]:
         pairs = (variable.children for variable in tree.children)
@@ -182,11 +178,11 @@ class Conditions(LineReader):
         for token in tree.tokens():
             if token == "*":
                 raise self.span(token).error("only conditions may have `*`")
-        literal = self.atom_of(tree, scope)
+        literal = self.atom(tree, scope)
         assert isinstance(literal, Literal)
         return literal
 
-    def atom_of(self, tree: ParseTree, scope: Variables) -> Condition:
+    def atom(self, tree: ParseTree, scope: Variables) -> Condition:
         """A fact as a condition; `*` in it stands for some object."""
         token, *written = tree.children
         terms = [self.word(term) for term in written if term is not None]
@@ -295,7 +291,7 @@ class Conditions(LineReader):
                 yield from self.effects(inner, (*variables, *declared), wider)
                 continue
             if effect.data != "change":
-                raise self.of_values(effect, "assigns values")
+                raise self.without_values(effect, "assigns values")
             # One fact that becomes true or false, perhaps on a condition.
             negative, atom, when = effect.children
             literal = self.fact(atom, scope)
@@ -316,9 +312,3 @@ class Conditions(LineReader):
             differs = Literal("=", (other.name, literal.terms[number]), False)
             ended = Literal(literal.predicate, terms)
             yield Effect(ended.negated, (*variables, other), conjunction((condition, ended, differs)))
-
-
-def bound_by(condition: Condition) -> set[str]:
-    """The variables that the facts of a condition bind."""
-    facts = (p for p in conjuncts(condition) if isinstance(p, Literal) and p.positive and p.predicate != "=")
-    return {term for fact in facts for term in fact.terms if term.startswith("?")}

@@ -18,7 +18,7 @@ from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.lines.reader import is_policy, plain
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
 from constrained.knowledge.lines.syntax_errors import MARK, OF_TOOLS
-from constrained.knowledge.world.conditions import Conditions, Variables, bound_by
+from constrained.knowledge.world.conditions import Conditions, Variables
 from constrained.knowledge.world.world import (
     Again,
     Maybe,
@@ -40,6 +40,7 @@ from constrained.planning.model import (
     Parameter,
     Problem,
     Quantified,
+    bound_by,
     conjunction,
     free_variables,
     literals_in,
@@ -286,7 +287,7 @@ class _WorldReader(Conditions):
     def tells(self, statement: ParseTree, rule: str | None, scope: Variables) -> None:
         *told, condition, patterns = statement.children
         if patterns.data == "tools" or told[0].data == "stored":
-            raise self.of_values(statement, "tells what the results of named tools hold")
+            raise self.without_values(statement, "tells what the results of named tools hold")
         given = set(scope.types)
         answers = self.patterns(patterns)
         facts = []
@@ -360,7 +361,7 @@ class _WorldReader(Conditions):
     def each(self, atom: ParseTree) -> Iterator[ParseTree]:
         """The facts of an `init` line: a list stands for each of its objects, a type for each object of the type."""
         if atom.data != "atom":
-            raise self.of_values(atom, "assigns values")
+            raise self.without_values(atom, "assigns values")
         name, *terms = atom.children
         choices = []
         for term in terms:

@@ -1,7 +1,7 @@
 """Describe what is known as text, and derive facts from it, by the `shows` and `means` lines of the world's file.
 
-Conditions are answered from left to right: facts in the order in which they became known, objects of a type by kind and
-number. `or`, `not`, `some` and `every` are only tested, and bind no variables.
+Conditions are answered by `constrained.planning.answers`: facts in the order in which they became known, objects of a
+type by kind and number.
 """
 
 from __future__ import annotations
@@ -12,17 +12,9 @@ from itertools import chain, islice
 
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.world import ASKS, Piece, Shows, Where
+from constrained.planning.answers import Values, answers, unified
 from constrained.planning.facts import Fact
-from constrained.planning.model import (
-    Condition,
-    Literal,
-    Parameter,
-    Quantified,
-    conjunction,
-    conjuncts,
-    free_variables,
-    negated,
-)
+from constrained.planning.model import Literal, conjunction, conjuncts, free_variables
 from constrained.planning.query import NOTHING
 from constrained.planning.wording import fact_lines
 
@@ -30,9 +22,6 @@ MAX_NAMES = 4
 """Names in a list."""
 MAX_NUMBERS = 3
 """Numbers of one kind in a list by kind."""
-
-Values = Mapping[str, str]
-"""Variable -> object."""
 
 
 class Shown:
@@ -70,42 +59,15 @@ class Shown:
 
     def answers(self, where: Where, given: Values = NOTHING) -> Iterable[Values]:
         """The values for which a condition holds; none if it uses a hole that the task's sentence doesn't have."""
-        return self._answers(where.condition, given) if where.holes <= self.known.words.keys() else ()
+        return answers(where.condition, given, self) if where.holes <= self.known.words.keys() else ()
 
-    def _answers(self, condition: Condition, given: Values) -> Iterable[Values]:
-        if isinstance(condition, Literal):
-            if condition.predicate == "=":
-                left, right = (given.get(term, term) for term in condition.terms)
-                holds = left == right
-            elif condition.positive:
-                return self._matching(condition, given)
-            else:
-                holds = any(True for _ in self._matching(condition, given))
-            return (given,) if holds == condition.positive else ()
-        if isinstance(condition, Quantified):
-            some = condition.quantifier == "some"
-            answers = self._answers(condition.part if some else negated(condition.part), given)
-            return (given,) if any(self._of_types(condition.variables, values) for values in answers) == some else ()
-        if condition.operator == "and":
-            return self._all(condition.parts, given)
-        return (given,) if any(True for part in condition.parts for _ in self._answers(part, given)) else ()
-
-    def _all(self, parts: Sequence[Condition], given: Values) -> Iterable[Values]:
-        """The values for which all of some conditions hold."""
-        answers: Iterable[Values] = (given,)
-        for part in parts:
-            answers = [answer for values in answers for answer in self._answers(part, values)]
-        return answers
-
-    def _of_types(self, variables: Sequence[Parameter], values: Values) -> bool:
-        return all(v.name not in values or self._is(values[v.name], v.type) for v in variables)
-
-    def _is(self, name: str, kind: str) -> bool:
+    def is_of(self, name: str, kind: str) -> bool:
+        """Whether an object is of a type, or what a hole of the task's sentence stands for."""
         known = self.known
         kind = known.words.get(kind, kind)
         return name == kind or (name in known.objects and known.is_kind(known.objects[name], kind))
 
-    def _matching(self, literal: Literal, given: Values) -> Iterable[Values]:
+    def matching(self, literal: Literal[str], given: Values) -> Iterable[Values]:
         """The values, extending those given, for which a fact holds."""
         predicate, known = literal.predicate, self.known
         terms = [given.get(term, term) for term in literal.terms]
@@ -116,25 +78,17 @@ class Shown:
                 asked = [None if term[0] == "?" else term for term in terms]
                 return (given,) if known.asks(predicate[len(ASKS) :], asked) else ()
             if bound:
-                return (given,) if self._is(terms[0], predicate) else ()
+                return (given,) if self.is_of(terms[0], predicate) else ()
             return [{**given, terms[0]: name} for name in self.things(predicate)]
         if predicate not in self.wording.means and bound:
             return (given,) if known.holds(predicate, *terms) else ()
-        # The facts in their order, unified with the terms.
-        answers = []
-        for fact in self.of(predicate):
-            answer = dict(given)
-            for term, value in zip(terms, fact[1:]):
-                if term != value and (term[0] != "?" or answer.setdefault(term, value) != value):
-                    break
-            else:
-                answers.append(answer)
-        return answers
+        found = (unified(terms, fact, given) for fact in self.of(predicate))
+        return [values for values in found if values is not None]
 
     def things(self, kind: str) -> list[str]:
         """The objects of a type, or of a hole of the task's sentence, by kind and number."""
         if kind not in self._things:
-            self._things[kind] = sorted((name for name in self.known.objects if self._is(name, kind)), key=_number)
+            self._things[kind] = sorted((name for name in self.known.objects if self.is_of(name, kind)), key=_number)
         return self._things[kind]
 
     def slots(self) -> dict[str, Sequence[str] | Mapping[str, Sequence[str]]]:
@@ -184,7 +138,7 @@ class Shown:
         answer = next(iter(self.answers(test, values)), None)
         if answer is None:
             return ""
-        names = [values[listed] for values in self._all(about, answer)] if listed else []
+        names = [values[listed] for values in answers(conjunction(about), answer, self)] if listed else []
         return "".join(self._part(part, answer, names) for part in piece.parts)
 
     def _part(self, part: str | tuple[str, str], values: Values, names: Iterable[str] = ()) -> str:
@@ -198,7 +152,7 @@ class Shown:
     def _listed(self, names: list[str]) -> str:
         """The names that the task is about, at most `MAX_NAMES`, and the number of the others."""
         words = self.known.words.keys()
-        named = [name for name in names if not words or any(self._is(name, word) for word in words)][:MAX_NAMES]
+        named = [name for name in names if not words or any(self.is_of(name, word) for word in words)][:MAX_NAMES]
         return (", ".join(map(self.known.spell, named)) or "none") + _more(len(names) - len(named))
 
     def explores(self) -> list[str]:

@@ -145,7 +145,7 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         (RULE.format("//: needs ready + ready"), "4:11", "only a policy of tools looks at values"),
         (RULE.format("//: needs {}"), "4:11", "only a policy of tools looks at values"),
         (RULE.format("//: needs not (ready if ready else ready)"), "4:16", "only a policy of tools looks at values"),
-        (RULE.format("//: needs -1"), "4:12", "only a policy of tools looks at values"),
+        (RULE.format("//: needs -1"), "4:11", "only a policy of tools looks at values"),
         (RULE.format("//: makes x = 1"), "4:11", "only a policy of tools assigns values"),
         (RULE.format("//: makes every p in [1]: (ready)"), "4:11", "only a policy of tools assigns values"),
         ("//: init x = 1", "3:10", "only a policy of tools assigns values"),

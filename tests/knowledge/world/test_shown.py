@@ -21,9 +21,11 @@ LINES = """//: means one target(p) if P(p), at(p) else P(p)
 """
 
 
-def known(task="put a hot cup in shelf", *answers):
-    lines = [line for line in KITCHEN.splitlines() if not line.startswith(("//: object", "//: init", "//: goal some"))]
-    found = Known(read_world("\n".join([*lines, LINES])), task)
+def known(task="put a hot cup in shelf", *answers, lines=LINES):
+    kitchen = [
+        line for line in KITCHEN.splitlines() if not line.startswith(("//: object", "//: init", "//: goal some"))
+    ]
+    found = Known(read_world("\n".join([*kitchen, lines])), task)
     for answer in answers:
         found.read(answer)
     return found
@@ -69,6 +71,27 @@ def test_what_still_holds_and_what_shows_something_new():
     now = shown("On the shelf 1, you see a cup 1.", "The shelf 2 is closed.")
     assert list(now.again()) == [("in", "cup 1", "shelf 1")] and now.explores() == ["open shelf 2"]
     assert now.slots()["SEEN"] == ["shelf 1"] and now.slots()["READY"] == {}
+
+
+@pytest.mark.parametrize("shut", [(), ("shelf 1",), ("shelf 1", "shelf 2")])
+@pytest.mark.parametrize(
+    "condition, held",
+    [
+        ("every x: place (shut(x))", [False, False, True]),
+        ("some x: place (not shut(x))", [True, True, False]),
+        ("not shut(p), place(p)", [True, True, False]),
+        ("some x: place (shut(x) and not at(x))", [False, False, True]),
+        ("not shut(*)", [True, False, False]),
+    ],
+)
+def test_a_condition_means_what_it_means_to_the_planner(condition, held, shut):
+    found = known(lines=f'{LINES}//: shows "Held: " for {condition}: "yes" else "no"\n')
+    for place in ("shelf 1", "shelf 2"):
+        found.add_object(place, "place")
+    found.hold("at", "shelf 1")
+    for place in shut:
+        found.hold("shut", place)
+    assert (list(Shown(found).lines())[-1] != "Held: no") is held[len(shut)]
 
 
 @pytest.mark.parametrize(
