@@ -149,10 +149,16 @@ def ways_after(state: State, written: Written | None, data: bytes) -> list[Way]:
 
 def _read(state: State, written: Written | None, data: bytes) -> list[Way]:
     """The ways after `data`, some of which may lead nowhere."""
-    if written is None and OPENING.isdisjoint(data):
-        after = state.read(data)
-        return [] if after is None else [(after, None)]
     most = state.automaton.limits.distinct
+    if OPENING.isdisjoint(data):  # nothing is opened, so there is one way at most
+        after = state.read(data)
+        own = after and written and written.copy()
+        for byte in data:
+            if not own or not own.stack:
+                break
+            if not own.read(byte, None, most):
+                return []
+        return [] if after is None else [(after, own if own and own.stack else None)]
     ways: list[Way] = [(state, written and written.copy())]
     for byte in data:
         following: list[Way] = []

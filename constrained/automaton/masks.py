@@ -242,3 +242,12 @@ def allowed_ids(row: np.ndarray) -> np.ndarray:
     bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(-1, 32)
     word, bit = np.nonzero(bits)
     return words[word] * 32 + bit
+
+
+def without(row: np.ndarray, ids: list[int]) -> np.ndarray:
+    """`row` without the tokens `ids`."""
+    if not ids:
+        return row
+    out, tokens = row.copy(), np.array(ids, np.uint32)
+    np.bitwise_and.at(out.view(np.uint32), tokens >> 5, ~(np.uint32(1) << (tokens & 31)))
+    return out

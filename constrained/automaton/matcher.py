@@ -14,7 +14,7 @@ from constrained.automaton.automaton import State, automaton_of, begin
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
-from constrained.automaton.masks import Masks, allowed_ids
+from constrained.automaton.masks import Masks, allowed_ids, without
 from constrained.automaton.memory import SPARE, Memory
 from constrained.automaton.ruled_out import RuledOut
 from constrained.automaton.state import MAX_FORCED, Prefix
@@ -370,10 +370,7 @@ class Matcher:
         row = self.compiled.masks.row(self.state)
         if self.memory is None:
             return row
-        return self._without(row, self.compiled.ruled_out.tokens(self.memory, row))
-
-    def _without(self, row: np.ndarray, ruled_out: list[int]) -> np.ndarray:
-        return row & ~self.compiled.vocabulary.pack(np.array(ruled_out)) if ruled_out else row
+        return without(row, self.compiled.ruled_out.tokens(self.memory, row))
 
     def fill_bitmask(self, mask: np.ndarray, row: int = 0) -> None:
         """Write the allowed tokens into ``mask[row]``.
@@ -587,7 +584,7 @@ if native.kernel is not None:
                 if not bad:
                     self._know_nothing_out()
                     self._ask = NEVER_ASK
-            target[: mask.size] = self._without(mask[0], bad)
+            target[: mask.size] = without(mask[0], bad)
             target[mask.size :] = 0
 
         def _repeated_by(self, row: np.ndarray) -> list[int]:

@@ -80,7 +80,10 @@ class Memory(Prefix):
 
     def admits(self, data: bytes) -> bool:
         """Whether the text can go on with `data`."""
-        return any(ways_after(state, written, data) for state, written in self.ways)
+        for state, written in self.ways:  # noqa: SIM110 (many tokens of each mask are tried)
+            if ways_after(state, written, data):
+                return True
+        return False
 
     def step(self, byte: int) -> Memory | None:
         return self.read(bytes((byte,)))

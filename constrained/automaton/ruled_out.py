@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -39,13 +41,12 @@ class RuledOut:
 
     def tokens(self, memory: Memory, row: np.ndarray) -> list[int]:
         """Those of `row`, the mask of the memory's state, that the memory rules out."""
-        vocabulary = self._vocabulary
-        unsure = np.zeros_like(row)
-        for state, written in memory.ways:
-            if written is not None or state not in self._nothing:
-                unsure |= row & _doubtful(written, vocabulary)
-        ids = (i for i in allowed_ids(unsure).tolist() if i not in vocabulary.eos_token_ids)
-        bad = [i for i in ids if not memory.admits(vocabulary.tokens[i])]
+        ways = [way for way in memory.ways if way[1] is not None or way[0] not in self._nothing]
+        if not ways:
+            return []
+        unsure = row & reduce(or_, (_doubtful(written, self._vocabulary) for _, written in ways))
+        tokens, eos = self._vocabulary.tokens, self._vocabulary.eos_token_ids
+        bad = [i for i in allowed_ids(unsure).tolist() if not memory.admits(tokens[i]) and i not in eos]
         if not bad and len(memory.ways) == 1 and not memory.holds:
             self._nothing.add(memory.state)
         return bad
