@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 from constrained.grammar.json_schema.shape import identity
 from constrained.grammar.nodes import Distinct
 
-_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+_QUOTE, _BACKSLASH, _COMMA, _ARRAY = b'"\\,['
 OPENING, CLOSING, SPACES = frozenset(b"[{"), frozenset(b"]}"), frozenset(b" \t\n\r")
 ENDING = CLOSING | SPACES | {_COMMA}
 """Bytes that follow a number or a word."""
 _IN_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+
+_NOTHING: tuple[tuple, int] = (), 1
 
 
 class Level:
@@ -31,12 +34,23 @@ class Level:
         Where in the text of `Written` the item begins that is being written; -1: there is none.
     awaits : bool
         Whether an item, or a name, may come next.
+    whole : tuple
+        If the item is an array or object: its items, or members as (name, value), as far as they were found to be
+        whole, and where after its bracket the text goes on. So it isn't read from its beginning again with every token.
     """
 
-    __slots__ = ("awaits", "distinct", "seen", "start")
+    __slots__ = ("awaits", "distinct", "seen", "start", "whole")
 
-    def __init__(self, distinct: Distinct, seen: frozenset = frozenset(), start: int = -1, awaits: bool = True):
-        self.distinct, self.seen, self.start, self.awaits = distinct, seen, start, awaits
+    def __init__(self, distinct: Distinct):
+        self.distinct = distinct
+        self.seen: frozenset = frozenset()
+        self.start, self.awaits = -1, True
+        self.whole: tuple[tuple, int] = _NOTHING
+
+    def copy(self) -> Level:
+        other = Level(self.distinct)
+        other.seen, other.start, other.awaits, other.whole = self.seen, self.start, self.awaits, self.whole
+        return other
 
     @property
     def strings(self) -> list[str]:
@@ -97,7 +111,7 @@ class Written:
         return max((len(one.encode()) for level in self.stack if level for one in level.strings), default=0)
 
     def copy(self) -> Written:
-        stack = [level and Level(level.distinct, level.seen, level.start, level.awaits) for level in self.stack]
+        stack = [level and level.copy() for level in self.stack]
         return Written(stack, bytearray(self.text), self.string, self.opened)
 
     def items(self, every: bool = True) -> Iterator[tuple[int, Begun]]:
@@ -109,7 +123,7 @@ class Written:
             if level is None or level.start < 0 or not level.seen or not every and level.distinct.varied is None:
                 continue
             if self.text[level.start] in OPENING:
-                begun = _begun(bytes(self.text[level.start :]), level)
+                begun = _begun(self.text, level)
                 if begun.same:
                     yield depth, begun
 
@@ -142,7 +156,7 @@ class Written:
             top.awaits = True
             return len(top.seen) < most
         if byte not in SPACES and byte != _COMMA and top is not None and top.awaits:
-            top.start, top.awaits = at, False
+            top.start, top.awaits, top.whole = at, False, _NOTHING
         if byte in OPENING:
             self.stack.append(None if opened is None else Level(opened))
         elif byte == _QUOTE:
@@ -216,30 +230,32 @@ def _is_text(identified: Any) -> bool:
     return isinstance(identified, tuple) and identified[0] is False and isinstance(identified[1], str)
 
 
-def _begun(written: bytes, level: Level) -> Begun:
+def _begun(text: bytearray, level: Level) -> Begun:
     """What an array or object has so far, from its text."""
-    text = written.decode("utf-8", "ignore")  # a character may have been begun
-    items: list = []  # or members, as (name, value)
-    is_array = text[0] == "["
+    items, done = level.whole  # or members, as (name, value)
+    is_array = text[level.start] == _ARRAY
+    written = bytes(text[level.start + done :])
+    rest = written.decode("utf-8", "ignore")  # a character may have been begun
     place: str | int | None = None
     value = b""
-    at = _end(_BETWEEN, text, 1)
-    while at < len(text) and (is_array or text[at] == '"'):
+    at = _end(_BETWEEN, rest, 0)
+    while at < len(rest) and (is_array or rest[at] == '"'):
         try:
             if is_array:
                 place = len(items)
             else:
-                place, at = _DECODER.raw_decode(text, at)
-                at = _end(_BETWEEN, text, at)
-            found, end = _DECODER.raw_decode(text, at)
-            is_whole = _end(_NUMBER, text, at) < len(text)  # a number may go on
+                place, at = _DECODER.raw_decode(rest, at)
+                at = _end(_BETWEEN, rest, at)
+            found, end = _DECODER.raw_decode(rest, at)
+            is_whole = _end(_NUMBER, rest, at) < len(rest)  # a number may go on
         except ValueError:
             is_whole = False
         if not is_whole:
-            value = b"" if place is None else written[len(text[:at].encode()) :]
+            value = b"" if place is None else written[len(rest[:at].encode()) :]
             break
-        items.append(identity(found) if is_array else (place, identity(found)))
-        place, at = None, _end(_BETWEEN, text, end)
+        items = (*items, identity(found) if is_array else (place, identity(found)))
+        place, at = None, _end(_BETWEEN, rest, end)
+        level.whole = items, done + len(rest[:at].encode())
     if is_array:
         start = ("array", *items)
         same = [one for one in level.seen if isinstance(one, tuple) and one[: len(start)] == start]
@@ -250,7 +266,8 @@ def _begun(written: bytes, level: Level) -> Begun:
     if place in once:
         objects = [one for one in objects if any(name == place for name, _ in one)]
     begun = {name for name, _ in items} | ({place} if value else set())
-    another = place is None and (at < len(text) or text.rstrip()[-1] == "," or not items and len(text) > 1)
+    is_begun = at < len(rest) or text.rstrip()[-1] == _COMMA or not items and len(text) - level.start > 1
+    another = place is None and is_begun
     more = level.has_more(len(objects), begun, None if value else place, another)
     return Begun(objects, more, place if place in once else None, value)
 
