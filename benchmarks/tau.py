@@ -303,8 +303,8 @@ def judge_conversations(knowledge: ToolKnowledge, conversations: list[Conversati
                 answer = next(
                     (m.get("content") or "" for m in messages[i + 1 + k : i + 2 + k] if m["role"] == "tool"), ""
                 )
-                known = name in tools.calls
-                judged = bool(known and _judge(knowledge, memory, name, arguments))
+                has_rule = name in tools.calls
+                judged = bool(has_rule and _judge(knowledge, memory, name, arguments))
                 failed = tools.policy.failed(answer)
                 calls["calls"] += 1
                 calls["errors"] += failed
@@ -318,9 +318,9 @@ def judge_conversations(knowledge: ToolKnowledge, conversations: list[Conversati
                     refused["calls"] += not failed
                     refused["gold calls"] += not failed and (name, arguments) in talk.gold
                     refused["in solved conversations"] += not failed and talk.solved
-                    why = tools.unmet(memory, name, arguments) if known else ["no such tool"]
+                    why = tools.unmet(memory, name, arguments) if has_rule else ["no such tool"]
                     kinds["error" if failed else "policy", f"{name}: {(why or ['not in its schema'])[0]}"] += 1
-                if known:
+                if has_rule:
                     memory = tools.policy.told(memory, name, arguments, answer)
         outcome["conversations"] += 1
         outcome["with a refusal"] += bool(kept_out)

@@ -177,8 +177,8 @@ def warn(model: str | None, suite: Suite) -> None:
     """Say at once that the embedded model doesn't know a suite's domain."""
     from constrained.agents.generate import unfit  # torch takes seconds to import
 
-    if told := unfit(model, suite.knowledge == KNOWLEDGE):
-        print(f"note: {told}", file=sys.stderr)
+    if warning := unfit(model, suite.knowledge == KNOWLEDGE):
+        print(f"note: {warning}", file=sys.stderr)
 
 
 def _levels(options: argparse.Namespace, models) -> list[str]:

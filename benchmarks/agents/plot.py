@@ -67,8 +67,8 @@ def draw(result: Mapping, path: Path) -> None:
 
 
 def _measures(rows: Sequence[Mapping], papers: Sequence[Published]) -> list[str]:
-    given = [key for row in rows[:1] for key, value in row.items() if key.endswith(" %") and FIGURE.fits(value)]
-    first, *more = [key for key in given if key not in _MISTAKES] or [None]
+    measures = [key for row in rows[:1] for key, value in row.items() if key.endswith(" %") and FIGURE.fits(value)]
+    first, *more = [key for key in measures if key not in _MISTAKES] or [None]
     return [first, *(key for key in more if any(key in row.figures for row in papers))] if first else []
 
 

@@ -73,17 +73,17 @@ def _fits(function: dict[str, Any], call: Call, accepted: Accepted, lang: str) -
     properties, required = function["parameters"]["properties"], function["parameters"]["required"]
     if function["name"] not in call:
         return False
-    given = call[function["name"]]
-    if any(name not in given for name in required):
+    arguments = call[function["name"]]
+    if any(name not in arguments for name in required):
         return False
-    for name, value in given.items():
+    for name, value in arguments.items():
         if (
             name not in properties
             or name not in values_of
             or not _value(properties[name], value, values_of[name], lang)
         ):
             return False
-    return all(name in given or "" in values for name, values in values_of.items())
+    return all(name in arguments or "" in values for name, values in values_of.items())
 
 
 def _value(schema: dict[str, Any], value: Any, accepted: list[Any], lang: str) -> bool:
@@ -195,10 +195,10 @@ def java_value(text: str, kind: str, items: str | None = None) -> Any:
 
 
 def _java_list(text: str, items: str | None) -> Any:
-    given = re.search(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)", text)
+    match = re.search(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)", text)
     added = re.search(r"new\s+ArrayList<\w*>\(\)\s*\{\{\s*(.+?)\s*\}\}", text, re.DOTALL)
-    if given:
-        pieces = [piece.strip() for piece in given[1].split(",")]
+    if match:
+        pieces = [piece.strip() for piece in match[1].split(",")]
     elif added:
         pieces = [piece.strip() for piece in re.findall(r"add\((.+?)\)", added[1])]
     else:

@@ -72,17 +72,19 @@ def run_command(options: argparse.Namespace) -> int:
     path = options.output / f"engine-{digest}.jsonl"
     if options.fresh:
         path.unlink(missing_ok=True)
-    kept = Kept(path)
+    finished = Kept(path)
     with tqdm(total=len(vocabularies) * len(workloads), unit="workload") as bar:
         for number, vocabulary in enumerate(vocabularies):
             cases = [WORKLOADS[name]() for name in workloads]
             tell = bar.set_description_str
-            for _ in SideBySide(vocabulary, names, settings, kept, vocabularies[:number], tell).run(cases):
+            for _ in SideBySide(vocabulary, names, settings, finished, vocabularies[:number], tell).run(cases):
                 bar.update()
         bar.set_description_str("done")
     asked = {None, *workloads}
     wanted = [
-        r for r in kept.records if r["vocabulary"] in vocabularies and r["engine"] in names and r["workload"] in asked
+        r
+        for r in finished.records
+        if r["vocabulary"] in vocabularies and r["engine"] in names and r["workload"] in asked
     ]
     tables = [report.table(wanted, name) for name in reversed(vocabularies)]
     figures = result(wanted, settings)

@@ -123,11 +123,11 @@ def waits(device: torch.device) -> Iterator[list]:
     if device.type == "cpu":
         yield result
         return
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
             yield result
         finally:
             torch.cuda.set_sync_debug_mode("default")
-            result += [one for one in told if "synchroniz" in str(one.message)]
+            result += [one for one in caught if "synchroniz" in str(one.message)]

@@ -61,8 +61,8 @@ def run_command(options: argparse.Namespace) -> int:
     from benchmarks.lumos.dataset import played
     from benchmarks.lumos.models import models_by_role, prepare, run_folder, train_all
 
-    given = {p.name: getattr(options, p.name) for p in fields(Recipe) if getattr(options, p.name) is not None}
-    recipe = replace(QUICK if options.quick else Recipe(), **given)
+    settings = {p.name: getattr(options, p.name) for p in fields(Recipe) if getattr(options, p.name) is not None}
+    recipe = replace(QUICK if options.quick else Recipe(), **settings)
     folder = run_folder(recipe, options.output)
     model, dataset = prepare(recipe, folder)
     variants = [variant for variant in VARIANTS if not options.way or variant.name in options.way]

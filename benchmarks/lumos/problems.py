@@ -94,14 +94,14 @@ def worked_question(problem: strategyqa.DecomposedQuestion) -> Worked | str:
     if plan is None:
         return "a question is too long for ReWOO's plan"
     # The grounder's QA is answered by a model, in training by the fact; a comparison is computed.
-    said = [result for step, result in zip(annotation.steps, results) if _asks(annotation, step.turn)]
+    qa_results = [result for step, result in zip(annotation.steps, results) if _asks(annotation, step.turn)]
     facts, finish = in_facts(problem), f"Finish[{annotation.answer}]"
     return Worked("questions", problem, facts, {
         "answer": (f" {finish}",),
         "reasoning": (f" {facts}\nAction: {finish}",),
-        "onetime": (*_onetime(annotation), *said),
-        "iterative": _iterative(annotation, said),
-        "low": _iterative(low_level(annotation), said),
+        "onetime": (*_onetime(annotation), *qa_results),
+        "iterative": _iterative(annotation, qa_results),
+        "low": _iterative(low_level(annotation), qa_results),
         "rewoo": (plan, *results, finish),
     })  # fmt: skip
 

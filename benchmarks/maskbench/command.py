@@ -128,14 +128,14 @@ def _measure_all(
     cases: list[tuple[str, dict]], names: list[str], seconds: int, rounds: int, path: Path, done: list[dict]
 ) -> None:
     """Measure what is not in `done`, and add it there and to the file."""
-    known = Counter((one["engine"], one["schema"]) for one in done)
+    measured = Counter((one["engine"], one["schema"]) for one in done)
     with path.open("a") as out, tqdm(total=len(cases) * len(names) * rounds, unit="schema") as bar:
         for number in range(rounds):
             workers = {name: Worker(name, Measured, name) for name in names}
             try:
                 for first in range(0, len(cases), TURN):
                     for name, (schema, case) in product(names, cases[first : first + TURN]):
-                        if known[name, schema] <= number:
+                        if measured[name, schema] <= number:
                             done.append({"engine": name, "schema": schema, **_ask(workers[name], case, seconds)})
                             out.write(json.dumps(done[-1]) + "\n")
                             out.flush()

@@ -73,12 +73,12 @@ def run_command(options: argparse.Namespace) -> int:
     instances = [one for one in read_instances(options.data) if not options.only or one.name in options.only]
     if not instances:
         raise DataError(f"no instance {', '.join(options.only)}", "leave out --only to see which there are")
-    known = recorded(options.output, options.seconds)
+    finished = recorded(options.output, options.seconds)
     rows = []
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with options.output.open("a", encoding="utf-8") as file:
         for number, one in enumerate(instances, 1):
-            row = known.get((one.name, one.digest))
+            row = finished.get((one.name, one.digest))
             if row is None:
                 with waiting(f"{number} of {len(instances)}, {one.name}") as say:
                     row = played(one, options.seconds, lambda words, name=one.name: say(f"{name}, {words}"))

@@ -132,18 +132,18 @@ def conversation(parts: PromptParts) -> list[Message]:
     form = _FORM[parts.step_format].format(n=1)
     capitals = _CAPITALS if re.search(r"[A-Z]{3}", parts.knowledge_text) else ""
     # The scene is in the system's turn: examples don't repeat it, and the task is in the last turn.
-    told = [parts.knowledge_text, _scene(parts), f"{capitals} {form}".strip()]
-    turns = [_turn("system", "\n\n".join(filter(None, told)))]
+    system = [parts.knowledge_text, _scene(parts), f"{capitals} {form}".strip()]
+    turns = [_turn("system", "\n\n".join(filter(None, system)))]
     for example in parts.examples:
         turns += _example_turns(example, parts.step_format) if isinstance(example, Demonstration) else example
     # What changes stands in the last turn only, so that all before it is the same in every step (and cached).
-    said = [_opening(parts.task, parts.first_observation)] if not parts.omitted else [f"Task: {parts.task}"]
+    last = [_opening(parts.task, parts.first_observation)] if not parts.omitted else [f"Task: {parts.task}"]
     for step in parts.steps:
-        turns += [_turn("user", "\n\n".join(filter(None, said))), _turn("assistant", _answer(step, parts.step_format))]
-        said = [step.observation or "Go on."]
+        turns += [_turn("user", "\n\n".join(filter(None, last))), _turn("assistant", _answer(step, parts.step_format))]
+        last = [step.observation or "Go on."]
     if parts.memory and not (parts.scene and not parts.omitted):  # the answers to the steps tell what has changed
-        said.append(f"What is known:\n{parts.memory}")
-    return [*turns, _turn("user", "\n\n".join(filter(None, [*said, parts.view, parts.hints])))]
+        last.append(f"What is known:\n{parts.memory}")
+    return [*turns, _turn("user", "\n\n".join(filter(None, [*last, parts.view, parts.hints])))]
 
 
 def plain_text(parts: PromptParts) -> str:
@@ -158,8 +158,8 @@ def plain_text(parts: PromptParts) -> str:
         else:
             blocks.append("\n".join(message["content"] for message in example))
     opening = _opening(parts.task, parts.first_observation) if not parts.omitted else f"Task: {parts.task}"
-    known = f"What is known:\n{parts.memory}" if parts.memory else ""
-    blocks += [opening, known, parts.view, parts.hints]
+    memory = f"What is known:\n{parts.memory}" if parts.memory else ""
+    blocks += [opening, memory, parts.view, parts.hints]
     so_far = "".join(f"{line}\n" for step in parts.steps for line in step_lines(step))
     return "\n\n".join(filter(None, blocks)) + "\n\n" + so_far
 
@@ -170,8 +170,8 @@ def _scene(parts: PromptParts) -> str:
 
 def _opening(task: str, first_observation: str) -> str:
     """The task and the first observation; the task only once if the observation states it."""
-    told = task.strip(" .").lower() in first_observation.lower()
-    return "\n\n".join(filter(None, ["" if told else f"Task: {task}", first_observation]))
+    stated = task.strip(" .").lower() in first_observation.lower()
+    return "\n\n".join(filter(None, ["" if stated else f"Task: {task}", first_observation]))
 
 
 def _turn(role: str, content: str) -> Message:
@@ -187,11 +187,11 @@ def _answer(step: Step, step_format: str) -> str:
 
 
 def _example_turns(example: Demonstration, step_format: str) -> Iterator[Message]:
-    said = _opening(example.task, example.first_observation)
+    request = _opening(example.task, example.first_observation)
     for step in _steps_of(example):
-        yield _turn("user", said)
+        yield _turn("user", request)
         yield _turn("assistant", _answer(step, step_format))
-        said = step.observation or "Go on."
+        request = step.observation or "Go on."
 
 
 def _steps_of(example: Demonstration) -> Iterator[Step]:
@@ -214,8 +214,8 @@ def build_prompt(loaded: LoadedModel, parts: PromptParts, builder: Builder | Non
 
 
 def _alpaca(parts: PromptParts) -> str:
-    known = "\n".join(filter(None, [parts.memory, parts.hints]))  # FireAct's data has nothing else
-    form = ALPACA[bool(known)].format(task=parts.task, known=known)
+    context = "\n".join(filter(None, [parts.memory, parts.hints]))  # FireAct's data has nothing else
+    form = ALPACA[bool(context)].format(task=parts.task, known=context)
     so_far = "".join(f"{line}\n" for step in parts.steps for line in step_lines(step))
     return form + re.sub(r"^(Thought|Action|Observation) \d+:", r"\1:", so_far, flags=re.MULTILINE)
 

@@ -45,10 +45,10 @@ def header(
     judge: Knowledge | None = None,
 ) -> dict[str, Any]:
     """The header of a run's file: everything that the results depend on; for a traced run also the knowledge."""
-    known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
+    sources = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
     return {
         "suite": suite.name,
-        **{part: {"name": k.name, "digest": digest(k.to_text())} for part, k in known.items()},
+        **{part: {"name": k.name, "digest": digest(k.to_text())} for part, k in sources.items()},
         "settings": asdict(settings),
         **({"trace": knowledge_snapshot(knowledge)} if settings.trace else {}),
         **model_versions(models),

@@ -367,9 +367,9 @@ Arguments = dict[str, list[n.Node | bytes]]
 
 def _arguments(grammar: ContextFreeGrammar) -> Arguments:
     """Collect the arguments of each parameter, also those passed on by other parameters."""
-    given, passed_on = grammar.of_rules(_arguments_of_rules)
+    arguments, passed_on = grammar.of_rules(_arguments_of_rules)
     own, more = _collect([grammar.start], grammar.all_rules())
-    out = dict(given)
+    out = dict(arguments)
     for name, values in _propagate(own, [*passed_on, *more]).items():
         out[name] = [*out.get(name, ()), *values]
     return out
@@ -377,12 +377,12 @@ def _arguments(grammar: ContextFreeGrammar) -> Arguments:
 
 def _arguments_of_rules(rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
     """The arguments of all calls in the rules, and (parameter, parameter of a called rule that it is passed on to)."""
-    given, passed_on = _collect([rule.body for rule in rules.values()], rules)
-    return _propagate(given, passed_on), passed_on
+    arguments, passed_on = _collect([rule.body for rule in rules.values()], rules)
+    return _propagate(arguments, passed_on), passed_on
 
 
 def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
-    given: Arguments = {}
+    arguments: Arguments = {}
     passed_on: list[tuple[str, str]] = []
     for node in (node for top in tops for node in n.walk(top, scopes=True)):
         pairs: Iterable[tuple[str, n.Node | bytes | tuple[bytes, ...]]] = ()
@@ -394,8 +394,8 @@ def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, l
             if isinstance(value, n.Var):
                 passed_on.append((value.name, name))
             else:
-                given.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
-    return given, passed_on
+                arguments.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
+    return arguments, passed_on
 
 
 def _propagate(given: Arguments, passed_on: list[tuple[str, str]]) -> Arguments:

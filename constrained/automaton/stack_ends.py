@@ -188,9 +188,9 @@ class _Rules:
                 return min(values, key=_order)
             case n.Seq(items):
                 parts = [self._of(item) for item in items]
-                known = [part for part in parts if part is not None]
-                _check(sum(map(len, known)))
-                return b"".join(known) if len(known) == len(parts) else None
+                texts = [part for part in parts if part is not None]
+                _check(sum(map(len, texts)))
+                return b"".join(texts) if len(texts) == len(parts) else None
             case n.Alt(items):
                 return min((part for part in map(self._of, items) if part is not None), key=_order, default=None)
             case n.Repeat(item, low):

@@ -128,27 +128,27 @@ class Network(nn.Module):
 
     def forward(self, batch: Batch, rounds: int | None = None) -> torch.Tensor:
         """The scores (logits) of all actions, float32, shape (actions,)."""
-        known = self.embed(batch.features)
+        hidden = self.embed(batch.features)
         order = torch.cat([nodes for _, _, nodes in batch.links]) if batch.links else None
         facts = torch.cat([facts for _, facts, _ in batch.links]) if batch.links else None
         # A round: each fact sums what its objects tell it, by slot, and tells each of them something back. An object
         # keeps the largest of what it is told, so the number of its facts doesn't matter.
         for _ in range(rounds or batch.rounds):
-            told = torch.zeros_like(known)
+            told = torch.zeros_like(hidden)
             if order is not None and facts is not None:
-                heard = [known[nodes] @ self.read[slot] + self.bias[slot] for slot, _, nodes in batch.links]
-                fact = known.new_zeros(batch.facts, self.width).index_add(0, facts, torch.cat(heard)).relu()
+                heard = [hidden[nodes] @ self.read[slot] + self.bias[slot] for slot, _, nodes in batch.links]
+                fact = hidden.new_zeros(batch.facts, self.width).index_add(0, facts, torch.cat(heard)).relu()
                 messages = torch.cat([fact[of] @ self.tell[slot] for slot, of, _ in batch.links])
                 told = told.scatter_reduce(0, order[:, None].expand_as(messages), messages, "amax")
-            known = self.norm(
-                known + self.update(torch.cat([known, told, self._largest(known, batch)[batch.graph]], 1))
+            hidden = self.norm(
+                hidden + self.update(torch.cat([hidden, told, self._largest(hidden, batch)[batch.graph]], 1))
             )
         # An action is scored from its objects in their order, the whole state, and the goal facts that it changes.
-        largest = self._largest(known, batch)
-        scores = known.new_zeros(len(batch.owner))
+        largest = self._largest(hidden, batch)
+        scores = hidden.new_zeros(len(batch.owner))
         for layer, (at, objects, changes) in zip(self.score, batch.actions):
             if len(at):
-                read = torch.cat([known[objects].flatten(1), largest[batch.owner[at]], changes], 1)
+                read = torch.cat([hidden[objects].flatten(1), largest[batch.owner[at]], changes], 1)
                 scores = scores.index_put((at,), layer(read)[:, 0])
         return scores
 

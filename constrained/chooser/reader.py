@@ -134,9 +134,9 @@ class Reader(nn.Module):
 
         features = flat("features").float()
         parts = [self.mean(flat(field).long()) for field in ("name", "after", "before", "asked")]
-        known = self.name(torch.cat([*parts, features], -1))
-        names = padded(known)
-        top = padded(known, -1e4).amax(1)
+        hidden = self.name(torch.cat([*parts, features], -1))
+        names = padded(hidden)
+        top = padded(hidden, -1e4).amax(1)
         middle = names.sum(1) / torch.tensor(sizes)[:, None]
         whole = self.mean(task)[at[:, 0]]
         state = self.state(torch.cat([now, last, whole, asked, top, middle], -1))

@@ -51,18 +51,18 @@ class Scorer:
         features[:, -1] = 1
         features[example.features[:, 0], example.features[:, 1]] = 1
         features[:, example.everywhere] = 1
-        known = self._linear("embed", features)
+        hidden = self._linear("embed", features)
         links = _Links(example.links)
         for _ in range(rounds or min(MOST_ROUNDS, max(FEWEST_ROUNDS, example.nodes))):
-            largest = np.broadcast_to(known.max(0, initial=LOWEST), known.shape)
-            told = self._messages(known, links)
-            known = self._norm(known + self._layers("update", np.concatenate([known, told, largest], 1)))
-        largest = known.max(0, initial=LOWEST)
+            largest = np.broadcast_to(hidden.max(0, initial=LOWEST), hidden.shape)
+            messages = self._messages(hidden, links)
+            hidden = self._norm(hidden + self._layers("update", np.concatenate([hidden, messages, largest], 1)))
+        largest = hidden.max(0, initial=LOWEST)
         scores = np.zeros(example.count, np.float32)
         for number, (at, objects, changes) in enumerate(example.actions):
             if len(at):
                 everywhere = np.broadcast_to(largest, (len(at), self.width))
-                read = np.concatenate([known[objects].reshape(len(at), -1), everywhere, changes], 1)
+                read = np.concatenate([hidden[objects].reshape(len(at), -1), everywhere, changes], 1)
                 scores[at] = self._layers(f"score.{number}", read)[:, 0]
         return scores
 

@@ -185,8 +185,8 @@ class Story:
     def __init__(self, words: Words, text: str):
         self.words = words
         task, _, rest = text.partition("\n")
-        told = [float(word) for word in _WORD.findall(task) if word[-1].isdigit()]
-        self._numbers = [number for number in dict.fromkeys(told) if abs(number) >= 10][:3]
+        numbers = [float(word) for word in _WORD.findall(task) if word[-1].isdigit()]
+        self._numbers = [number for number in dict.fromkeys(numbers) if abs(number) >= 10][:3]
         self.task = read(task)
         self._names: dict[str, _Name] = {}
         self._segments: list[tuple[int, list[str], list[str], list[str], float]] = []
@@ -254,15 +254,15 @@ class Story:
         features = np.zeros((len(names), words.features), np.float16)
         features[:, : shared.shape[1]] = shared
         at = shared.shape[1]
-        told = [name.told for name in entries if name.told >= 0]
+        numbers = [name.told for name in entries if name.told >= 0]
         for i, entry in enumerate(entries[1:], 1):
             one, two = entry.uses
             fits = 0 if not entry.condition or not self._compared else 1 if entry.condition == self._compared else -1
             features[i, at : at + 10 + JUDGED] = (
                 entry.share, 1 / (1 + now - entry.when), entry.when == now, entry.in_task, np.log1p(len(one)),
                 np.log1p(len(two)), 1 / (now - one[-1]) if one else 0, 1 / (now - two[-1]) if two else 0, bool(one),
-                bool(two), entry.told >= 0, np.log1p(max(entry.told, 0)), min(told, default=0) < entry.told,
-                0 <= entry.told < max(told, default=0), fits,
+                bool(two), entry.told >= 0, np.log1p(max(entry.told, 0)), min(numbers, default=0) < entry.told,
+                0 <= entry.told < max(numbers, default=0), fits,
             )  # fmt: skip
             features[i, [words.features - len(words.slots) + number for number in members[names[i]]]] = 1
         # Features by form and first name: how often they were used together, when,
@@ -317,8 +317,10 @@ class Story:
                     if part:
                         left = [*place[:2], *(word for other in parts[:i] for word in other)]
                         right = [word for other in parts[i + 1 :] for word in other]
-                        told = [float(word) for word in _WORD.findall(" ".join(texts[i + 1 :])) if word[-1].isdigit()]
-                        self._segments.append((block, part, left, right, max(told, default=-1)))
+                        numbers = [
+                            float(word) for word in _WORD.findall(" ".join(texts[i + 1 :])) if word[-1].isdigit()
+                        ]
+                        self._segments.append((block, part, left, right, max(numbers, default=-1)))
         for name in self._names.values():
             name.match(self._segments[fresh:])
 

@@ -135,11 +135,12 @@ def add_tuning(parser: argparse.ArgumentParser) -> None:
 
 def tuning_of(arguments: argparse.Namespace) -> Tuning:
     """The preset, with the options that were given; TrainingError if a value is out of its range."""
-    given = {field.name: getattr(arguments, field.name) for field in fields(Tuning)}
-    if given["targets"] is not None:
-        given["targets"] = tuple(given["targets"])
+    overrides = {field.name: getattr(arguments, field.name) for field in fields(Tuning)}
+    if overrides["targets"] is not None:
+        overrides["targets"] = tuple(overrides["targets"])
     return replace(
-        PRESETS[arguments.preset or "knowagent"], **{name: value for name, value in given.items() if value is not None}
+        PRESETS[arguments.preset or "knowagent"],
+        **{name: value for name, value in overrides.items() if value is not None},
     )
 
 

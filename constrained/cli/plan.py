@@ -73,9 +73,9 @@ def run(arguments) -> int:
 
     _sort_words(arguments)
     # Exactly one thing to play: a task, a game, a PDDL problem, or the problem in the knowledge's own file.
-    given = [arguments.task, arguments.game, arguments.pddl]
-    has_problem = arguments.knowledge not in (None, "household") and not any(given)
-    if sum(value is not None for value in given) != 1 and not has_problem:
+    sources = [arguments.task, arguments.game, arguments.pddl]
+    has_problem = arguments.knowledge not in (None, "household") and not any(sources)
+    if sum(value is not None for value in sources) != 1 and not has_problem:
         raise ConstrainedError(
             "give a task, --game FILE or --pddl DOMAIN PROBLEM, one of them", "constrained plan --help shows examples"
         )

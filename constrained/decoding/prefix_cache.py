@@ -65,15 +65,15 @@ class PrefixCache:
         `tokens` are the whole text so far, at least one id; the part already held is not run again.
         """
         forward = self.forward(model)
-        kept = self._keep(tokens)
+        shared = self._keep(tokens)
         past, self.past = self.past, None
-        fresh = torch.tensor([tokens[kept:]], device=forward.device)
+        fresh = torch.tensor([tokens[shared:]], device=forward.device)
         # Tokens count as held only once the call has returned: an interrupted one leaves an empty cache.
         self.tokens = []
         with torch.no_grad():
             logits, past = forward(columns, input_ids=fresh, past_key_values=past)
         self.forward_passes += 1
-        self.tokens_run += len(tokens) - kept
+        self.tokens_run += len(tokens) - shared
         if past is not None:  # None: a model without a cache reads everything again each time
             self.past, self.tokens = past, list(tokens)
         return logits[0]

@@ -304,10 +304,10 @@ class RemoteModel:
                 f"{self.base_url} refuses the key", "set OPENAI_API_KEY to the server's key, or pass api_key="
             ) from None
         except openai.APIStatusError as error:
-            told = self._without_key(_error_text(error))
+            message = self._without_key(_error_text(error))
             hint = "see the address (it ends with /v1 for most servers) and the model's name"
             hint = hint if error.status_code == 404 else ""
-            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}", hint) from None
+            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {message}", hint) from None
         except Exception as error:  # the client raises many types for an answer that it can't read
             what = self._without_key(f"{type(error).__name__}: {error}")
             raise ModelError(f"{self.base_url} answered something unreadable: {what}") from None
@@ -410,8 +410,8 @@ def _from_json(text: str) -> str:
 
 def _error_text(error: Any) -> str:
     body = getattr(error, "body", None)
-    told = body.get("message") if isinstance(body, dict) else None
-    return str(told or error)
+    message = body.get("message") if isinstance(body, dict) else None
+    return str(message or error)
 
 
 class _Loop:

@@ -132,8 +132,8 @@ class TextlessArguments:
         def leaf(node: Node) -> bool:
             match node:
                 case Call():
-                    given = zip(self._rules[node.rule].params, node.args)
-                    called = node.rule, frozenset(param for param, arg in given if not self._has_text(arg, unit))
+                    pairs = zip(self._rules[node.rule].params, node.args)
+                    called = node.rule, frozenset(param for param, arg in pairs if not self._has_text(arg, unit))
                     if unit is not None:
                         self._users.setdefault(called, set()).add(unit)
                     if called not in self._known:
@@ -204,8 +204,8 @@ def prune(node: Node, has_none: Callable[[str], bool]) -> Node:
         case Seq():
             return _split_long(nodes.seq(prune(item, has_none) for item in node.items))
         case Alt():
-            kept = [item for item in (prune(item, has_none) for item in node.items) if item is not NEVER]
-            return kept[0] if len(kept) == 1 else Alt(tuple(kept)) if kept else NEVER
+            items = [item for item in (prune(item, has_none) for item in node.items) if item is not NEVER]
+            return items[0] if len(items) == 1 else Alt(tuple(items)) if items else NEVER
         case nodes.Repeat():
             return nodes.repeat(prune(node.item, has_none), node.low, node.high)
         case Members():

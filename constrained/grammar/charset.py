@@ -165,9 +165,9 @@ _INTERNED: dict[tuple, CharSet] = {}
 def charset(ranges) -> CharSet:
     """The set of inclusive code point ranges, given in any order; surrogates are dropped."""
     ranges = tuple(ranges)
-    known = _INTERNED.get(ranges)
-    if known is not None:  # they were in order
-        return known
+    cached = _INTERNED.get(ranges)
+    if cached is not None:  # they were in order
+        return cached
     merged: list[list[int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -183,10 +183,10 @@ def charset(ranges) -> CharSet:
         if high < _SURROGATES[0] or low > _SURROGATES[1]:
             clean.append((low, high))
     key = tuple(clean)
-    known = _INTERNED.get(key)
-    if known is None:
-        known = _INTERNED[key] = CharSet(key)
-    return known
+    cached = _INTERNED.get(key)
+    if cached is None:
+        cached = _INTERNED[key] = CharSet(key)
+    return cached
 
 
 def union(sets: Iterable[CharSet]) -> CharSet:

@@ -183,50 +183,50 @@ class _Loader:
 
     def _define(self, scope: Scope, statement: syntax.Defined) -> None:
         name = scope.full(statement.name)
-        known = scope.definitions.get(name)
+        existing = scope.definitions.get(name)
         terminal = statement.name.isupper()
         body = Body(statement.options, scope)
         new = Definition(name, terminal, statement.params, [body], False, statement.at, scope, statement.line)
-        if statement.kind == "define" and not known:  # the usual case
+        if statement.kind == "define" and not existing:  # the usual case
             scope.definitions[name] = new
             return
         # A name is defined once; `%override` and `%extend` need a definition above them, and only those.
         span = scope.span(statement.at)
         kind = "terminal" if terminal else "rule"
-        if statement.kind == "define" and known:
-            if known.params == statement.params:
-                known.bodies.append(body)  # its errors are looked for, too
-            hint = _NOT_BOTH if known.declared else "keep one, or write `%override` or `%extend` before the other"
-            raise _defined_twice(f"{kind} '{statement.name}'", known, scope, span, hint)
-        if statement.kind != "define" and not known:
+        if statement.kind == "define" and existing:
+            if existing.params == statement.params:
+                existing.bodies.append(body)  # its errors are looked for, too
+            hint = _NOT_BOTH if existing.declared else "keep one, or write `%override` or `%extend` before the other"
+            raise _defined_twice(f"{kind} '{statement.name}'", existing, scope, span, hint)
+        if statement.kind != "define" and not existing:
             hint = nearest(name, scope.definitions, "write the definition without it, or put it after the first one")
             raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
-        if statement.kind == "extend" and known:
-            if known.declared:
+        if statement.kind == "extend" and existing:
+            if existing.declared:
                 hint = "a slot's values are bound at run time: define it, or leave this out"
                 raise span.error(f"'{statement.name}' is only declared, there is nothing to extend", hint)
-            if known.params != statement.params:
-                hint = f"its parameters are: {', '.join(known.params) or 'none'}"
+            if existing.params != statement.params:
+                hint = f"its parameters are: {', '.join(existing.params) or 'none'}"
                 raise span.error(f"'{statement.name}' has other parameters where it is defined", hint)
-            known.bodies.append(body)
+            existing.bodies.append(body)
             return
         scope.definitions[name] = new
 
     def _declare(self, scope: Scope, statement: syntax.Declared) -> None:
         for declared in statement.names:
             name, span = scope.full(declared.text), scope.span(declared.at)
-            known = scope.definitions.get(name)
-            if known and not (name == STEP and known.scope is not scope):
-                hint = "declare it once" if known.declared else _NOT_BOTH
-                raise _defined_twice(f"'{declared.text}'", known, scope, span, hint)
+            existing = scope.definitions.get(name)
+            if existing and not (name == STEP and existing.scope is not scope):
+                hint = "declare it once" if existing.declared else _NOT_BOTH
+                raise _defined_twice(f"'{declared.text}'", existing, scope, span, hint)
             scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
 
     def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
         items = walk(statement.options)
         first, more = next(items, None), next(items, None)
-        known = scope.definitions.get(first.text) if isinstance(first, Name) else None
-        if more is None and known is not None and known.terminal:
-            self.ignored.append(known)
+        existing = scope.definitions.get(first.text) if isinstance(first, Name) else None
+        if more is None and existing is not None and existing.terminal:
+            self.ignored.append(existing)
             return
         name = f"$ignore{len(self.ignored)}"
         body = Body(statement.options, scope)
@@ -261,12 +261,12 @@ class _Loader:
                 except GrammarError as error:
                     self.faults.add(error)
         for full in _needed([inner.full(name) for name in names if inner.full(name) in definitions], definitions):
-            known = scope.definitions.get(full)
-            if known and full != STEP:
+            existing = scope.definitions.get(full)
+            if existing and full != STEP:
                 written = next((name for name, called in names.items() if called == full), full)
                 other = "OTHER" if written.isupper() else "other"
                 hint = f"import it under another name: `%import {'.'.join(first.path)}.{written} -> {other}`"
-                raise span.error(f"'{full}' comes from {known.span.source.name}, too", hint, "defined-twice")
+                raise span.error(f"'{full}' comes from {existing.span.source.name}, too", hint, "defined-twice")
             scope.definitions[full] = definitions[full]
 
     def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:

@@ -373,18 +373,18 @@ class _BodyReader:
             raise self.error(f"template '{item.text}' {takes}", item.at, hint, _ARGUMENTS)
         # A parameter that is used as a template is given by name, and one rule is made for each name; other arguments
         # become nodes of the call.
-        given: dict[str, str] = {}
+        arguments: dict[str, str] = {}
         values: list[Node] = []
         gap, self.gap = self.gap, None  # it belongs where the argument is used
         for param, arg in zip(definition.params, args):
             if param in self.templates.of(definition.name):
-                given[param] = self.template_name(arg)
+                arguments[param] = self.template_name(arg)
             else:
                 values.append(self.item(arg))
         self.gap = gap
         if definition.name in self.reader.relations:
             return self.relation(self.reader.relations[definition.name], values, item)
-        return Call(self.templates.call(definition, given), tuple(values))
+        return Call(self.templates.call(definition, arguments), tuple(values))
 
     def relation(self, relation: str, values: list[Node], item: Name) -> Node:
         try:

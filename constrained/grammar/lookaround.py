@@ -228,9 +228,9 @@ def _merge_equivalent(ends: Sequence[T], edges: Sequence[Edges]) -> tuple[list[i
     first: dict[int, int] = {}
     for state, number in enumerate(class_of):
         first.setdefault(number, state)
-    kept = list(first.values())
-    ways = ([(chars, to) for to, chars in edges[state].items()] for state in kept)
-    return class_of, [ends[state] for state in kept], [_joined_edges(each, class_of.__getitem__) for each in ways]
+    states = list(first.values())
+    ways = ([(chars, to) for to, chars in edges[state].items()] for state in states)
+    return class_of, [ends[state] for state in states], [_joined_edges(each, class_of.__getitem__) for each in ways]
 
 
 def _numbered(values: Sequence[object]) -> list[int]:

@@ -24,11 +24,11 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
     if not any(map(attrgetter("params"), rules.values())):
         return out
     calls = (call for rule in rules.values() for call in rule.find(Call))
-    given = [arg for call in calls for arg in call.args if type(arg) not in LEAVES]
-    if not (given or every):
+    arguments = [arg for call in calls for arg in call.args if type(arg) not in LEAVES]
+    if not (arguments or every):
         return out
     textless = TextlessArguments(out)  # which is asked about the rules made here, too
-    if not every and all(map(textless.has_text, given)):
+    if not every and all(map(textless.has_text, arguments)):
         return out
     # A rule is made once for each template with the same arguments written in. It may call templates in its turn, so it
     # is looked through like the others: `work` grows meanwhile.
@@ -49,8 +49,8 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
         }
         if len(made) >= MOST:
             values.clear()
-        given = zip(template.params, node.args)
-        values.update((param, NEVER) for param, arg in given if not textless.has_text(arg))
+        arguments = zip(template.params, node.args)
+        values.update((param, NEVER) for param, arg in arguments if not textless.has_text(arg))
         if not values:
             return node
         key = (node.rule, *((param, shape(arg)) for param, arg in values.items()))

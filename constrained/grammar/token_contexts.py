@@ -406,16 +406,16 @@ class Contexts:
         # that a relation uses must stay one.
         rule = self.rules[node.rule]
         fixed = {var.name for related in rule.find(Related) for var in find(related, Var)}
-        given = {
+        arguments = {
             param: arg
             for param, arg in zip(rule.params, node.args)
             if param not in fixed and not find(arg, Slot) and not find(arg, Var)
         }
         body = rule.body
-        if given:
-            key = (node.rule, *given.items())
-            body = self.kept.get(key) or self.kept.setdefault(key, with_values(body, given))
-        left = [param not in given for param in rule.params]
+        if arguments:
+            key = (node.rule, *arguments.items())
+            body = self.kept.get(key) or self.kept.setdefault(key, with_values(body, arguments))
+        left = [param not in arguments for param in rule.params]
         params = tuple(compress(rule.params, left))
         return self.as_rules(body, context, node.rule, params, tuple(compress(node.args, left)))
 

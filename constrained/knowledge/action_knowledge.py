@@ -236,8 +236,8 @@ class ActionKnowledge(Knowledge):
         if self.world is None or not set(facts.task.schemas) <= set(self.world.rules):
             return self
         if self.facts is not None and self.facts.task is facts.task:
-            known = self.facts.in_state(facts.state, facts.optimistic)
-            return self._with_state(PossibleActions(self.state.order, known))
+            world_state = self.facts.in_state(facts.state, facts.optimistic)
+            return self._with_state(PossibleActions(self.state.order, world_state))
         task = facts.task
         values = {slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.slot_types.items()}
         order = self.state.order.bound(self.grammar.bind(**{slot: names or {} for slot, names in values.items()}))

@@ -291,15 +291,15 @@ class _DotParser:
             self.take()
             scope.arrow = True
             return
-        given = self._attributes()
+        attributes = self._attributes()
         if chain:
             made = self.graph.edges[scope.first_edge :]
-            self.graph.edges[scope.first_edge :] = self._drawn(made, {**scope.edge, **given}, token)
+            self.graph.edges[scope.first_edge :] = self._drawn(made, {**scope.edge, **attributes}, token)
         elif not subgraph:
             node = self.graph.nodes[names[0]]
-            node.shape = given.get("shape", node.shape)
-            if "label" in given:
-                node.label = _words(given["label"], node.name, node.shape)
+            node.shape = attributes.get("shape", node.shape)
+            if "label" in attributes:
+                node.label = _words(attributes["label"], node.name, node.shape)
         scope.left = None
 
     def _drawn(self, edges: Iterable[DotEdge], given: dict[str, str], token: _Token) -> list[DotEdge]:

@@ -208,8 +208,8 @@ class _Writer:
         names = self._variables(action)
         needs = ", ".join(self._condition(part, names) for part in conjuncts(action.precondition))
         makes = ", ".join(self._effects(action.effects, names))
-        said = condition_words(action.precondition, domain)
-        words = f"{effect_words(action, domain) or 'changes nothing'}" + (f"; needs {said}" if said else "")
+        condition = condition_words(action.precondition, domain)
+        words = f"{effect_words(action, domain) or 'changes nothing'}" + (f"; needs {condition}" if condition else "")
         lines = ["", f"// {rule}: {words}."]
         if rule != domain.spell(action.name):
             lines.append(f"//: action {self._name(action.name, 'action')}")

@@ -250,10 +250,12 @@ def _named(call: Mapping) -> tuple[str, Any]:
     inner = call.get("function", call)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise CallFault("it names no tool")
-    given: Any = next((inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {})
-    if not isinstance(given, (str, Mapping)):
+    arguments: Any = next(
+        (inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {}
+    )
+    if not isinstance(arguments, (str, Mapping)):
         raise CallFault("its arguments are no object")
-    return inner["name"], given
+    return inner["name"], arguments
 
 
 _NO_CALLS = ("function_call_output", "reasoning")

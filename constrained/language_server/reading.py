@@ -55,8 +55,8 @@ def read(text: str, name: str, path: Path | None) -> dict:
     names = {}
     for called, (definition, *_) in outline.by_name.items():
         span = definition.span
-        told = _card(definition, words.get(called, ""), checked.knowledge)
-        names[called] = {"line": span.line, "column": span.column, "end": span.end, "words": told}
+        card = _card(definition, words.get(called, ""), checked.knowledge)
+        names[called] = {"line": span.line, "column": span.column, "end": span.end, "words": card}
     findings = [finding.to_dict(name, "") for finding in checked.findings[:MOST_FINDINGS]]
     return {
         "findings": findings, "names": names, "tokens": tokens(outline, checked.knowledge),

@@ -117,8 +117,8 @@ class Server(LanguageServer):
         self.cards[uri] = found["names"] if found["loads"] else _kept(self.cards.get(uri, {}), found["names"])
         units = document.position_codec.client_num_units
         self.tokens[uri] = encode(found["tokens"], document.source.split("\n"), units)
-        told = [diagnostic(finding, document) for finding in found["findings"]]
-        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told, document.version))
+        diagnostics = [diagnostic(finding, document) for finding in found["findings"]]
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, document.version))
 
 
 def _kept(earlier: dict[str, dict], names: dict[str, dict]) -> dict[str, dict]:

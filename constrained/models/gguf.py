@@ -94,15 +94,15 @@ def read_model(file: GgufFile, dtype: torch.dtype | None = None, **options: Any)
 
 def _settings(file: GgufFile, architecture: Architecture) -> dict[str, Any] | None:
     """The settings of the model's configuration; None if one is missing or isn't a positive number."""
-    prefix, given = file.metadata["general.architecture"], file.metadata
-    tokens = given.get("tokenizer.ggml.tokens")
+    prefix, metadata = file.metadata["general.architecture"], file.metadata
+    tokens = metadata.get("tokenizer.ggml.tokens")
     found = {f"{prefix}.vocab_size": len(tokens)} if isinstance(tokens, list) else {}
     keys = SETTINGS | ({architecture.head_dim: "head_dim"} if architecture.head_dim else {})
-    settings = {setting: (found | given).get(f"{prefix}.{key}") for key, setting in keys.items()}
+    settings = {setting: (found | metadata).get(f"{prefix}.{key}") for key, setting in keys.items()}
     if not all(isinstance(value, (int, float)) and value > 0 for value in settings.values()):
         return None
     settings |= {
-        f"{name}_token_id": given.get(f"tokenizer.ggml.{key}_token_id") for key, name in SPECIAL_TOKENS.items()
+        f"{name}_token_id": metadata.get(f"tokenizer.ggml.{key}_token_id") for key, name in SPECIAL_TOKENS.items()
     }
     return settings | {"tie_word_embeddings": "output.weight" not in file.tensors}
 

@@ -131,9 +131,9 @@ class LlamaCpp:
         self.held: list[list[int]] = [[] for _ in range(ROWS)]  # tokens whose keys and values each sequence has
 
     def _reason(self) -> str:
-        told = [line.strip() for line in _TOLD if line.strip()]
+        lines = [line.strip() for line in _TOLD if line.strip()]
         _TOLD.clear()
-        return told[-1] if told else "no reason given"
+        return lines[-1] if lines else "no reason given"
 
     def read(self, texts: Sequence[TokenSequence]) -> NextLogits:
         """A reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""

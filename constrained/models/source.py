@@ -93,8 +93,8 @@ def _check_hub(name: str) -> None:
     except EntryNotFoundError:  # the repository exists without this file: it may hold an adapter or another format
         return
     except Exception as error:  # impossible name, missing or private model, no network: exceptions of many types
-        told = [line for line in str(error).strip().splitlines() if line and "Client Error" not in line]
-        reason = (told or [type(error).__name__])[0]
+        lines = [line for line in str(error).strip().splitlines() if line and "Client Error" not in line]
+        reason = (lines or [type(error).__name__])[0]
         advice = "check the name and the network, or give the path of a folder"
         raise ModelError(
             f"the model {name} is not on this machine, and the Hub doesn't give it: {reason}",

@@ -75,8 +75,8 @@ class Protected:
             return "it comes from another origin"
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return "it comes from another site"
-        given = headers.get(TOKEN, "").encode()
-        if request.method == "POST" and self.token is not None and not hmac.compare_digest(given, self.token.encode()):
+        token = headers.get(TOKEN, "").encode()
+        if request.method == "POST" and self.token is not None and not hmac.compare_digest(token, self.token.encode()):
             return "it lacks this start's token: reload the page"
         return None
 

@@ -61,14 +61,14 @@ def make_app(
     model = loaded.name
 
     async def chat(request: Request) -> Response:
-        told: asyncio.Queue[str | Answer | ConstrainedError] = asyncio.Queue()
+        events: asyncio.Queue[str | Answer | ConstrainedError] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         # Other threads tell this one what happens. The status of the answer depends on the first event: an error has
         # its own; once a piece of text is there, the answer is a stream.
-        job = Job(await bodies.read(request), lambda event: loop.call_soon_threadsafe(told.put_nowait, event))
+        job = Job(await bodies.read(request), lambda event: loop.call_soon_threadsafe(events.put_nowait, event))
         batches.submit(job)
         try:
-            first = await _next(told, request)
+            first = await _next(events, request)
         except BaseException:
             job.over.set()
             raise
@@ -77,7 +77,7 @@ def make_app(
         if isinstance(first, Answer) and not job.streams:
             request.scope[_ANSWER] = first
             return JSONResponse(_completion(first, model))
-        return StreamingResponse(_events(first, told, job, model, request), media_type="text/event-stream")
+        return StreamingResponse(_events(first, events, job, model, request), media_type="text/event-stream")
 
     async def models(request: Request) -> Response:
         listed = {"id": model, "object": "model", "created": 0, "owned_by": "constrained"}

@@ -206,10 +206,10 @@ class Batches:
         try:
             generate_joining(self.loaded, arrive, ended, wait=wait_for, call_seconds=bounds.CALL_SECONDS)
         except Exception as error:
-            told = failed(error)
+            failure = failed(error)
             for one, job in writing.items():
                 _close(one)
-                self._end(job, told)
+                self._end(job, failure)
 
     def _guarded(self, job: Job, do: Callable[[Job], Any]) -> Any:
         """Return ``do(job)``; report an error to the client and return None."""
@@ -232,10 +232,10 @@ class Batches:
         assert job.prepared is not None
         if job.streams:
             job.text += piece
-            said = job.text
+            text = job.text
             if job.prepared.holds_calls:
-                said, _ = parts(job.text, self.marker, job.prepared.request.schema is not None, final=False)
-            self._say(job, said)
+                text, _ = parts(job.text, self.marker, job.prepared.request.schema is not None, final=False)
+            self._say(job, text)
         return not job.late
 
     def _say(self, job: Job, said: str) -> None:
@@ -249,19 +249,19 @@ class Batches:
             raise writing.text.error
         assert job.prepared is not None
         request, text, written = job.prepared.request, writing.text, writing.generation()
-        said: str = written.text
+        answer_text: str = written.text
         calls: tuple[tuple[str, str], ...] = ()
         # The request's process has read the calls, unless a stop text ended the answer before them.
         if isinstance(text, FollowedText) and text.last is not None:
-            said, calls = text.last.said, text.last.calls
+            answer_text, calls = text.last.said, text.last.calls
         if request.stream:
-            self._say(job, said)
+            self._say(job, answer_text)
         # The masks finish a text within its limit: without an end-of-text token, the limit ended it.
         ended = written.complete
         if isinstance(text, FollowedText):
             ended = request.schema is not None or written.end is not None or text.stop_at is not None
         finish = "tool_calls" if calls else "stop" if ended else "length"
-        return Answer(said, calls, finish, written.prompt_tokens, written.completion_tokens)
+        return Answer(answer_text, calls, finish, written.prompt_tokens, written.completion_tokens)
 
 
 def _close(writing: Writing) -> None:

@@ -86,11 +86,11 @@ def writable(request: ChatRequest, policy: Policy | None, call_format: str) -> W
         The tools can't be read, or the policy doesn't fit them; a call in the conversation was not admitted; or
         nothing that the request asks for is admitted now.
     """
-    said = None if request.schema is None else _schema_grammar(request.schema)
+    text = None if request.schema is None else _schema_grammar(request.schema)
     if policy is not None:
-        return _under(policy, request, call_format, said)
+        return _under(policy, request, call_format, text)
     if not request.offered:
-        return Writable(said, None, None)
+        return Writable(text, None, None)
     tools, names = request.tools, [*map(_name, request.tools)]
     if request.named:
         if request.named not in names:
@@ -102,7 +102,7 @@ def writable(request: ChatRequest, policy: Policy | None, call_format: str) -> W
     if request.parallel and call_format == "hermes":
         calls = _SEVERAL.bind(CALL=calls)
     if request.choice == "auto":
-        calls = _either(calls, said, MARKERS[call_format])
+        calls = _either(calls, text, MARKERS[call_format])
     return Writable(calls, knowledge.form, None)
 
 
@@ -170,14 +170,14 @@ def _no_tool(name: str) -> RequestError:
 def _followed(knowledge: ToolKnowledge, messages: list[dict[str, Any]]) -> tuple[ToolKnowledge, Memory]:
     """(The knowledge after a conversation, the policy's memory after it)."""
     tools = knowledge.tools
-    memory, speaks, said = tools.policy.initial, tools.policy.message, ""
+    memory, speaks, last_text = tools.policy.initial, tools.policy.message, ""
     waiting: dict[str, tuple[str, dict[str, Any]]] = {}  # calls without a result, by id
     # A user answers the last text, a tool a waiting call; the assistant calls tools, or writes a text, which is an
     # action itself if the policy has one for that.
     for number, message in enumerate(messages):
         where, role = f"messages[{number}]", message["role"]
         if role == "user" and speaks:
-            memory = tools.policy.told(memory, speaks, {"content": said}, message["content"])
+            memory = tools.policy.told(memory, speaks, {"content": last_text}, message["content"])
         elif role == "tool":
             if message["tool_call_id"] not in waiting:
                 raise RequestError(f"{where} is the result of a call that isn't in the conversation", param=where)
@@ -187,8 +187,8 @@ def _followed(knowledge: ToolKnowledge, messages: list[dict[str, Any]]) -> tuple
             called = message.get("tool_calls", ())
             calls = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in called]
             if not calls and speaks:
-                said = message["content"]
-                calls = [("", speaks, {"content": said})]
+                last_text = message["content"]
+                calls = [("", speaks, {"content": last_text})]
             for identity, name, arguments in calls:
                 knowledge = _after(knowledge, memory, name, arguments, where)
                 waiting[identity] = name, arguments
@@ -259,10 +259,13 @@ def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ToolKnowledge
     if not request.offered or (knowledge is None and "tools" in str(template)):
         return _in_template(loaded, request, messages)
     before = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
-    told = [(knowledge.to_text(), [])] if knowledge else _shown(request, call_format)
+    descriptions = [(knowledge.to_text(), [])] if knowledge else _shown(request, call_format)
     return first_that_fits(
         loaded,
-        (_in_template(loaded, request, [_system(before, text), *examples, *messages]) for text, examples in told),
+        (
+            _in_template(loaded, request, [_system(before, text), *examples, *messages])
+            for text, examples in descriptions
+        ),
     )
 
 

@@ -133,13 +133,13 @@ class Responses:
     path, conversation = "/responses", "input"
 
     def messages(self, body: Mapping[str, Any]) -> list[Any]:
-        given = body.get("input")
-        if not given or not isinstance(given, (str, list)):
+        conversation = body.get("input")
+        if not conversation or not isinstance(conversation, (str, list)):
             raise RequestError("there is no input", "give a text, or a list of items", param="input")
-        if len(given) > bounds.PASSED_MESSAGES and not isinstance(given, str):
+        if len(conversation) > bounds.PASSED_MESSAGES and not isinstance(conversation, str):
             raise RequestError(f"there are more than {bounds.PASSED_MESSAGES:,} items", param="input")
         responses.check_request(body)
-        return responses.messages_of(given)
+        return responses.messages_of(conversation)
 
     def with_corrections(self, body: dict[str, Any], corrections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return responses.with_messages(body, corrections)

@@ -106,10 +106,10 @@ class Following:
         """Read the request, and make its prompt and its grammar. Raises ConstrainedError: it can't be answered."""
         loaded, policy, call_format = self.shared
         try:
-            given = json.loads(body.decode())
+            fields = json.loads(body.decode())
         except (ValueError, RecursionError) as error:
             raise RequestError(f"the body is not JSON: {error}") from None
-        request = read_request(given, loaded.name)
+        request = read_request(fields, loaded.name)
         grammar, form, knowledge = writable(request, policy, call_format)
         asked = Request(prompt(loaded, request, knowledge, call_format), grammar, request.max_tokens)
         text = start_text(loaded, asked)
@@ -119,9 +119,9 @@ class Following:
         if isinstance(text, GuidedText):
             self.text = text
             first = self._step(0)
-        kept = replace(request, messages=[], tools=[], schema=schema or None)
+        light_request = replace(request, messages=[], tools=[], schema=schema or None)
         limit = token_limit(loaded, text.prompt_tokens, request.max_tokens)
-        return Prepared(kept, text.ids[: text.prompt_tokens], limit, form is not None, first)
+        return Prepared(light_request, text.ids[: text.prompt_tokens], limit, form is not None, first)
 
     def step(self, token: int) -> Continued:
         """What follows the chosen `token`; `END` ends the text."""

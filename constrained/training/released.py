@@ -104,10 +104,10 @@ def _reader(path: str | Path, first: dict):
 
 def _alfworld(where: str, row: dict, source: str) -> ReleasedRun:
     name, whole = fields(where, row, name=str, traj=str)
-    given, turns = split_text(whole)
-    text, length = whole[len(given) :].strip("\n"), sum("> " in line for line in whole.strip().split("\n"))
+    head, turns = split_text(whole)
+    text, length = whole[len(head) :].strip("\n"), sum("> " in line for line in whole.strip().split("\n"))
     success = _success(where, row, "result")
-    return ReleasedRun(ALFWORLD, name, given, text, tuple(turns), (), length, success, None, source)
+    return ReleasedRun(ALFWORLD, name, head, text, tuple(turns), (), length, success, None, source)
 
 
 def _hotpotqa(where: str, row: dict, source: str) -> ReleasedRun:

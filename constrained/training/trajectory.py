@@ -186,9 +186,9 @@ def merge(earlier: Iterable[Trajectory], later: Iterable[Trajectory]) -> list[Tr
     earlier, later : iterable of Trajectory
         Filtered trajectories.
     """
-    kept: dict[str, Trajectory] = {}
+    shortest: dict[str, Trajectory] = {}
     for trajectory in chain(earlier, later):
-        best = kept.get(trajectory.task)
+        best = shortest.get(trajectory.task)
         if best is None or trajectory.length <= best.length:
-            kept[trajectory.task] = trajectory
-    return list(kept.values())
+            shortest[trajectory.task] = trajectory
+    return list(shortest.values())

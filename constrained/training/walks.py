@@ -44,8 +44,8 @@ def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed
     rng = random.Random(seed)
     for _ in range(_TRIES):
         # Two walks: one to a new start, and from there one to the end, some of whose facts become the goal.
-        given = rng.choice(problems)
-        task = PlanningTask(domain, given)
+        problem = rng.choice(problems)
+        task = PlanningTask(domain, problem)
         start = _walk(task, task.initial, rng.randint(0, longest), rng)
         end = _walk(task, start, rng.randint(1, longest), rng)
         facts = sorted(fact for fact in end if fact[0] in domain.fluents)
@@ -55,8 +55,8 @@ def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed
         # At least one fact that the walk made true, so that the goal doesn't hold at the start.
         goal = {rng.choice(new), *rng.sample(facts, min(len(facts), rng.randint(0, len(new))))}
         return replace(
-            given,
-            objects={name.lower(): kind.lower() for name, kind in given.objects.items()},
+            problem,
+            objects={name.lower(): kind.lower() for name, kind in problem.objects.items()},
             init=tuple(sorted(start)),
             condition=Junction("and", tuple(Literal(fact[0], fact[1:]) for fact in sorted(goal))),
         )

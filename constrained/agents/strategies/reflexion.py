@@ -52,8 +52,8 @@ def reflexion(episode: Episode) -> Strategy:
 
 def _reflect(episode: Episode, earlier: list[str]) -> Requests[str]:
     """Let the reflector write about the trial that has just failed."""
-    told = episode.start.to_text() if episode.settings.knowledge_in_prompt else ""
-    tries = [(told, kept) for kept in (episode.settings.max_steps, *KEPT_STEPS)]
+    rules = episode.start.to_text() if episode.settings.knowledge_in_prompt else ""
+    tries = [(rules, kept) for kept in (episode.settings.max_steps, *KEPT_STEPS)]
     prompt = instruction_that_fits(
         episode.writer.model(ROLE),
         (_instruction(episode, text, kept, earlier) for text, kept in [*tries, ("", KEPT_STEPS[-1])]),

@@ -37,15 +37,15 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
 
     episode.choose = memory.filter_exploration if isinstance(memory, LearningMemory) else not_done
     # Weak exploration (Algorithm 3): look around, and extract triples from what was not read before.
-    known: list[Triple] = []
+    triples: list[Triple] = []
     read: set[str | None] = set()
     while not episode.over:
         step = yield from play_step(episode, explorer)
         if step is not None and step.had_effect and step.observation not in read:
             read.add(step.observation)
-            known += yield from extract(episode, step, extractor)
+            triples += yield from extract(episode, step, extractor)
     # Retrieval (Algorithm 2): the triples one hop around the entities that the task is about.
-    graph = knowledge_graph(known)
+    graph = knowledge_graph(triples)
     entities = yield from task_entities(episode, graph, extractor)
     retrieved = around(graph, entities, settings.retrieved, settings.hops)
     # Strong exploitation: the task from its start, with the triples as hints, or in a memory that can hold them.
@@ -55,7 +55,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     if isinstance(episode.surroundings.memory, LearningMemory):
         # Of the triples that were not retrieved, it is told only which places were searched.
         locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
-        episode.surroundings.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
+        episode.surroundings.memory.learn(locations, [triple.tail for triple in triples if triple.relation == IN_ON])
     while not episode.over:
         yield from play_step(episode)
 

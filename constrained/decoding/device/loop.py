@@ -89,9 +89,9 @@ def decode_on_device(
     key = (room, len(grammars), tables.room, choice, pad, measure, *(_traits(model) if static else ()))
 
     def run(forward: RaggedForward) -> DecodedRows:
-        kept = _KEPT.setdefault(model, OrderedDict())
+        cache = _KEPT.setdefault(model, OrderedDict())
         # Removed from the cache, so that no other thread uses it meanwhile, and so that it is dropped after an error.
-        buffers = kept.pop(key, None) if static else None
+        buffers = cache.pop(key, None) if static else None
         if buffers is None:
             buffers = _Buffers(tables, grammars, room, choice, pad, measure, forward.cache)
         forward.cache = buffers.cache
@@ -100,9 +100,9 @@ def decode_on_device(
         passes = buffers.run(forward, max_steps)
         written = buffers.written(max_steps, passes)
         if static:
-            kept[key] = buffers
-            while len(kept) > KEPT:
-                kept.popitem(last=False)
+            cache[key] = buffers
+            while len(cache) > KEPT:
+                cache.popitem(last=False)
         return written
 
     try:

@@ -230,17 +230,17 @@ def matchers(args: GenerateArguments, grammar: Any, vocabulary: Vocabulary | Non
     prompts = len(args.prompts) // args.copies
     if grammar is None:
         raise ConstrainedError("no grammar", "model.generate(..., custom_generate=custom_generate, grammar=compiled)")
-    given = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
-    if len(given) not in (1, prompts):
+    grammars = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
+    if len(grammars) not in (1, prompts):
         raise ConstrainedError(
-            f"{len(given)} grammars for {prompts} prompts", "give one grammar for all, or one for each prompt"
+            f"{len(grammars)} grammars for {prompts} prompts", "give one grammar for all, or one for each prompt"
         )
     width = args.model.config.get_text_config().vocab_size
-    if vocabulary is None and args.tokenizer is not None and any(isinstance(g, Grammar) for g in given):
+    if vocabulary is None and args.tokenizer is not None and any(isinstance(g, Grammar) for g in grammars):
         ends = eos_ids(args.config.eos_token_id) or None
         vocabulary = Vocabulary.from_tokenizer(args.tokenizer, eos_token_ids=ends, size=width)
     # A matcher for each row: one grammar for all prompts or one each, and copies for beams and returned sequences.
-    starts = [_matcher(g, vocabulary) for g in given] * (prompts if len(given) == 1 else 1)
+    starts = [_matcher(g, vocabulary) for g in grammars] * (prompts if len(grammars) == 1 else 1)
     rows = [start.copy() for start in starts for _ in range(args.copies)]
     first = rows[0].compiled.vocabulary
     for matcher in rows[1:]:

@@ -222,12 +222,12 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
     device = devices(args.model)[1]
     tables = _device_tables(grammar, args.tokenizer, device)
     # One grammar for all prompts, or one for each; a prompt's copies stand next to each other.
-    known, prompts = len(tables.start), len(args.prompts) // args.copies
-    if known not in (1, prompts):
+    grammar_count, prompts = len(tables.start), len(args.prompts) // args.copies
+    if grammar_count not in (1, prompts):
         raise ConstrainedError(
-            f"tables of {known} grammars for {prompts} prompts", "build them of one, or one a prompt"
+            f"tables of {grammar_count} grammars for {prompts} prompts", "build them of one, or one a prompt"
         )
-    grammars = [0 if known == 1 else prompt for prompt in range(prompts) for _ in range(args.copies)]
+    grammars = [0 if grammar_count == 1 else prompt for prompt in range(prompts) for _ in range(args.copies)]
     pad = args.pad(tables.eos_token_ids)
     texts = [Prompt(ids) for ids in args.prompts]
     forward = args.ragged_forward(texts, static=device.type == "cuda", own_dtype=True)

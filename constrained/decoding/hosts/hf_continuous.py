@@ -89,10 +89,10 @@ class Follower:
 
         Returns the index of the first token that is not allowed, where reading stopped; None if there is none.
         """
-        kept = common_prefix(self.read, list(tokens))
-        self.matcher.rollback(len(self.read) - kept)
-        del self.read[kept:]
-        for token in tokens[kept:]:
+        shared = common_prefix(self.read, list(tokens))
+        self.matcher.rollback(len(self.read) - shared)
+        del self.read[shared:]
+        for token in tokens[shared:]:
             if not self.matcher.advance(token):
                 return len(self.read)
             self.read.append(token)

@@ -185,8 +185,8 @@ def _read_tools(arguments: str) -> Knowledge:
 
 def _arguments(fields: Mapping, names: set[str]) -> dict[str, Any]:
     """Those of the optional arguments that are given, each of its type."""
-    given = {name: fields[name] for name in sorted(names & set(fields))}
-    for name, value in given.items():
+    arguments = {name: fields[name] for name in sorted(names & set(fields))}
+    for name, value in arguments.items():
         if name in ("any_order", "closed"):
             right, wanted = isinstance(value, bool), "true or false"
         elif name == "follow":
@@ -198,7 +198,7 @@ def _arguments(fields: Mapping, names: set[str]) -> dict[str, Any]:
             right, wanted = isinstance(_text(value, name), str), "text"
         if not right:
             raise ConstrainedError(f"{name} is {wanted}, not {value!r}")
-    return given
+    return arguments
 
 
 def _is_texts(value: Any) -> bool:

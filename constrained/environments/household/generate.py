@@ -117,8 +117,8 @@ def prior_game(first_observation: str) -> Game:
 
 def _likely(spec: TaskSpec, room: set[str]) -> set[str]:
     """The kinds of receptacles that may hold the object, without its destination; if none is known, any."""
-    known = {kind for kind in room if spec.object_kind in HOLDS.get(kind, ())}
-    return known - {spec.destination} or room - {spec.destination} or room
+    kinds = {kind for kind in room if spec.object_kind in HOLDS.get(kind, ())}
+    return kinds - {spec.destination} or room - {spec.destination} or room
 
 
 def _pddl_kind(word: str) -> str:

@@ -231,8 +231,8 @@ def answered(question: Question, index: PassageIndex, measures: Sequence[str], w
         if not env.had_effect:
             return None
         steps.append(Demonstrated(action, observation))
-    told = " ".join(step.observation for step in steps[:-1])
-    shown = question.answer in told or question.answer in JUDGED
+    observations = " ".join(step.observation for step in steps[:-1])
+    shown = question.answer in observations or question.answer in JUDGED
     return Demonstration(question.text, tuple(steps), env.reset()) if len(steps) > 1 and shown else None
 
 
@@ -258,10 +258,10 @@ def exact_match(answer: str, gold: str) -> float:
 
 def f1(answer: str, gold: str) -> float:
     """The harmonic mean of precision and recall of the answer's words, 0 to 1."""
-    given, wanted = normalise(answer), normalise(gold)
-    if given != wanted and not _WHOLE.isdisjoint((given, wanted)):
+    predicted, wanted = normalise(answer), normalise(gold)
+    if predicted != wanted and not _WHOLE.isdisjoint((predicted, wanted)):
         return 0.0
-    words, gold_words = given.split(), wanted.split()
+    words, gold_words = predicted.split(), wanted.split()
     same = sum((Counter(words) & Counter(gold_words)).values())
     return 2 * same / (len(words) + len(gold_words)) if same else 0.0
 

@@ -99,11 +99,11 @@ def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
 
     Raises DataError: it has no title or no text; the message begins with `where`.
     """
-    kept = tuple(text for sentence in sentences if (text := clean_text(sentence)))
+    sentences_kept = tuple(text for sentence in sentences if (text := clean_text(sentence)))
     title = clean_title(title)
-    if not title or not kept:
+    if not title or not sentences_kept:
         raise DataError(f"{where}: a passage needs a title and text")
-    return Passage(title, kept)
+    return Passage(title, sentences_kept)
 
 
 def page_collection(path: str | Path) -> Collection:

@@ -54,10 +54,10 @@ class JavaFunctions:
 
     def fix(self, function, position: int, *values):
         """`function` with some arguments fixed, from `position` on."""
-        given = self._new_array(self._object, len(values))
+        array = self._new_array(self._object, len(values))
         for i, value in enumerate(values):
-            given[i] = value
-        return self._insert(function, position, given)
+            array[i] = value
+        return self._insert(function, position, array)
 
     def chain(self, function, *following):
         """The composition of functions, the first applied first."""

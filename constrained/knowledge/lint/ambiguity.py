@@ -51,10 +51,10 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
     """
     marked = knowledge.bind(**knowledge.grammar.stand_ins("<{}>"))
     work = _Work(knowledge)
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     try:
         for state, openings in _path_states(marked.state.order, work):
-            yield from _compare_all(state, openings, told, outline, work)
+            yield from _compare_all(state, openings, reported, outline, work)
         yield from _open_ended(marked.state.order, outline, work)
     except LimitError as error:
         yield Finding(

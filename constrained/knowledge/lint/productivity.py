@@ -24,11 +24,11 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
     `rules` are as they were read, not trimmed.
     """
     productive = productive_rules(rules)
-    told: set[str] = set()
+    reported: set[str] = set()
     for _ in range(_ROUNDS):
         # assume that the cycles reported so far are fixed, to find those behind them
-        assumed = {name: Rule(name, nodes.EMPTY) if name in told else rule for name, rule in rules.items()}
-        bad = reached.intersection(rules) - productive_rules(assumed) - told
+        assumed = {name: Rule(name, nodes.EMPTY) if name in reported else rule for name, rule in rules.items()}
+        bad = reached.intersection(rules) - productive_rules(assumed) - reported
         calls = {
             name: [call.rule for call in rules[name].find(nodes.Call) if call.rule in bad]
             for name in outline.by_name
@@ -39,7 +39,7 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
         if not causes:
             return
         for names in causes:
-            told.update(names)
+            reported.update(names)
             spans = {name: span for name in names if (span := outline.span_of(name))}
             first = min(spans, key=lambda name: spans[name].line)
             if not any(

@@ -40,14 +40,14 @@ def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Findin
     """All errors of the loader, each once, without those that only follow from others."""
     imports = {entry.name: entry.span for entry in outline.definitions if entry.kind == IMPORT}
     places = {(span.line, span.column) for span in imports.values()}
-    told = set()
+    reported = set()
     for fault in faults:
         names = set(re.findall(r"'(\w+)'", fault.message))
         lost = fault.code == "undefined-rule" and (fault.line, fault.column) not in places and names & imports.keys()
         follows = fault.code not in ("defined-twice", "syntax") and names & outline.guessed
         key = fault.problem, None if names else (fault.line, fault.column)  # an unknown name is reported once
-        if not lost and not follows and key not in told:
-            told.add(key)
+        if not lost and not follows and key not in reported:
+            reported.add(key)
             yield refusal(fault, outline.source, outline)
 
 

@@ -98,16 +98,16 @@ def _swapped(outline: Outline, entry: OutlineEntry) -> Iterator[Finding]:
             continue
         # Which argument each parameter is named after; -1 if none or several. Only a complete match in another order is
         # reported.
-        given = [arg.text if isinstance(arg, Name) and not arg.args else "" for arg in name.args or ()]
+        names = [arg.text if isinstance(arg, Name) and not arg.args else "" for arg in name.args or ()]
         meant = []
         for param in template.params:
-            fits = [i for i, text in enumerate(given) if text and _named_for(param, text)]
+            fits = [i for i, text in enumerate(names) if text and _named_for(param, text)]
             meant.append(fits[0] if len(fits) == 1 else -1)
-        if sorted(meant) == list(range(len(given))) and meant != sorted(meant):
-            right = ", ".join(given[i] for i in meant)
+        if sorted(meant) == list(range(len(names))) and meant != sorted(meant):
+            right = ", ".join(names[i] for i in meant)
             yield Finding(
                 "swapped-arguments",
-                f"'{template.name}' takes {{{', '.join(template.params)}}}, here it is given {{{', '.join(given)}}}",
+                f"'{template.name}' takes {{{', '.join(template.params)}}}, here it is given {{{', '.join(names)}}}",
                 f"write `{template.name}{{{right}}}`; if it is right as it is, rename the parameters",
                 outline.span(name),
             )

@@ -235,5 +235,5 @@ def _needed(condition: Condition) -> Iterable[str]:
 def _open(action: Action) -> set[str]:
     """The parameters that effects use but no fact of the precondition does."""
     changed = {term for effect in action.effects for term in effect.literal.terms if term.startswith("?")}
-    said = {term for literal in literals_in(action.precondition) if literal.positive for term in literal.terms}
-    return changed - said
+    mentioned = {term for literal in literals_in(action.precondition) if literal.positive for term in literal.terms}
+    return changed - mentioned

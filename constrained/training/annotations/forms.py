@@ -87,9 +87,9 @@ def _question(action: ToolAction, first: str, asked: str, evidence: Mapping[int,
     if action.kind == "calculator" and (compared := _COMPARED.fullmatch(first)):
         left, sign, right = (_named(part, evidence) for part in compared.groups())
         return f"Is {left} {'greater' if sign == '>' else 'less'} than {right}?"
-    known = [evidence[int(number)] for number in _RESULT.findall(first)]
+    sources = [evidence[int(number)] for number in _RESULT.findall(first)]
     question = _named(asked or first, evidence)
-    unnamed = [name for name in known if name not in re.findall(r"#E\d+", question)]
+    unnamed = [name for name in sources if name not in re.findall(r"#E\d+", question)]
     return f"{question} Given {', '.join(unnamed)}" if unnamed else question
 
 

@@ -133,40 +133,40 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
     Words after numbers are taken for units and left out, except letters among `unknowns`.
     """
     # Read tokens while they continue a formula; `whole` is the longest beginning so far that is one by itself.
-    kept: list[str] = []
+    pieces: list[str] = []
     whole: tuple[int, int] = (0, at)
     depth, operand = 0, True  # open parentheses; whether a number comes next
     for i in range(at, len(tokens)):
         token, kind = tokens[i], tokens[i].lastgroup
         if operand and kind in ("number", "percent"):
-            kept.append(token["number"].replace(",", "") + ("%" if token["percent"] else ""))
+            pieces.append(token["number"].replace(",", "") + ("%" if token["percent"] else ""))
             operand = False
         elif operand and kind == "mixed":
             number, numerator, denominator = re.findall(r"\d+", token[0])
-            kept.append(f"({number} + {numerator}/{denominator})")
+            pieces.append(f"({number} + {numerator}/{denominator})")
             operand = False
         elif kind == "word" and token[0] in unknowns and (operand or token.start() == tokens[i - 1].end()):
-            kept += [token[0].lower()] if operand else [" * ", token[0].lower()]
+            pieces += [token[0].lower()] if operand else [" * ", token[0].lower()]
             operand = False
         elif kind == "open":
-            kept += ["("] if operand else [" * ", "("]
+            pieces += ["("] if operand else [" * ", "("]
             depth, operand = depth + 1, True
-        elif operand and kind == "sign" and token[0] == "-" and (not kept or kept[-1] == "("):
-            kept.append("-")
+        elif operand and kind == "sign" and token[0] == "-" and (not pieces or pieces[-1] == "("):
+            pieces.append("-")
         elif not operand and kind == "sign":
             around = token.string[token.start() - 1] + token.string[token.end() : token.end() + 1]
-            kept.append(f" {token[0]} " if " " in around else token[0])
+            pieces.append(f" {token[0]} " if " " in around else token[0])
             operand = True
         elif operand and kind == "root":
-            kept.append("sqrt")
+            pieces.append("sqrt")
         elif not operand and kind == "close" and depth:
-            kept.append(")")
+            pieces.append(")")
             depth -= 1
         elif operand or kind != "word" or len(token[0]) == 1:  # a single letter is not a unit
             break
         if not operand and not depth and (kind != "word" or token[0] in unknowns):
-            whole = len(kept), i + 1
-    return kept[: whole[0]], whole[1]
+            whole = len(pieces), i + 1
+    return pieces[: whole[0]], whole[1]
 
 
 def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:

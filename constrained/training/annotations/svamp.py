@@ -57,7 +57,7 @@ def _operations(part: Tree | Token, done: list[tuple[str, str]]) -> str:
     for token, operand in zip(children[1::2], children[2::2]):
         sign = str(token).strip()
         other = _operations(operand, done)
-        told = (re.sub(r"R(\d+)", r"the result of Subgoal \1", operand) for operand in (value, other))
-        done.append((_WORDS[sign].format(*told), f"Calculator({value} {sign} {other})"))
+        operands = (re.sub(r"R(\d+)", r"the result of Subgoal \1", operand) for operand in (value, other))
+        done.append((_WORDS[sign].format(*operands), f"Calculator({value} {sign} {other})"))
         value = f"R{len(done)}"
     return value

@@ -69,8 +69,8 @@ def grounder_shot(shot: Shot, actions: Mapping[str, str]) -> str:
 
 def conversation(turns: Sequence[Turn], user: str | None = None) -> str:
     """Write turns in the form that models read; with the `user`'s next text, up to where the answer begins."""
-    said = [_said("user", turn.user) + _said("assistant", turn.assistant) for turn in turns]
-    return "".join(said) + (asked([{"role": "user", "content": user}]) if user is not None else "")
+    parts = [_said("user", turn.user) + _said("assistant", turn.assistant) for turn in turns]
+    return "".join(parts) + (asked([{"role": "user", "content": user}]) if user is not None else "")
 
 
 def asked(messages: Sequence[Mapping[str, str]]) -> str:
@@ -138,8 +138,8 @@ def conversation_prompt(
         for kept, examples in less:
             late = max(len(turns) - kept, 1)
             shown = [Turn(*turn) for turn in zip(users, answers)]
-            told = "".join(shots[:examples])
-            prompt = told + conversation(shown[:1] + shown[late:], users[-1]) + begun
+            examples_text = "".join(shots[:examples])
+            prompt = examples_text + conversation(shown[:1] + shown[late:], users[-1]) + begun
             if leaves_room(loaded, prompt):
                 return prompt
     while not leaves_room(loaded, prompt):
