@@ -9,7 +9,8 @@ import numpy as np
 
 from constrained.arguments import SEVERAL, WHOLE, checked
 from constrained.automaton import native
-from constrained.automaton.matcher import Matcher, not_pickled
+from constrained.automaton.matcher import Matcher
+from constrained.automaton.refused import not_pickled
 from constrained.errors import VocabularyError
 
 THREADED = 512

@@ -16,11 +16,12 @@ from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks, allowed_ids, without
 from constrained.automaton.memory import SPARE, Memory
+from constrained.automaton.refused import not_a_grammar, not_a_vocabulary, not_pickled
 from constrained.automaton.ruled_out import RuledOut
 from constrained.automaton.state import MAX_FORCED, Prefix
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.automaton.written import OPENING
-from constrained.errors import ConstrainedError, GrammarError, LimitError, VocabularyError
+from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import DEFAULT, Limits
 from constrained.limits import KIND as LIMITS
@@ -433,28 +434,6 @@ class Matcher:
         return self._forced(MAX_FORCED)
 
 
-def not_a_grammar(given: object) -> GrammarError:
-    """The error for an object that is not a grammar; for action knowledge it names its two grammars."""
-    of_knowledge = hasattr(given, "next_action")
-    return GrammarError(
-        f"a grammar is wanted here, not {type(given).__name__}",
-        hint="knowledge.next_action() is the grammar of the next action, knowledge.grammar that of whole paths"
-        if of_knowledge
-        else "make one: Grammar.from_lark(…), .from_regex(…), .from_choices(…) or .from_json_schema(…)",
-    )
-
-
-def not_pickled(what: str, otherwise: str) -> ConstrainedError:
-    """The error for an object that stands in the memory of this process only."""
-    return ConstrainedError(f"{what} can't be pickled: it refers to states in this process", otherwise)
-
-
-def not_a_vocabulary(given: object) -> VocabularyError:
-    """The error for an object that is not a vocabulary, such as a tokenizer."""
-    hint = "make one: Vocabulary.from_tokenizer(tokenizer); a loaded model has one: loaded.vocabulary"
-    return VocabularyError(f"a vocabulary is wanted here, not {type(given).__name__}", hint=hint)
-
-
 def _no_such_text(begun: bytes) -> GrammarError:
     return GrammarError(f"no text of the grammar begins with {begun!r}")
 
@@ -601,10 +580,3 @@ if native.kernel is not None:
 
         def _fits(self, positions: tuple, left: int) -> bool:
             return True  # `advance` asks the memory
-
-
-def not_compiled(given: object) -> GrammarError:
-    """The error for an object that is not a compiled grammar."""
-    grammar = "knowledge.next_action()" if hasattr(given, "next_action") else "grammar"
-    hint = f"pass compile_grammar({grammar}, vocabulary)"
-    return GrammarError(f"a compiled grammar is wanted here, not {type(given).__name__}", hint=hint)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from constrained.automaton import Grammar
-from constrained.automaton.matcher import not_a_grammar
+from constrained.automaton.refused import not_a_grammar
 from constrained.decoding.request import Generation, Message, Request
 from constrained.errors import GrammarError, ModelError, needs_extra
 

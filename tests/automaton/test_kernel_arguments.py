@@ -386,9 +386,12 @@ def test_a_matchers_arguments_are_checked(engine):
             matcher.rollback(count)
     with pytest.raises(TypeError):
         matcher.rollback(1, 2)
-    for left in (-1, 2**70, "x"):
+    for wrong in (-1, 2**70, "x"):
+        for name in ("_left", "_spare", "_ask"):
+            with pytest.raises(REFUSED):
+                setattr(matcher, name, wrong)
         with pytest.raises(REFUSED):
-            matcher._left = left
+            matcher._go_to([wrong])
     for limit in ("x", None, 2**70):
         with pytest.raises(REFUSED):
             matcher._forced(limit)

@@ -15,7 +15,7 @@ from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
-from constrained.automaton.matcher import not_a_grammar
+from constrained.automaton.refused import not_a_grammar
 from constrained.decoding.forward import ALL_LOGITS, NeededLogits, TokenSequence, supports_ragged
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward
 from constrained.decoding.vocabulary import eos_ids

@@ -21,7 +21,7 @@ from transformers.generation.continuous_batching.continuous_api import Continuou
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabulary
-from constrained.automaton.matcher import not_compiled
+from constrained.automaton.refused import not_compiled
 from constrained.decoding import bitmask
 from constrained.decoding.bitmask import check_width
 from constrained.decoding.hosts.hf_processor import not_allowed

@@ -14,7 +14,7 @@ import torch
 from transformers import LogitsProcessor
 
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher
-from constrained.automaton.matcher import not_compiled
+from constrained.automaton.refused import not_compiled
 from constrained.decoding import bitmask
 from constrained.errors import ConstrainedError
 

@@ -285,6 +285,10 @@ def test_the_kernel_has_the_text_outside_of_what_is_remembered(name, budget):
             if step % 10 == 9 and not budget:
                 begun = compiled.matcher(b"".join(known.tokens[i] for i in written))
                 assert np.array_equal(mask_of(begun), mask_of(other))
+                assert begun.accepts(begun.allowed_token_ids()[:1]) == 1
+                begun.advance(int(begun.allowed_token_ids()[0]))
+                begun.reset()
+                assert np.array_equal(mask_of(begun), mask_of(other))
 
 
 @pytest.mark.skipif(native.kernel is None, reason="the C kernel isn't built")
