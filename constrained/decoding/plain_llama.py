@@ -115,12 +115,16 @@ class PlainLlama(nn.Module):
 def is_plain(settings: Mapping[str, Any]) -> bool:
     """Whether a ``config.json`` is that of a Llama that `PlainLlama` computes."""
     rotation = settings.get("rope_parameters") or {"rope_theta": settings.get("rope_theta"), "rope_type": "default"}
+    heads, keys = settings.get("num_attention_heads"), settings.get("num_key_value_heads")
     return (
         settings.get("model_type") == "llama"
         and settings.get("hidden_act") == "silu"
         and rotation.get("rope_type") == "default"
         and isinstance(rotation.get("rope_theta"), (int, float))
-        and settings.get("num_attention_heads") == settings.get("num_key_value_heads")
+        and isinstance(heads, int)
+        and isinstance(keys, int)
+        and keys > 0
+        and heads % keys == 0
         and not settings.get("quantization_config")
     )
 
@@ -191,6 +195,9 @@ def _norm(module: Any, given: torch.Tensor) -> torch.Tensor:
 def _attention(
     module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
 ) -> torch.Tensor:
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:  # grouped-query attention: some queries share their keys and values
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     causal = mask is None and query.shape[2] > 1
     attended = scaled_dot_product_attention(query, key, value, mask, is_causal=causal, scale=module.scaling)
     return attended.transpose(1, 2).contiguous()
@@ -216,6 +223,8 @@ def _layers(config: Any, weights: Mapping[str, torch.Tensor], embedding: nn.Embe
             for norm in ("input_layernorm", "post_attention_layernorm")
         }
         projections = {one: part(f"{name}.self_attn.{one}") for one in ("q_proj", "k_proj", "v_proj", "o_proj")}
+        if len(weights[f"model.{name}.self_attn.k_proj.weight"]) != config.num_key_value_heads * head_dim:
+            raise ValueError("the keys are not as wide as the configuration says")
         gated = {one: part(f"{name}.mlp.{one}") for one in ("gate_proj", "up_proj", "down_proj")}
         return SimpleNamespace(
             self_attn=SimpleNamespace(head_dim=head_dim, scaling=head_dim**-0.5, **projections),

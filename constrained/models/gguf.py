@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
+from constrained.decoding.plain_llama import PlainLlama, is_plain
 from constrained.errors import ModelError
 from constrained.gguf_file import SPECIAL_TOKENS, GgufFile
 from constrained.models.gguf_blocks import unpack
@@ -72,18 +74,14 @@ def read_model(file: GgufFile, dtype: torch.dtype | None = None, **options: Any)
     ModelError
         The metadata and the tensors contradict each other.
     """
-    architecture = ARCHITECTURES.get(file.metadata.get("general.architecture", ""))
-    settings = architecture and _settings(file, architecture)
-    if not architecture or not settings:
+    settings = _settings(file)
+    if not settings:
         return None
     config = AutoConfig.for_model(file.metadata["general.architecture"], **settings)
-    if config.num_hidden_layers > len(file.tensors):  # checked before the layers are made
-        raise _damaged(file, f"{config.num_hidden_layers:,} layers have {len(file.tensors):,} tensors")
-    targets = _targets(architecture, config)
-    if not file.tensors.keys() - {UNUSED} <= targets.keys() or not all(one.kind for one in file.tensors.values()):
-        return None
     dtype = dtype or torch.float32
-    weights = dict(_weights(file, targets, config if architecture.interleaved else None, dtype))
+    weights = _weights(file, config, dtype)
+    if weights is None:
+        return None
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     model, report = model_class.from_pretrained(
         None, config=config, state_dict=weights, dtype=dtype, output_loading_info=True, **options
@@ -92,9 +90,25 @@ def read_model(file: GgufFile, dtype: torch.dtype | None = None, **options: Any)
     return model, report
 
 
-def _settings(file: GgufFile, architecture: Architecture) -> dict[str, Any] | None:
+def read_plain(file: GgufFile) -> PlainLlama | None:
+    """A file's Llama in float32, without transformers' modules; None if it isn't plain. Raises as `read_model`."""
+    settings = _settings(file)
+    if not settings:
+        return None
+    settings |= {"model_type": file.metadata["general.architecture"], "hidden_act": "silu"}
+    counts = settings.keys() - {"rms_norm_eps", "rope_theta"}
+    if not is_plain(settings) or any(isinstance(settings[name], float) for name in counts):
+        return None
+    weights = _weights(file, SimpleNamespace(**settings), torch.float32)
+    return None if weights is None else PlainLlama(settings, weights)
+
+
+def _settings(file: GgufFile) -> dict[str, Any] | None:
     """The settings of the model's configuration; None if one is missing or isn't a positive number."""
-    prefix, metadata = file.metadata["general.architecture"], file.metadata
+    prefix, metadata = file.metadata.get("general.architecture", ""), file.metadata
+    architecture = ARCHITECTURES.get(prefix)
+    if architecture is None:
+        return None
     tokens = metadata.get("tokenizer.ggml.tokens")
     found = {f"{prefix}.vocab_size": len(tokens)} if isinstance(tokens, list) else {}
     keys = SETTINGS | ({architecture.head_dim: "head_dim"} if architecture.head_dim else {})
@@ -140,7 +154,18 @@ def _targets(architecture: Architecture, config: Any) -> dict[str, tuple[str, tu
     return result
 
 
-def _weights(
+def _weights(file: GgufFile, config: Any, dtype: torch.dtype) -> dict[str, torch.Tensor] | None:
+    """The model's weights by name; None if the file has others, or some of a kind that isn't known here."""
+    if config.num_hidden_layers > len(file.tensors):  # checked before the layers are made
+        raise _damaged(file, f"{config.num_hidden_layers:,} layers have {len(file.tensors):,} tensors")
+    architecture = ARCHITECTURES[file.metadata["general.architecture"]]
+    targets = _targets(architecture, config)
+    if not file.tensors.keys() - {UNUSED} <= targets.keys() or not all(one.kind for one in file.tensors.values()):
+        return None
+    return dict(_numbers(file, targets, config if architecture.interleaved else None, dtype))
+
+
+def _numbers(
     file: GgufFile, targets: dict[str, tuple[str, tuple[int, ...]]], interleaved: Any, dtype: torch.dtype
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Name and numbers of each of the model's weights. `interleaved`: the configuration, if rows are."""

@@ -72,7 +72,8 @@ def load(
     import torch  # it takes more than a second, and transformers two more
 
     on_cpu = str(device) == "cpu" or (device is None and not torch.cuda.is_available())
-    if source == "embedded" and on_cpu and dtype in (None, "float32", torch.float32):
+    plain = on_cpu and dtype in (None, "float32", torch.float32)
+    if source == "embedded" and plain:
         from constrained.models.plain_model import embedded
 
         return embedded()
@@ -98,7 +99,7 @@ def load(
     elif source == "embedded":
         loaded = reading.embedded(weights_type)
     elif is_named:
-        loaded = reading.from_source(source, tokenizer, weights_type, spread=device == AUTO)
+        loaded = reading.from_source(source, tokenizer, weights_type, device == AUTO, plain)
     else:
         loaded = reading.from_objects(source, tokenizer)
     if device == AUTO or (device is None and not is_named):

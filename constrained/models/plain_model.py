@@ -29,6 +29,7 @@ class PlainModel(LoadedModel):
     ----------
     llama : PlainLlama
     splits : tokenizers.Tokenizer
+        Or, where transformers' own was read anyway, that.
     name : str
     eos_token_ids : tuple of int
     read : callable
@@ -39,7 +40,7 @@ class PlainModel(LoadedModel):
     def __init__(
         self,
         llama: PlainLlama,
-        splits: Tokenizer,
+        splits: Any,
         name: str,
         eos_token_ids: tuple[int, ...],
         read: Callable[[], LoadedModel],
@@ -48,6 +49,8 @@ class PlainModel(LoadedModel):
         self.name, self.device, self.is_embedded = name, torch.device("cpu"), is_embedded
         self._llama, self._splits, self._read = llama, splits, read
         self.eos_token_ids = eos_token_ids
+        if not isinstance(splits, Tokenizer):
+            self.tokenizer = splits
 
     def __repr__(self) -> str:
         return f"PlainModel({self.name!r})"

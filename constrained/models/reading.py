@@ -13,11 +13,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from constrained.automaton.tokenizers import gguf_tokenizer
 from constrained.decoding.forward import devices
+from constrained.decoding.vocabulary import eos_ids
 from constrained.errors import ConstrainedWarning, ModelError
 from constrained.gguf_file import GgufFile, gguf_path, read_gguf
-from constrained.models.gguf import read_model
+from constrained.models.gguf import read_model, read_plain
 from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, readable_failure
+from constrained.models.plain_model import PlainModel
 from constrained.models.source import AUTO, EMBEDDED, check_source, is_gguf, tuned_from
 
 
@@ -47,9 +49,16 @@ def from_objects(model: Any, tokenizer: Any) -> LoadedModel:
 
 
 def from_source(
-    source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dtype | None, spread: bool = False
+    source: str | os.PathLike[str],
+    tokenizer: Any,
+    dtype: torch.dtype | None,
+    spread: bool = False,
+    plain: bool = False,
 ) -> LoadedModel:
-    """Read model and tokenizer from a folder, a ``.gguf`` file or the Hub; `check_source` has looked at it."""
+    """Read model and tokenizer from a folder, a ``.gguf`` file or the Hub; `check_source` has looked at it.
+
+    `plain`: transformers' own model may be read later, when it is asked for; until then a `PlainLlama` runs.
+    """
     name = os.fspath(source)
     folder, gguf = name, None
     path = Path(name).expanduser()
@@ -72,6 +81,10 @@ def from_source(
     options = {"device_map": AUTO} if spread else {}
     hint = "give a causal language model as save_pretrained writes it, or a .gguf file"
     with readable_failure(f"the model {name} can't be loaded", hint):
+        if gguf and plain and (llama := read_plain(gguf)):
+            ends = eos_ids(llama.config.eos_token_id, tokenizer.eos_token_id)
+            known = tuple(sorted(token for token in ends if 0 <= token < llama.config.vocab_size))
+            return PlainModel(llama, tokenizer, name, known, lambda: from_source(source, tokenizer, dtype))
         pair: Any = gguf and read_model(gguf, dtype, **options)
         pair = pair or AutoModelForCausalLM.from_pretrained(
             folder,

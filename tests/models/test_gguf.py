@@ -7,12 +7,15 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    LlamaForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
 
+from constrained.decoding.plain_llama import PlainLlama
+from constrained.decoding.prefix_cache import PrefixCache
 from constrained.errors import ModelError
 from constrained.gguf_file import read_gguf
 from constrained.models import load
@@ -96,6 +99,22 @@ def test_a_general_model(monkeypatch):
     assert torch.equal(logits, others)
 
 
+@pytest.mark.parametrize("model", ["llama", "tied", "smollm2"])
+def test_a_llama_runs_without_transformers_until_its_model_is_asked_for_and_the_logits_are_the_same(model, tmp_path):
+    path = smollm2_file() if model == "smollm2" else write_gguf(tmp_path / "tiny.gguf", MODELS[model]())
+    loaded = load(f"transformers:{path}", device="cpu")
+    assert isinstance(loaded.runs, PlainLlama) and loaded.vocabulary.size == loaded.logits_width
+    texts = [[5, 7, 9, 11, 13], [5, 7, 9, 20], [5, 7, 9, 20, 21]]  # the cache is cropped, and continued
+    held = PrefixCache()
+    logits = [held.next_logits(loaded.runs, ids) for ids in texts]
+    ends, context, weights = loaded.eos_token_ids, loaded.max_context, loaded.parameters
+    whole = load((loaded.model, loaded.tokenizer))
+    assert loaded.runs is loaded.model and isinstance(loaded.model, LlamaForCausalLM)
+    assert (ends, context, weights) == (whole.eos_token_ids, whole.max_context, whole.parameters)
+    held = PrefixCache()
+    assert all(torch.equal(one, held.next_logits(loaded.model, ids)) for one, ids in zip(logits, texts))
+
+
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_the_tokenizer(kind, tmp_path):
     path = write_gguf(tmp_path / "tiny.gguf", MODELS[kind](), tokenizer__chat_template="{{ messages[0].content }}")
@@ -115,6 +134,7 @@ def test_another_type_of_weights(tmp_path):
         load(f"transformers:{path}").model.state_dict(),
         load(f"transformers:{path}", dtype="bfloat16").model.state_dict(),
     )
+    assert isinstance(load(f"transformers:{path}", dtype="bfloat16").runs, LlamaForCausalLM)
     assert all(torch.equal(half[name], whole[name].bfloat16()) for name in whole)
 
 

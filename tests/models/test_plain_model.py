@@ -70,7 +70,7 @@ def test_transformers_objects_are_there_when_they_are_asked_for_and_then_hold():
 def test_a_model_of_another_kind_is_refused(whole):
     settings, weights = json.loads((EMBEDDED / "config.json").read_text()), whole.model.state_dict()
     assert PlainLlama(settings, weights)
-    for change in ({"model_type": "mistral"}, {"hidden_act": "gelu"}, {"num_key_value_heads": 2},
+    for change in ({"model_type": "mistral"}, {"hidden_act": "gelu"}, {"num_key_value_heads": 3},
                    {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}):  # fmt: skip
         with pytest.raises(ValueError):
             PlainLlama({**settings, **change}, weights)
