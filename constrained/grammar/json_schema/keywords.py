@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from sys import float_info
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
@@ -448,9 +448,9 @@ class _Plan(NamedTuple):
 
     Attributes
     ----------
-    rows : tuple of (int, str, Keyword)
+    rows : tuple of (int, str, Reader)
         The keywords that are read, and where they stand.
-    forms : tuple of (str, Form)
+    forms : tuple of (str, callable)
         The keywords whose values are checked.
     unknown : tuple of str
         Those that the standard doesn't know.
@@ -464,8 +464,8 @@ class _Plan(NamedTuple):
         A key that is no text; None: there is none.
     """
 
-    rows: tuple[tuple[int, str, Keyword], ...]
-    forms: tuple[tuple[str, Form], ...]
+    rows: tuple[tuple[int, str, Reader], ...]
+    forms: tuple[tuple[str, Callable[[Any], bool]], ...]
     unknown: tuple[str, ...]
     known: frozenset[str]
     order: int
@@ -478,25 +478,29 @@ def _plan(keywords: tuple, draft: int) -> _Plan:
     rows, forms, unknown, once = [], [], [], set()
     alone = "$ref" in keywords and draft in (4, 6, 7)  # nothing beside a reference holds
     rewritten = draft <= 4 and not _BOOLEAN.isdisjoint(keywords)
+    of_draft = _rows_of(draft)
     for at, keyword in enumerate(keywords):
         if not isinstance(keyword, str):
             return _Plan((), (), (), frozenset(), 0, False, keyword)
-        row = KEYWORDS.get(keyword)
-        if alone and keyword != "$ref" or row is not None and not _has(draft, keyword):
-            rewritten = rewritten or row is not None
+        if keyword not in of_draft or alone and keyword != "$ref":
+            rewritten = rewritten or keyword in KEYWORDS
+            if keyword not in KEYWORDS and keyword not in DESCRIBING and not keyword.startswith("x-"):
+                unknown.append(keyword)
             continue
-        if row is None:
-            unknown += [keyword] if keyword not in DESCRIBING and not keyword.startswith("x-") else []
-            continue
-        forms.append((keyword, row.form))
+        row = of_draft[keyword]
+        forms.append((keyword, row.form.good))
         if not row.once or row.once not in once:
             once.add(row.once)
-            rows.append((at, keyword, row))
-    if alone:
-        unknown = [k for k in keywords if k not in KEYWORDS and k not in DESCRIBING and not k.startswith("x-")]
-    known = frozenset(keyword for keyword, _ in forms if keyword != "format")
+            rows.append((at, keyword, row.read))
+    known = frozenset([keyword for keyword, _ in forms if keyword != "format"])
     order = keywords.index("properties") if "properties" in known else len(keywords)
     return _Plan(tuple(rows), tuple(forms), tuple(unknown), known, order, rewritten)
+
+
+@cache
+def _rows_of(draft: int) -> dict[str, Keyword]:
+    """The keywords that a draft has."""
+    return {keyword: row for keyword, row in KEYWORDS.items() if _has(draft, keyword)}
 
 
 def _as_since_draft_6(raw: dict, draft: int) -> dict:
@@ -535,7 +539,7 @@ def read(node: Schema, options: Options) -> Shape:
     if plan.rewritten:
         raw = _as_since_draft_6(raw, draft)
         plan = _plan(tuple(raw), draft)
-    for keyword, (good, _) in plan.forms:
+    for keyword, good in plan.forms:
         if not good(raw[keyword]):
             form = KEYWORDS[keyword].form
             raise node.error(
@@ -545,8 +549,8 @@ def read(node: Schema, options: Options) -> Shape:
         what = "a list of schemas is not a schema"
         raise node.error("items", what, "since draft 2020-12 it is written prefixItems")
     one = Reading(node, raw, options)
-    for at, keyword, row in plan.rows:
-        row.read(one, raw[keyword], at)
+    for at, keyword, reader in plan.rows:
+        reader(one, raw[keyword], at)
     said = one.found
     for record, found in one.inner.items():
         if record == "members":

@@ -120,10 +120,12 @@ def _members(members: Members, document: Document) -> Contents | None:
     free = _saying(tuple([group.rest for group in others if group.rest is not None]), document)
     matched = [_saying(members.matching(None, frozenset([pattern])), document) for pattern in patterns]
     needed = [one for name in names if (one := values.get(name, free))]
-    if any(NOTHING in inner for inner in needed):
-        asked_for = any(NOTHING in values.get(name, free) for name in required)
-        return Contents([], [_NOTHING]) if asked_for else None
-    inside = [one for one in (*values.values(), free, *matched) if one and NOTHING not in one]
+    inside = [one for one in (*values.values(), free, *matched) if one]
+    if any(NOTHING in one for one in inside):
+        if any(NOTHING in one for one in needed):
+            asked_for = any(NOTHING in values.get(name, free) for name in required)
+            return Contents([], [_NOTHING]) if asked_for else None
+        inside = [one for one in inside if NOTHING not in one]
     return Contents(inside, needed, not conditions)
 
 

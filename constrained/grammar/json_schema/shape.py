@@ -483,8 +483,10 @@ class Shape(Record):
         """The values that are in all lists, and of the types admitted, by their identity; None without a list."""
         if self.shortest is None:
             return None
-        values = ((identity(value), value) for value in self.shortest.values if type_of(value) in self.types)
-        return {key: value for key, value in values if all(key in one.identities for one in self.listed)}
+        values = {identity(value): value for value in self.shortest.values if type_of(value) in self.types}
+        for other in self.listed if len(self.listed) > 1 else ():
+            values = {key: value for key, value in values.items() if key in other.identities}
+        return values
 
     @Once
     def denied_values(self) -> frozenset:
