@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
-from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.patterns import end_differently, literal_ends
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.shape import (
@@ -32,7 +31,9 @@ from constrained.grammar.json_schema.shape import (
     type_of,
 )
 from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
-from constrained.limits import Limits
+
+if TYPE_CHECKING:
+    from constrained.grammar.json_schema.alternatives import Alternatives
 
 DEPTH = 4
 """Levels of properties and items that are looked into."""
@@ -47,16 +48,6 @@ _TAGS = 4
 _OBJECT = frozenset(("object",))
 
 
-class Resolver(Protocol):
-    """What resolves schemas into alternatives: `alternatives.Alternatives`."""
-
-    document: Document
-    options: Options
-    limits: Limits
-
-    def of(self, parts: Iterable[Schema], rough: bool = False) -> list[Shape]: ...
-
-
 class Fits:
     """Tells whether a value fits a shape without joins.
 
@@ -68,7 +59,7 @@ class Fits:
         See `alternatives.Alternatives`.
     """
 
-    def __init__(self, alternatives: Resolver, widely: bool = False, rough: bool = False):
+    def __init__(self, alternatives: Alternatives, widely: bool = False, rough: bool = False):
         self._alternatives, self._widely, self._rough = alternatives, widely, rough
         self._limits = alternatives.limits
         self._automata: dict[Shape, list[tuple[Nfa, bool]]] = {}
@@ -398,7 +389,7 @@ class Outline:
 class Disjoint:
     """Tells whether it is certain that no value fits two schemas of one document."""
 
-    def __init__(self, alternatives: Resolver):
+    def __init__(self, alternatives: Alternatives):
         self._alternatives = alternatives
         self._fits = Fits(alternatives, widely=True, rough=True)
         self._found: dict[tuple, bool] = {}
@@ -419,19 +410,12 @@ class Disjoint:
 
     def overlaps(self, branches: list[Schemas]) -> list[list[int]]:
         """Return, for each branch, the others that it may share a value with."""
-        # From the cheapest test to the dearest: what shapes say outright (of all branches, then of two), what all
-        # alternatives of a branch list, and the general test.
+        # From the cheapest test to the dearest: what shapes say outright, of all branches, then of two; the general test.
         out: list[list[int]] = [[] for _ in branches]
         outlines = [self.outline(branch) for branch in branches]
         telling: dict[str, None] = {}
-        resolved: dict[int, dict[str | None, Values]] = {}
         for i, j in _in_common(outlines):
             if outlines[i].differs(outlines[j], telling):
-                continue
-            for k in {i, j} - resolved.keys():
-                resolved[k] = self._values(branches[k])
-            one, other = resolved[i], resolved[j]
-            if any(one[name].differ(other[name]) for name in one.keys() & other.keys()):
                 continue
             if not self(branches[i], branches[j]):
                 out[i].append(j)
@@ -454,21 +438,6 @@ class Disjoint:
             if 2 * told >= len(pairs):
                 return name
         return None
-
-    def _values(self, parts: Schemas) -> dict[str | None, Values]:
-        """The values that each alternative lists: for itself (None), and for properties that are required."""
-        each = [self._listed(one) for one in self._alternatives.of(parts, True)]
-        names = set.intersection(*map(set, each)) if each else set()
-        return {name: _any_of(one[name] for one in each) for name in names}
-
-    def _listed(self, shape: Shape) -> dict[str | None, Values]:
-        own = _texts_or_values(shape)
-        out: dict[str | None, Values] = {} if own is None else {None: own}
-        for name in shape.entries.required if shape.types == _OBJECT else ():
-            inner = [_texts_or_values(one) for one in self._alternatives.of(shape.entries.member(name), True)]
-            if None not in inner:
-                out[name] = _any_of(one for one in inner if one)
-        return out
 
     def _pair(self, one: Shape, other: Shape, depth: int) -> bool:
         key = one, other, depth
@@ -506,18 +475,6 @@ class Disjoint:
                 names = dict.fromkeys([*members.required, *members2.required])
                 return any(self(members.member(name), members2.member(name), depth - 1) for name in names)
         return False
-
-
-def _texts_or_values(shape: Shape) -> Values | None:
-    if shape.listed:
-        return Values(shape.listed[0].identities)
-    patterns = shape.texts.patterns if shape.types == {"string"} else ()
-    return Values(frozenset(), (patterns[0],)) if patterns else None
-
-
-def _any_of(every: Iterable[Values]) -> Values:
-    listed, patterns = zip(*every) if (every := list(every)) else ((), ())
-    return Values(frozenset().union(*listed), tuple(pattern for some in patterns for pattern in some))
 
 
 def _in_common(every: list[Outline]) -> Iterable[tuple[int, int]]:

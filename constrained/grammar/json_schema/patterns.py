@@ -103,21 +103,6 @@ WIDEST = {
 characters of a host's name (of any script), a scheme, or no white space."""
 
 
-EXAMPLES = {
-    "date": "0001-07-01",
-    "time": "00:00:00z",
-    "date-time": "0001-07-01t00:00:00z",
-    "duration": "P0Y",
-    "uuid": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
-    "email": "a@a",
-    "hostname": "a",
-    "ipv4": "250.250.250.250",
-    "ipv6": "a:a:a:a:a:a:a:a",
-    "uri": "a://[a:a:a:a:a:a:a:a]",
-    "uri-reference": "//[a:a:a:a:a:a:a:a]",
-    "json-pointer": "",
-}
-"""Of each format, what `pattern_trees.example` gives for it, without reading its pattern."""
 FORMAT_STATES = 10_000
 """States that it takes at most to tell that there are texts of a format as long as its example, and steps of these."""
 

@@ -18,7 +18,8 @@ from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.numbers import integer, whole
 from constrained.grammar.json_schema.objects import PATTERNS
-from constrained.grammar.json_schema.patterns import EXAMPLES, FORMAT_STATES, end_differently, is_simple
+from constrained.grammar.json_schema.pattern_trees import example
+from constrained.grammar.json_schema.patterns import FORMAT_STATES, end_differently, format_node, is_simple
 from constrained.grammar.json_schema.presence import satisfiable
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
@@ -183,9 +184,11 @@ def has_strings(shape: Shape, limits: Limits) -> bool:
         place = shape.parts[0] if shape.parts else ANYTHING
         return is_simple(pattern, limits) or is_written(parsed(place, "pattern", pattern, limits))
     for name in said.formats:
-        length, small = len(EXAMPLES[name]), min(limits.schema, limits.pattern_steps) >= FORMAT_STATES
-        counted = said.low or said.high is not None
-        return not counted or small and said.low <= length and (said.high is None or length <= said.high)
+        if not said.low and said.high is None:
+            return True
+        length = len(example(format_node(name)) or "")
+        fits = said.low <= length and (said.high is None or length <= said.high)
+        return fits and min(limits.schema, limits.pattern_steps) >= FORMAT_STATES
     return True
 
 

@@ -6,21 +6,22 @@ written are remembered (`automaton.distinct`); it must be plain that there alway
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.character_automata import Texts
-from constrained.grammar.json_schema.decide import Fits
-from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.numbers import whole
-from constrained.grammar.json_schema.shape import Members, Schema, Schemas, Shape, identity
+from constrained.grammar.json_schema.shape import Members, Schemas, Shape, identity
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq
 from constrained.limits import Limits
+
+if TYPE_CHECKING:
+    from constrained.grammar.json_schema.writer import Writer
 
 DEPTH = 4
 """Objects in one another whose values are counted."""
@@ -29,26 +30,7 @@ DISTINCT = 1_000
 """Values that the items of an array with uniqueItems may have, and names that are told apart by patterns."""
 
 
-class ValueWriter(Protocol):
-    """What writes the values inside an array or object: `writer.Writer`."""
-
-    options: Options
-    limits: Limits
-    settled: bool
-
-    def later(self, name: str, write: Callable[[], Node]) -> Node: ...
-    def defer(self, name: str, write: Callable[[], Node]) -> Node: ...
-    def node(self, parts: Iterable[Schema]) -> Node: ...
-    def spellings(self, value: Any) -> set[bytes]: ...
-    def values(self, parts: Schemas) -> list[Any] | None: ...
-    def negated(self, schema: Schema) -> Schema: ...
-    @property
-    def of(self) -> Callable[[Iterable[Schema]], list[Shape]]: ...
-    @property
-    def fits(self) -> Fits: ...
-
-
-def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
+def unique_items(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node | None:
     """Items that all differ."""
     said = shape.elements
     low, high = said.low, said.high
@@ -63,7 +45,7 @@ def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -
     return full if low else alt([literal("[]"), full])
 
 
-def _remembered(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
+def _remembered(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node | None:
     """Items that all differ, told by remembering those that are written; None if that is left out."""
     said = shape.elements
     low, high = said.low, said.high
@@ -95,7 +77,7 @@ def _remembered(shape: Shape, writer: ValueWriter, name: str, layout: Layout) ->
     return None
 
 
-def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distinct, writer: ValueWriter) -> Node:
+def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distinct, writer: Writer) -> Node:
     """A bracket and what follows it, as a rule in which something differs."""
     assert writer.options.distinct is not None, "asked before"
     if writer.settled and not writer.options.distinct:  # the grammar may be in use as one that remembers nothing
@@ -104,7 +86,7 @@ def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distin
     return seq([literal(bracket), writer.later(rule, inside)])
 
 
-def _goes_on(shape: Shape, writer: ValueWriter) -> bool:
+def _goes_on(shape: Shape, writer: Writer) -> bool:
     """Whether arrays and objects of these can always have another item or property: so there is one that differs."""
     if shape.shortest is not None:
         return not any(isinstance(value, (list, dict)) for value in shape.shortest.values)
@@ -113,14 +95,14 @@ def _goes_on(shape: Shape, writer: ValueWriter) -> bool:
     return "object" not in shape.types or _object_goes_on(shape, writer)
 
 
-def _array_goes_on(shape: Shape, writer: ValueWriter) -> bool:
+def _array_goes_on(shape: Shape, writer: Writer) -> bool:
     items = shape.elements
     if items.high is not None or items.wanted or items.unique:
         return False
     return _takes_some(items.item(items.first), writer)
 
 
-def _object_goes_on(shape: Shape, writer: ValueWriter) -> bool:
+def _object_goes_on(shape: Shape, writer: Writer) -> bool:
     members = shape.entries
     if members.low > 1 or members.high is not None or members.names or members.some:
         return False
@@ -134,14 +116,14 @@ def _object_goes_on(shape: Shape, writer: ValueWriter) -> bool:
     return False
 
 
-def _takes_some(parts: Schemas, writer: ValueWriter) -> bool:
+def _takes_some(parts: Schemas, writer: Writer) -> bool:
     return any(writer.fits.admits(value, parts) for value in _SIMPLE)
 
 
 _SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]
 
 
-def _once(kinds: list[Shape], writer: ValueWriter) -> tuple[str, ...]:
+def _once(kinds: list[Shape], writer: Writer) -> tuple[str, ...]:
     """Names that no object of these can have twice: they are named wherever there may be others."""
     objects = [one.entries for one in kinds if not one.listed and "object" in one.types]
     found = {name for one in objects for name in one.named}
@@ -151,7 +133,7 @@ def _once(kinds: list[Shape], writer: ValueWriter) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _varied(shape: Shape, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
+def _varied(shape: Shape, writer: Writer) -> tuple[tuple[str, int], ...]:
     """See `nodes.Distinct.varied`; no number is above the limit `distinct`."""
     members = shape.entries
     if shape.listed or "object" not in shape.types or members.some or shape.denied:
@@ -171,12 +153,12 @@ def _is_bounded(shape: Shape) -> bool:
     return bool(counted or members.present or members.some)
 
 
-def _at_least(parts: Schemas, most: int, writer: ValueWriter, depth: int = DEPTH) -> int:
+def _at_least(parts: Schemas, most: int, writer: Writer, depth: int = DEPTH) -> int:
     """A number of values that there surely are, no more than `most`."""
     return max((_values(one, most, writer, depth - 1) for one in writer.of(parts)), default=0)
 
 
-def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
+def _values(shape: Shape, most: int, writer: Writer, depth: int) -> int:
     """The same of one alternative."""
     if shape.shortest is not None:
         fitting = (value for value in shape.shortest.values if writer.fits(value, shape))
@@ -194,7 +176,7 @@ def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
     return min(found, most)
 
 
-def _objects(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
+def _objects(shape: Shape, most: int, writer: Writer, depth: int) -> int:
     found, members = 1, shape.entries
     for name in dict.fromkeys(members.required):
         found *= _at_least(members.member(name), most, writer, depth)
@@ -236,7 +218,7 @@ def _is_free(shape: Shape) -> bool:
 
 
 def names_apart(
-    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
+    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: Writer
 ) -> Distinct | None:
     """How names are told apart by remembering them; None where it isn't plain that there are enough of them."""
     trees = [both for both, _ in members.trees.values()]
