@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from constrained.grammar.json_schema.character_automata import Texts
-from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.json_text import Table
+from constrained.grammar.patterns.character_automata import Texts
+from constrained.grammar.patterns.ecma import pattern_node
 from constrained.limits import Limits
 
 LETTERS = 'a bé\n\x7f"\\中😀'

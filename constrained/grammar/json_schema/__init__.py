@@ -7,10 +7,9 @@
    object has one formula instead of alternatives.
 3. `decide` tells whether a value fits, and whether no value fits two schemas; `satisfiable`, whether some value fits,
    so that a schema may be written when a text reaches it. Unknown means: it is written when the schema is loaded.
-4. `writer` writes each shape, type by type: `objects` and `arrays` (with `contains`), with what differs in them by
-   `unique`, `numbers`, and `strings` with `patterns`, `pattern_trees`, `finite_automata` and `character_automata`,
-   where what several patterns have in common, or leave out, is worked out; `whitespace` is what stands between the
-   pieces.
+4. `writer` writes each shape, type by type: `objects`, `arrays` (those whose items are counted by `contains`), with
+   what differs in them by `unique`, `numbers`, and `strings`, whose patterns and formats the package
+   `grammar.patterns` reads; `whitespace` is what stands between the pieces.
 5. `misfit` says why a value doesn't fit, or none does, and how the masks write one.
 6. `python_types` makes schemas of Python's types.
 """

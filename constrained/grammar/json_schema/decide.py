@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.document import Document
-from constrained.grammar.json_schema.finite_automata import Nfa, nfa
-from constrained.grammar.json_schema.patterns import end_differently, literal_ends
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.shape import (
     EVERY,
@@ -31,6 +29,8 @@ from constrained.grammar.json_schema.shape import (
     type_of,
 )
 from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
+from constrained.grammar.patterns.ecma import end_differently, literal_ends
+from constrained.grammar.patterns.finite_automata import Nfa, nfa
 
 if TYPE_CHECKING:
     from constrained.grammar.json_schema.alternatives import Alternatives
@@ -410,7 +410,7 @@ class Disjoint:
 
     def overlaps(self, branches: list[Schemas]) -> list[list[int]]:
         """Return, for each branch, the others that it may share a value with."""
-        # From the cheapest test to the dearest: what shapes say outright, of all branches, then of two; the general test.
+        # The cheapest test comes first: what shapes say outright, of all branches, then of two; then the general test.
         out: list[list[int]] = [[] for _ in branches]
         outlines = [self.outline(branch) for branch in branches]
         telling: dict[str, None] = {}

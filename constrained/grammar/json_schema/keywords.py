@@ -15,7 +15,6 @@ from sys import float_info
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
-from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
     EVERY,
@@ -36,6 +35,7 @@ from constrained.grammar.json_schema.shape import (
     exact,
 )
 from constrained.grammar.nodes import Distinct
+from constrained.grammar.patterns.formats import PATTERNS as FORMATS
 from constrained.limits import Limits
 
 UNSTATED, LATEST = 0, 2020

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.patterns import end_differently, few_texts
 from constrained.grammar.json_schema.presence import formula, ways
 from constrained.grammar.json_schema.shape import NOTHING, Group, Schema, Schemas, Shape, Witness
 from constrained.grammar.json_schema.unique import DISTINCT, names_apart, opened
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, choices, literal, repeat, seq
+from constrained.grammar.patterns.ecma import end_differently
+from constrained.grammar.patterns.finite_automata import few_texts
 
 if TYPE_CHECKING:
     from constrained.grammar.json_schema.writer import Writer

@@ -18,8 +18,6 @@ from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.numbers import integer, whole
 from constrained.grammar.json_schema.objects import PATTERNS
-from constrained.grammar.json_schema.pattern_trees import example
-from constrained.grammar.json_schema.patterns import FORMAT_STATES, end_differently, format_node, is_simple
 from constrained.grammar.json_schema.presence import satisfiable
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
@@ -37,6 +35,9 @@ from constrained.grammar.json_schema.shape import (
     parsed,
 )
 from constrained.grammar.json_schema.strings import is_written
+from constrained.grammar.patterns.ecma import end_differently, is_simple
+from constrained.grammar.patterns.formats import FORMAT_STATES, format_node
+from constrained.grammar.patterns.trees import example
 from constrained.limits import Limits
 
 _ITSELF = frozenset(("keywords", "parts", "order"))

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
-from constrained.grammar.json_schema.character_automata import Texts, automaton_of
-from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.numbers import Bound, common_multiple
-from constrained.grammar.json_schema.patterns import is_simple, literal_ends, pattern_node
 from constrained.grammar.nodes import Node
+from constrained.grammar.patterns.character_automata import Texts, automaton_of
+from constrained.grammar.patterns.ecma import is_simple, literal_ends, pattern_node
+from constrained.grammar.patterns.finite_automata import Nfa, nfa
 from constrained.limits import Limits
 
 TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")

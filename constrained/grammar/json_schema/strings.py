@@ -16,13 +16,14 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.json_schema.character_automata import State, Texts
-from constrained.grammar.json_schema.finite_automata import ANY
-from constrained.grammar.json_schema.pattern_trees import example, few_of, prefix, within
-from constrained.grammar.json_schema.patterns import end_differently, format_node, is_simple
 from constrained.grammar.json_schema.shape import ANYTHING, Schema, Shape, parsed
 from constrained.grammar.json_text import JsonText, Table, TextState
 from constrained.grammar.nodes import EMPTY, Node
+from constrained.grammar.patterns.character_automata import State, Texts
+from constrained.grammar.patterns.ecma import end_differently, is_simple
+from constrained.grammar.patterns.finite_automata import ANY
+from constrained.grammar.patterns.formats import format_node
+from constrained.grammar.patterns.trees import example, few_of, prefix, within
 from constrained.limits import Limits
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])

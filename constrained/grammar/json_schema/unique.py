@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.character_automata import Texts
 from constrained.grammar.json_schema.numbers import whole
 from constrained.grammar.json_schema.shape import Members, Schemas, Shape, identity
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq
+from constrained.grammar.patterns.character_automata import Texts
 from constrained.limits import Limits
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.misfit import missing_property
 from constrained.grammar.json_schema.numbers import Multiples, integer, intervals, number, whole
 from constrained.grammar.json_schema.objects import properties
-from constrained.grammar.json_schema.patterns import few_texts
 from constrained.grammar.json_schema.satisfiable import Satisfiable, contents, has_numbers
 from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Schema, Schemas, Shape, type_of
 from constrained.grammar.json_schema.unique import DISTINCT
@@ -42,6 +41,7 @@ from constrained.grammar.nodes import (
     find,
     seq,
 )
+from constrained.grammar.patterns.finite_automata import few_texts
 
 
 class Writer:

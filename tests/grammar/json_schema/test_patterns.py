@@ -13,18 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from constrained import Grammar, GrammarError
-from constrained.grammar.json_schema.character_automata import Texts
-from constrained.grammar.json_schema.pattern_trees import example, few_of
-from constrained.grammar.json_schema.patterns import (
-    FORMAT_STATES,
-    PATTERNS,
-    end_differently,
-    few_texts,
-    format_node,
-    is_simple,
-    pattern_node,
-)
 from constrained.grammar.json_schema.strings import has_large_sets
+from constrained.grammar.patterns.character_automata import Texts
+from constrained.grammar.patterns.ecma import end_differently, is_simple, pattern_node
+from constrained.grammar.patterns.finite_automata import few_texts
+from constrained.grammar.patterns.formats import FORMAT_STATES, PATTERNS, format_node
+from constrained.grammar.patterns.trees import example, few_of
 from constrained.limits import DEFAULT, Limits
 from tests.grammar.json_schema.oracle import random_text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
 from constrained.grammar import charset as charsets
@@ -228,3 +229,43 @@ def nfa(node: nodes.Node, limits: Limits) -> Nfa:
 def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     """Divide all characters into sets of those that the same ones of `sets` contain."""
     return charsets.partition([ANY, *sets])
+
+
+def few_texts(node: nodes.Node, most: int, limits: Limits) -> list[str] | None:
+    """All texts of a tree of characters, sorted; None if there may be more than `most`."""
+    automaton = nfa(node, limits)
+    if not _are_few(automaton, most):
+        return None
+    states = {"": automaton.start}
+    work, found = [""], []
+    for text in work:
+        found += [text] if automaton.end in states[text] else []
+        for character in automaton.characters(states[text]):
+            after = text + chr(character)
+            states[after] = automaton.step(states[text], character)
+            work.append(after)
+    return sorted(found)
+
+
+def _are_few(automaton: Nfa, most: int) -> bool:
+    """Whether there are at most `most` texts, and not many more beginnings of texts, counted without listing them."""
+    found = beginnings = 0
+    for texts, begun in _counted(automaton):
+        found, beginnings = found + texts, beginnings + begun
+        if max(found, begun) > most or beginnings > 20 * most:
+            return False
+    return True
+
+
+def _counted(automaton: Nfa) -> Iterator[tuple[int, int]]:
+    """For each length, how many texts have it, and how many beginnings of texts."""
+    level = {automaton.start: 1}
+    while level:
+        yield sum(n for states, n in level.items() if automaton.end in states), sum(level.values())
+        longer: dict[frozenset[int], int] = {}
+        for states, n in level.items():
+            for chars in partition(frozenset(automaton.sets(states))):
+                after = automaton.step(states, chars.ranges[0][0])
+                if any(automaton.distances[one] < len(automaton.edges) for one in after):  # it leads to an end
+                    longer[after] = longer.get(after, 0) + n * sum(high - low + 1 for low, high in chars.ranges)
+        level = longer

@@ -27,9 +27,9 @@ from constrained.grammar import charset as charsets
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Look
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.json_schema.finite_automata import ANY, Nfa, nfa
-from constrained.grammar.json_schema.pattern_trees import without_counts
 from constrained.grammar.json_text import NO_END, Table
+from constrained.grammar.patterns.finite_automata import ANY, Nfa, nfa
+from constrained.grammar.patterns.trees import without_counts
 from constrained.limits import Limits
 
 States = tuple[int, ...]

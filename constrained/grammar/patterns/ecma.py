@@ -1,157 +1,26 @@
-"""The keywords `pattern` and `format`: regular expressions and the formats of RFCs, as trees of characters.
+"""The keyword `pattern`: regular expressions of ECMA-262 as trees of characters.
 
 JSON Schema's patterns are ECMA-262's, but validators often read them as regular expressions of their own
 language. So that every validator accepts what was written, a pattern means here what both ECMA-262 and Python's
 `re` make of it: ``\\d`` is an ASCII digit, and ``\\D`` no digit of any script. Where the question is what doesn't
 match, it means what either makes of it.
-
-Every text admitted by a format is valid; where a format allows more than people write, the comment beside its
-pattern says what is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import categories, charset, matching
-from constrained.grammar.json_schema.finite_automata import ANY, Nfa, nfa, partition
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
+from constrained.grammar.patterns.finite_automata import ANY
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
 
-_YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
-_LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
-_DAY = (
-    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
-    "|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-)
-_DATE = f"(?:{_YEAR}-{_DAY}|{_LEAP_YEAR}-02-29)"
-_ANY_DATE = f"(?:[0-9]{{4}}-{_DAY}|(?:{_LEAP_YEAR}|0000)-02-29)"
-_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_ZONE = f"(?:[Zz]|[+-]{_CLOCK})"
-_TIME = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]{{1,9}})?{_ZONE}"
-_ANY_TIME = rf"{_CLOCK}:(?:[0-5][0-9]|60)(?:\.[0-9]+)?{_ZONE}"
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,%d}[A-Za-z0-9])?"
-_HOSTNAME = "|".join(
-    rf"{_LABEL % (size - 2)}(?:\.{_LABEL % (size - 2)}){{0,{count - 1}}}" for size, count in ((63, 3), (24, 10))
-)
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
-_LOCAL = rf"{_ATOM}{{1,20}}(?:\.{_ATOM}{{1,20}}){{0,2}}|{_ATOM}{{1,64}}"
-_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
-_ANY_IPV4 = rf"0{{0,2}}{_OCTET}(?:\.0{{0,2}}{_OCTET}){{3}}"
-_GROUP = "[0-9A-Fa-f]{1,4}"
-_LAST = rf"(?:{_GROUP}:{_GROUP}|{_IPV4})"
-_BEFORE_LAST = "|".join(
-    [
-        rf"(?:{_GROUP}:){{6}}",
-        rf"::(?:{_GROUP}:){{5}}",
-        *(rf"(?:{_GROUP}(?::{_GROUP}){{0,{before}}})?::(?:{_GROUP}:){{{4 - before}}}" for before in range(5)),
-    ]
-)
-_IPV6 = rf"(?:{_BEFORE_LAST}){_LAST}|(?:{_GROUP}(?::{_GROUP}){{0,5}})?::{_GROUP}|(?:{_GROUP}(?::{_GROUP}){{0,6}})?::"
-_PERCENT = "%[0-9A-Fa-f]{2}"
-_UNRESERVED = r"A-Za-z0-9._~!$&'()*+,;=\-"
-_PATH = rf"(?:[{_UNRESERVED}:@/]|{_PERCENT})"
-_PCHAR = rf"(?:[{_UNRESERVED}:@]|{_PERCENT})"
-_AUTHORITY = rf"(?:(?:[{_UNRESERVED}:]|{_PERCENT})*@)?(?:\[(?:{_IPV6})\]|(?:[{_UNRESERVED}]|{_PERCENT})*)(?::[0-9]*)?"
-_AFTER = rf"(?:\?(?:[{_UNRESERVED}:@/?]|{_PERCENT})*)?(?:#(?:[{_UNRESERVED}:@/?]|{_PERCENT})*)?"
-_SCHEME = "[A-Za-z][A-Za-z0-9+.-]*:"
-_ABSOLUTE = rf"(?://{_AUTHORITY}(?:/{_PATH}*)?|/(?:{_PCHAR}{_PATH}*)?)"
-_URI = rf"{_SCHEME}(?:{_ABSOLUTE}|{_PCHAR}{_PATH}*|){_AFTER}"
-_HALF = "[0-9A-Fa-f]{4}"
-_DIGITS = "[0-9]+"
-_DURATION_TIME = rf"T(?:{_DIGITS}H(?:{_DIGITS}M(?:{_DIGITS}S)?)?|{_DIGITS}M(?:{_DIGITS}S)?|{_DIGITS}S)"
-_DURATION_DATE = rf"(?:{_DIGITS}Y(?:{_DIGITS}M(?:{_DIGITS}D)?)?|{_DIGITS}M(?:{_DIGITS}D)?|{_DIGITS}D)"
-
-_ANY_TEXT = r"[\s\S]*"
-
-PATTERNS = {
-    "date": _DATE,  # RFC 3339, full-date: with the days that each month has
-    "time": _TIME,  # RFC 3339, full-time; without leap seconds, to the nanosecond
-    "date-time": rf"{_DATE}[Tt]{_TIME}",  # RFC 3339, date-time
-    "duration": rf"P(?:{_DURATION_DATE}(?:{_DURATION_TIME})?|{_DURATION_TIME}|{_DIGITS}W)",  # RFC 3339, appendix A
-    "uuid": rf"{_HALF}{_HALF}(?:-{_HALF}){{3}}-{_HALF}{_HALF}{_HALF}",  # RFC 4122
-    "email": rf"(?:{_LOCAL})@(?:{_HOSTNAME})",  # RFC 5321, Mailbox: without quoted local parts and address literals
-    "hostname": _HOSTNAME,  # RFC 1123: names of 3 labels, or of 10 up to 24 characters each
-    "ipv4": _IPV4,  # RFC 2673, dotted-quad
-    "ipv6": _IPV6,  # RFC 4291, section 2.2
-    "uri": _URI,  # RFC 3986
-    "uri-reference": rf"(?:(?:{_SCHEME})?{_ABSOLUTE}|{_SCHEME}(?:{_PCHAR}{_PATH}*)?"
-    rf"|(?:[{_UNRESERVED}@]|{_PERCENT})+(?:/{_PATH}*)?|){_AFTER}",  # RFC 3986
-    "json-pointer": r"(?:/(?:[^/~]|~[01])*)*",  # RFC 6901
-}
-
-
-WIDEST = {
-    "date": _ANY_DATE,
-    "time": _ANY_TIME,
-    "date-time": rf"{_ANY_DATE}[Tt ]{_ANY_TIME}",
-    "ipv4": _ANY_IPV4,
-    "ipv6": _IPV6.replace(_IPV4, _ANY_IPV4),
-    **{name: PATTERNS[name] for name in ("duration", "uuid", "json-pointer")},
-    "email": rf"{_ANY_TEXT}@{_ANY_TEXT}",
-    "hostname": r"[^\s!-,/:-@[-^`{-~]*",
-    "uri": r"[A-Za-z][A-Za-z0-9+.-]*:\S*",
-    "uri-reference": r"\S*",
-}
-"""What any validator may take for one: with year 0, leap seconds and zeros before numbers; and all that has an @, the
-characters of a host's name (of any script), a scheme, or no white space."""
-
-
-FORMAT_STATES = 10_000
-"""States that it takes at most to tell that there are texts of a format as long as its example, and steps of these."""
-
-
-@cache
-def format_node(name: str, either: bool = False) -> Node:
-    """The texts of a format as a tree of characters; `either`: those that any validator may take for one."""
-    return regex_node((WIDEST if either else PATTERNS)[name])
-
-
-def few_texts(node: Node, most: int, limits: Limits) -> list[str] | None:
-    """All texts of a tree of characters, sorted; None if there may be more than `most`."""
-    automaton = nfa(node, limits)
-    if not _are_few(automaton, most):
-        return None
-    states = {"": automaton.start}
-    work, found = [""], []
-    for text in work:
-        found += [text] if automaton.end in states[text] else []
-        for character in automaton.characters(states[text]):
-            after = text + chr(character)
-            states[after] = automaton.step(states[text], character)
-            work.append(after)
-    return sorted(found)
-
-
-def _are_few(automaton: Nfa, most: int) -> bool:
-    """Whether there are at most `most` texts, and not many more beginnings of texts, counted without listing them."""
-    found = beginnings = 0
-    for texts, begun in _counted(automaton):
-        found, beginnings = found + texts, beginnings + begun
-        if max(found, begun) > most or beginnings > 20 * most:
-            return False
-    return True
-
-
-def _counted(automaton: Nfa) -> Iterator[tuple[int, int]]:
-    """For each length, how many texts have it, and how many beginnings of texts."""
-    level = {automaton.start: 1}
-    while level:
-        yield sum(n for states, n in level.items() if automaton.end in states), sum(level.values())
-        longer: dict[frozenset[int], int] = {}
-        for states, n in level.items():
-            for chars in partition(frozenset(automaton.sets(states))):
-                after = automaton.step(states, chars.ranges[0][0])
-                if any(automaton.distances[one] < len(automaton.edges) for one in after):  # it leads to an end
-                    longer[after] = longer.get(after, 0) + n * sum(high - low + 1 for low, high in chars.ranges)
-        level = longer
-
+ANY_TEXT = r"[\s\S]*"
+"""Any text, as a pattern of `re`."""
 
 _ASCII_WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
 _SPACES = [(9, 13), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)]
@@ -309,8 +178,8 @@ def _found(tokens: list[str], flags: int, limits: Limits) -> Node:
     breaks = ends and tokens[-2:-1] == [_LINE_BREAK]
     inner = tokens[begins : len(tokens) - ends - breaks]
     if any(token in _LOOKING for token in inner):
-        text, rest = "".join(inner), _LINE_BREAK if breaks else "" if ends else _ANY_TEXT
-        return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){rest}", flags, limits)
+        text, rest = "".join(inner), _LINE_BREAK if breaks else "" if ends else ANY_TEXT
+        return regex_node(f"{'' if begins else ANY_TEXT}(?:{text}){rest}", flags, limits)
     anything = repeat(Chars(ANY), 0, None)
     after = repeat(nodes.literal("\n"), 0, 1) if breaks else EMPTY if ends else anything
     return nodes.seq([EMPTY if begins else anything, _parsed("".join(inner), flags, limits), after])
