@@ -12,8 +12,8 @@ start and the values of slots together. The automaton that says which texts a gr
   first and next).
 - Regular expressions: `regex` reads them with `re`'s parser. Those that look around (`assertions`) become alternating
   automata (`alternating_automaton`, by `derivatives` of formulas in `bdd`), then deterministic ones (`lookaround`).
-- JSON Schemas: the package `json_schema`, and `patterns` for those of strings; `members` and `json_text` are its own types
-  of node. `deferred_rules` are rules that are written when a text reaches them.
+- JSON Schemas: the package `json_schema`, and `patterns` for those of strings; `members` and `json_text` are its own
+  types of node. `deferred_rules` are rules that are written when a text reaches them.
 - Places in the text: `source`, and `source_map` for rules that were rewritten.
 """
 
