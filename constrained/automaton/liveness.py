@@ -74,9 +74,11 @@ class Liveness:
         outcomes = {root: 0}  # grows to the least fixed point
         users: dict[tuple[int, int], set[tuple[int, int]]] = {}
         batch: dict[tuple[int, int], int] = {}
-        stack = [root]
+        # Each key is in the stack once, as all of it is evaluated later anyhow: else an alternative of many calls would
+        # be evaluated again after each of them.
+        stack = {root: None}
         while stack:
-            key = stack[-1]
+            key = next(reversed(stack))
             needs: dict[tuple[int, int], Body] = {}
             value = self._evaluate(*asked[key], outcomes, needs)
             for need in needs:
@@ -87,7 +89,7 @@ class Liveness:
                 batch[key] = 2 * batch.get(key, 1)
                 for need in new[: batch[key]]:
                     outcomes[need], asked[need] = 0, needs[need]
-                    stack.append(need)
+                    stack[need] = None
                 self._limits.check(
                     "cases",
                     len(outcomes),
@@ -95,10 +97,11 @@ class Liveness:
                     "give every key a value, or tie fewer parameters together",
                 )
                 continue
-            stack.pop()
+            del stack[key]
             if value != outcomes[key]:
                 outcomes[key] = value
-                stack.extend(users.get(key, ()))
+                for user in users.get(key, ()):
+                    stack.setdefault(user)
         self._outcomes.update(outcomes)
         self._keep.extend(asked.values())
         return outcomes[root]
