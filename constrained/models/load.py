@@ -6,6 +6,7 @@ servers never need them.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from constrained.errors import ModelError
 from constrained.models.source import (
     AUTO,
     CHOOSING,
+    EMBEDDED,
     LLAMA_CPP,
     check_adapter,
     check_source,
@@ -74,9 +76,7 @@ def load(
     on_cpu = str(device) == "cpu" or (device is None and not torch.cuda.is_available())
     plain = on_cpu and dtype in (None, "float32", torch.float32)
     if source == "embedded" and plain:
-        from constrained.models.plain_model import embedded
-
-        return embedded()
+        return _embedded()
     from constrained.models import reading
     from constrained.models.llama_cpp import LlamaCppModel
     from constrained.models.loaded import LoadedModel
@@ -111,6 +111,34 @@ def load(
             "set tokenizer.eos_token, or eos_token_id in generation_config.json",
         )
     return loaded
+
+
+def _embedded() -> LoadedModel:
+    """The model that ships with the project, on the CPU, without transformers."""
+    import torch
+    from safetensors.torch import load_file
+    from tokenizers import Tokenizer
+
+    from constrained.decoding.plain_llama import PlainLlama
+    from constrained.decoding.vocabulary import eos_ids
+    from constrained.models.plain_model import PlainModel
+
+    def read() -> LoadedModel:
+        from constrained.models import reading
+
+        return reading.embedded(torch.float32)
+
+    try:
+        settings, generation = (
+            json.loads((EMBEDDED / name).read_text(encoding="utf-8"))
+            for name in ("config.json", "generation_config.json")
+        )
+        llama = PlainLlama(settings, load_file(EMBEDDED / "model.safetensors"))
+        splits = Tokenizer.from_file(str(EMBEDDED / "tokenizer.json"))
+    except Exception:  # another architecture, or damaged: transformers reads it, or reports the error
+        return read()
+    ends = eos_ids(settings.get("eos_token_id"), generation.get("eos_token_id"))
+    return PlainModel(llama, splits, "embedded", tuple(sorted(ends)), read, is_embedded=True)
 
 
 def load_adapters(base: Any, adapters: Mapping[str, str | os.PathLike[str]], **options: Any) -> dict[str, LoadedModel]:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from constrained.decoding.plain_llama import PlainLlama
-from constrained.decoding.vocabulary import eos_ids
 from constrained.models.loaded import LoadedModel
-from constrained.models.source import EMBEDDED
-
-GENERATION = "generation_config.json"
 
 
 class PlainModel(LoadedModel):
@@ -79,23 +73,3 @@ class PlainModel(LoadedModel):
 
     def encode(self, text: str) -> list[int]:
         return super().encode(text) if "tokenizer" in self.__dict__ else self._splits.encode(text).ids
-
-
-def embedded() -> LoadedModel:
-    """The model that ships with the project, on the CPU."""
-
-    def read() -> LoadedModel:
-        from constrained.models import reading
-
-        return reading.embedded(torch.float32)
-
-    try:
-        settings, generation = (
-            json.loads((EMBEDDED / name).read_text(encoding="utf-8")) for name in ("config.json", GENERATION)
-        )
-        llama = PlainLlama(settings, load_file(EMBEDDED / "model.safetensors"))
-        splits = Tokenizer.from_file(str(EMBEDDED / "tokenizer.json"))
-    except Exception:  # another architecture, or damaged: transformers reads it, or reports the error
-        return read()
-    ends = eos_ids(settings.get("eos_token_id"), generation.get("eos_token_id"))
-    return PlainModel(llama, splits, "embedded", tuple(sorted(ends)), read, is_embedded=True)

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from importlib import import_module
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from constrained.decoding.plain_llama import PlainLlama
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.request import Request
 from constrained.errors import ModelError
-from constrained.models import load, plain_model, reading
+from constrained.models import load, reading
 from constrained.models.plain_model import PlainModel
 from constrained.models.source import EMBEDDED
 
@@ -81,7 +82,7 @@ def test_a_model_of_another_kind_is_refused(whole):
 def test_a_damaged_file_is_left_to_transformers_which_says_what_is_wrong(tmp_path, monkeypatch):
     folder = shutil.copytree(EMBEDDED, tmp_path / "embedded")
     (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:1000])
-    for module in (plain_model, reading):
+    for module in (import_module("constrained.models.load"), reading):
         monkeypatch.setattr(module, "EMBEDDED", folder)
     with pytest.raises(ModelError, match="can't be loaded"):
         load()
