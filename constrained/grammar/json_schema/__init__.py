@@ -1,7 +1,7 @@
 """JSON Schema (drafts 4 to 2020-12) to grammar rules.
 
 1. `keywords` has a row for each keyword, and reads what is written into a `shape`: what a schema says, by type,
-   immutable. `document` holds the schemas, what `$ref` refers to, and which say the same.
+   immutable. `document` holds the schemas, what `$ref` refers to, and which say the same. `options`: how it is read.
 2. `alternatives` resolves what joins schemas (`$ref`, allOf, anyOf, oneOf, not, if, dependencies): what hold together
    become shapes without joins. `complement` makes what breaks a schema, `presence` makes conditions on which names an
    object has one formula instead of alternatives.
@@ -15,8 +15,8 @@
 """
 
 from constrained.grammar.json_schema.document import read_schema
-from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.misfit import Misfit, Values, missing_property
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.python_types import as_schema
 from constrained.grammar.json_schema.whitespace import Layout, layout
 from constrained.grammar.json_schema.writer import load_schema, validator, write_schema

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from constrained.grammar.json_schema.complement import Complement
 from constrained.grammar.json_schema.decide import Disjoint, Fits, Known
 from constrained.grammar.json_schema.document import Document
-from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import presence, presence_of
 from constrained.grammar.json_schema.shape import (
     ANYTHING,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
     EVERY,

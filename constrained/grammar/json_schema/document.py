@@ -14,7 +14,8 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import keywords
-from constrained.grammar.json_schema.keywords import LATEST, UNSTATED, Options
+from constrained.grammar.json_schema.keywords import LATEST, UNSTATED
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.shape import Join, Schema, Shape, escaped
 from constrained.grammar.source import Source
 from constrained.limits import Limits

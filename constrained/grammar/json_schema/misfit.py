@@ -16,8 +16,8 @@ from constrained.errors import GrammarError
 from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.decide import Fits, within
 from constrained.grammar.json_schema.document import Document
-from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.numbers import Bound
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.shape import NOTHING, Schema, Schemas, Shape, exact, identity, parsed, type_of
 from constrained.grammar.patterns.finite_automata import nfa

@@ -17,10 +17,10 @@ from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.arrays import array
 from constrained.grammar.json_schema.document import Document
-from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.misfit import missing_property
 from constrained.grammar.json_schema.numbers import Multiples, integer, intervals, number, whole
 from constrained.grammar.json_schema.objects import properties
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.satisfiable import Satisfiable, contents, has_numbers
 from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Schema, Schemas, Shape, type_of
 from constrained.grammar.json_schema.unique import DISTINCT
