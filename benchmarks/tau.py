@@ -9,7 +9,10 @@
 - conversations: every call that GPT-4o made as the airline's agent, with the results it got. Are those that the tools
   answered with "Error", and those against the policy, kept out?
 - cost: binding, compiling, and a mask at every token of each gold call.
-- play (``--play N``): a model against the real tools and a scripted user, masks on and off; needs the checkout.
+- play (``--play N``): a model, random choice or a search against the real tools and a scripted user, masks on and off;
+  needs the checkout (`benchmarks.tau_play`).
+
+With a checkout of tau2-bench (``--tau2`` or TAU2_BENCH), retail and airline are replayed in its corrected tasks, too.
 """
 
 from __future__ import annotations
@@ -18,11 +21,10 @@ import argparse
 import gc
 import json
 import lzma
-import random
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -35,35 +37,36 @@ from benchmarks.engine import vocabularies
 from benchmarks.engine.vocabularies import Tokens
 from benchmarks.reporting import add_exact, add_json, check_exact, describe_machine, markdown, note_record, report
 from benchmarks.result_files import RESULTS, read_record
+from benchmarks.tau2_environment import DOMAINS as ALL_DOMAINS
+from benchmarks.tau2_environment import SPLITS as CORRECTED
+from benchmarks.tau2_environment import Tau2Domain, Tau2Task
 from benchmarks.tau_environment import (
     DOMAINS,
     YES,
     RecordedDomain,
     RecordedTask,
     TauDomain,
-    TauEnv,
     TauTask,
     find_domain,
     reads_before,
 )
+from benchmarks.tau_play import PLAYED, play, played_cells
 from constrained import __version__, compile_grammar
-from constrained.automaton.state import Prefix
 from constrained.cli.options import whole_number
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ToolKnowledge
 from constrained.knowledge.tool_policy import Memory
-from constrained.knowledge.tool_policy.policy import slot_of
 
-Domain = TauDomain | RecordedDomain
-Task = TauTask | RecordedTask
+Domain = TauDomain | RecordedDomain | Tau2Domain
+Task = TauTask | RecordedTask | Tau2Task
 Steps = Callable[[Any, ToolKnowledge, Any], Iterator[tuple[str, str, dict[str, Any], Memory]]]
 """A function such as `gold_steps`."""
 
 RECORD = RESULTS / "tau.json"
 
-QUOTE = ord('"')
+NO_RULE = "the policy has no rule for it"
 
 FINDERS = ("find_user_id_by_email", "find_user_id_by_name_zip")
 
@@ -72,9 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     words = "a checkout of tau-bench, whose tools answer (default: $TAU_BENCH, or else their recorded answers)"
     add("--package", metavar="FOLDER", help=words)
+    words = "a checkout of tau2-bench, whose tasks are replayed, too (default: $TAU2_BENCH, or else they aren't)"
+    add("--tau2", metavar="FOLDER", help=words)
     words = "only this one; telecom is tau2-bench's, with a record of its own (default: retail and airline)"
-    add("--domain", choices=(*DOMAINS, "telecom"), help=words)
-    add("--split", help="only this split of the tasks (default: all that are there)")
+    add("--domain", choices=ALL_DOMAINS, help=words)
+    add("--split", help="only this split of the tasks (default: all that are there); tau2: the corrected ones")
     add(
         "--conversations",
         metavar="FILE",
@@ -87,8 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--model",
         default="embedded",
-        help="who plays: a folder, a GGUF file, a Hub name, an address, random (default: embedded)",
+        help="who plays: a folder, a GGUF file, a Hub name, an address, random, search (default: embedded)",
     )
+    add("--seeds", type=whole_number, default=1, metavar="N", help="times that each task is played (default: 1)")
     add("--max-steps", type=int, default=12, metavar="N", help="actions of a played task, at most (default: 12)")
     add("--strategy", default="act", help="of playing (default: act)")
     add_exact(parser, RECORD)
@@ -106,23 +112,24 @@ def run_command(options: argparse.Namespace) -> int:
         return import_module("benchmarks.telecom.command").run_command(options)  # which imports this module
     tokens = vocabularies.load(options.vocabulary) if options.costs and not options.play else None
     # Read what may be missing before anything long begins. The recorded conversations are the airline's.
-    judged = options.domain != "retail" and not options.play
+    judged = options.domain in (None, "airline") and options.split != CORRECTED["airline"] and not options.play
     talks = read_conversations(options) if judged else []
     gold, cost, played = [], [], []
     for name in [options.domain] if options.domain else DOMAINS:
         if options.play:
-            live = TauDomain(name, options.package)
+            corrected = options.split == CORRECTED[name] or name not in DOMAINS
+            live = Tau2Domain(name, options.tau2) if corrected else TauDomain(name, options.package)
             split = options.split or live.splits()[0]
-            played += list(play(live, live.knowledge(), live.tasks(split)[: options.play], options))
+            played += list(play(live, live.knowledge(), split, live.tasks(split)[: options.play], options))
             continue
-        domain = find_domain(name, options.package)
-        knowledge = domain.knowledge()
-        for split in [options.split] if options.split else domain.splits():
-            tasks = domain.tasks(split)[: options.limit]
-            gold.append(replay_gold(domain, knowledge, split, tasks))
-        if tokens is not None:
-            tasks = domain.tasks(options.split or domain.splits()[0])
-            cost.append(measure(domain, knowledge, tasks[: options.costs], tokens))
+        for domain in domains_of(name, options):
+            knowledge = domain.knowledge()
+            for split in [options.split] if options.split else domain.splits():
+                tasks = domain.tasks(split)[: options.limit]
+                gold.append(replay_gold(domain, knowledge, split, tasks))
+            if tokens is not None and not isinstance(domain, Tau2Domain):
+                tasks = domain.tasks(options.split or domain.splits()[0])
+                cost.append(measure(domain, knowledge, tasks[: options.costs], tokens))
     conversations = None
     if judged:
         conversations = judge_conversations(find_domain("airline", options.package).knowledge(), talks)
@@ -130,6 +137,14 @@ def run_command(options: argparse.Namespace) -> int:
     result = {**facts, "gold": gold, "conversations": conversations, "cost": cost, "played": played}
     report(text(result), result, options)
     return compare(result, options.update) if options.exact else 0
+
+
+def domains_of(name: str, options: argparse.Namespace) -> Iterator[Domain]:
+    """A domain in the first version's tasks and, if a checkout of tau2-bench is named, in the corrected ones."""
+    if options.split != CORRECTED[name]:
+        yield find_domain(name, options.package)
+    if options.split in (None, CORRECTED[name]) and (options.split or options.tau2 or os.environ.get("TAU2_BENCH")):
+        yield Tau2Domain(name, options.tau2)
 
 
 def compare(result: dict[str, Any], update: bool) -> int:
@@ -183,12 +198,13 @@ def replay_gold(
     left_out: list[dict[str, Any]] = []
     for task in tqdm(tasks, desc=f"{domain.name} {split}", unit="task", leave=False):
         for kind, name, arguments, memory in (steps or gold_steps)(domain, knowledge, task):
-            judged = _judge(knowledge, memory, name, arguments)
+            judged = _judge(knowledge, memory, name, arguments) if name in knowledge.tools.calls else None
             counts["lookups" if kind == "lookup" else "actions"] += 1
             counts["lookups admitted" if kind == "lookup" else "admitted"] += bool(judged)
             counts["answered with an error"] += kind == "error"
             if not judged:
-                why = knowledge.tools.unmet(memory, name, arguments) or [judged.reason]
+                reason = NO_RULE if judged is None else judged.reason
+                why = judged is not None and knowledge.tools.unmet(memory, name, arguments) or [reason]
                 left_out.append({"task": task.name, "tool": name, "arguments": arguments, "why": why[0]})
     return {"domain": domain.name, "split": split, "tasks": len(tasks), **counts, "not admitted": left_out}
 
@@ -200,7 +216,7 @@ def gold_steps(
     if isinstance(task, RecordedTask):
         yield from _recorded_steps(knowledge, task)
         return
-    assert isinstance(domain, TauDomain), "whose tools answer"
+    assert not isinstance(domain, RecordedDomain), "whose tools don't answer"
     tools = knowledge.tools
     # Before each gold call come the lookups that show what it names, each once, and the user's yes.
     data, memory, done = domain.data(), tools.policy.initial, set()
@@ -208,14 +224,13 @@ def gold_steps(
 
     def carry_out(name: str, arguments: dict[str, Any]) -> str:
         nonlocal memory
-        answer = domain.call(data, name, deepcopy(arguments))
+        answer = domain.call(data, name, arguments)
         memory = tools.policy.told(memory, name, arguments, answer)
         return answer
 
     for name, arguments in task.actions:
-        if name not in tools.calls:
-            continue
-        lookups = [] if name in FINDERS else reads_before(domain.name, name, arguments, data, task.user)
+        rows = domain.rows(data)
+        lookups = [] if name in FINDERS else reads_before(domain.name, name, arguments, rows, task.user)
         for lookup in lookups:
             key = json.dumps(lookup)
             if key in done or lookup == (name, arguments) or (lookup[0] in FINDERS and memory.get("customer")):
@@ -380,63 +395,6 @@ def measure(
     }  # fmt: skip
 
 
-# play
-
-
-def play(domain: TauDomain, knowledge: ToolKnowledge, tasks: list[TauTask], options) -> Iterator[dict[str, Any]]:
-    """Games against the real tools: a model's, masks on and off, or random calls that the masks admit."""
-    for masks in (True,) if options.model == "random" else (True, False):
-        counts: Counter[str] = Counter()
-        for task in tqdm(tasks, desc=f"{domain.name}, masks {'on' if masks else 'off'}", unit="task", leave=False):
-            env = TauEnv(domain, task, knowledge)
-            if options.model == "random":
-                counts.update(play_at_random(env, knowledge, options.max_steps))
-                continue
-            from constrained import generate_plan  # torch takes seconds to import
-
-            plan = generate_plan(
-                task.instruction, knowledge, environment=env, strategy=options.strategy, model=options.model,
-                constrained=masks, max_steps=options.max_steps, temperature=0.7,
-            )  # fmt: skip
-            counts["actions"] += len(plan.steps)
-            counts["not admitted"] += plan.invalid + plan.misordered
-            counts["errors"] += sum((s.observation or "").startswith("Error") for s in plan.steps)
-            counts["solved"] += bool(plan.success)
-        model = Path(options.model).name
-        zero = {"actions": 0, "not admitted": 0, "errors": 0, "solved": 0}
-        yield {"domain": domain.name, "model": model, "masks": masks, "tasks": len(tasks), **zero, **counts}
-
-
-def play_at_random(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> dict[str, int]:
-    """Play with random calls: a tool is drawn from those that may follow, then its arguments byte by byte."""
-    rng, counts = random.Random(env.name), Counter()
-    env.reset()
-    for _ in range(max_steps):
-        view = env.view()
-        knowledge = knowledge.bind_view(view)
-        if not knowledge.may_follow:
-            break
-        action = _random_text(view[slot_of(rng.choice(knowledge.may_follow))].begin, rng)
-        counts["actions"] += 1
-        counts["not admitted"] += not knowledge.judge(action)
-        answer, _, done = env.step(action)
-        counts["errors"] += answer.startswith("Error")
-        if done:
-            break
-        knowledge = knowledge.after(action)
-    return {**counts, "solved": int(env.outcome()["success"])}
-
-
-def _random_text(state: Prefix, rng: random.Random) -> str:
-    """A random text from a state to its end; a string is closed with probability 0.1 at each byte."""
-    out = bytearray()
-    while not state.accepting:
-        following = sorted(state.first())
-        out.append(QUOTE if QUOTE in following and rng.random() < 0.1 else rng.choice(following))
-        state = state.step(out[-1])
-    return out.decode()
-
-
 def text(result: dict[str, Any]) -> str:
     """The tables."""
     shown = []
@@ -461,10 +419,7 @@ def text(result: dict[str, Any]) -> str:
         rows = [[r["domain"], r["calls"], *(f"{r[name]:.2f}" for name in names)] for r in result["cost"]]
         shown += ["", markdown([f"CPU ms, {result['vocabulary']}", "calls", *names], rows)]
     if result["played"]:
-        head = ["domain", "model", "masks", "tasks", "solved", "actions", "not admitted", "answered with Error"]
-        rows = [[r["domain"], r["model"], "on" if r["masks"] else "off", r["tasks"], r["solved"], r["actions"],
-                 r["not admitted"], r["errors"]] for r in result["played"]]  # fmt: skip
-        shown += ["", markdown(head, rows)]
+        shown += ["", markdown(PLAYED, [played_cells(row) for row in result["played"]])]
     return "\n".join(shown)
 
 

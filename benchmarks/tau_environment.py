@@ -9,14 +9,14 @@ import json
 import lzma
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy, deepcopy
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from constrained.environments.data import data_folder
 from constrained.errors import DataError
@@ -31,6 +31,10 @@ YES = "Yes, please go ahead."
 """How a scripted user confirms."""
 
 
+Goal = Callable[[Any, Sequence[tuple[str, Mapping[str, Any]]]], bool]
+"""Whether a task is done, from a domain's state and the calls so far."""
+
+
 class TauTask(NamedTuple):
     """A task: who the user is, what they want, and the calls that fulfil it."""
 
@@ -38,6 +42,8 @@ class TauTask(NamedTuple):
     user: str
     instruction: str
     actions: tuple[tuple[str, dict[str, Any]], ...]
+    reply: str = YES
+    """What a scripted user answers to whatever the agent says."""
 
 
 class TauDomain:
@@ -79,7 +85,7 @@ class TauDomain:
             hint = "name a checkout of sierra-research/tau-bench; it needs pydantic"
             raise DataError(f"tau-bench can't be imported from {self.folder}: {error}", hint) from None
 
-    def data(self) -> dict[str, Any]:
+    def data(self, task: TauTask | None = None) -> dict[str, Any]:
         """A fresh database."""
         if self._data is None:
             self._data = self._module("data").load_data()
@@ -110,9 +116,30 @@ class TauDomain:
     def call(self, data: dict[str, Any], name: str, arguments: Mapping[str, Any]) -> str:
         """What a tool answers, as tau-bench's environment gives it."""
         try:
-            return str(self.tools[name].invoke(data=data, **arguments))
+            return str(self.tools[name].invoke(data=data, **deepcopy(dict(arguments))))
         except Exception as error:  # as in tau-bench, the agent reads the error
             return f"Error: {error}"
+
+    def rows(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The database as plain values."""
+        return data
+
+    def digest(self, data: dict[str, Any]) -> str:
+        """A text that is another for another database."""
+        return json.dumps(data, sort_keys=True)
+
+    def goal(self, task: TauTask) -> Goal:
+        """Whether a database is as the task's gold calls leave it."""
+        wanted: list[dict[str, Any]] = []
+
+        def reached(data: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+            if not wanted:
+                wanted.append(self.data())
+                for name, arguments in task.actions:
+                    self.call(wanted[0], name, arguments)
+            return data == wanted[0]
+
+        return reached
 
 
 def _find_package(given: str | None) -> Path:
@@ -210,23 +237,57 @@ def find_domain(name: str, package: str | Path | None = None) -> TauDomain | Rec
     return TauDomain(name, package) if package or os.environ.get("TAU_BENCH") else RecordedDomain(name)
 
 
+class LiveTask(Protocol):
+    """What a task has in both versions of the benchmark."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def instruction(self) -> str: ...
+
+    @property
+    def actions(self) -> tuple[tuple[str, dict[str, Any]], ...]: ...
+
+    @property
+    def reply(self) -> str: ...
+
+
 class TauEnv:
     """One task, played against the real tools with a scripted user.
 
-    The user says what the task's instruction says, and yes to every question after that.
+    The user says what the task's instruction says, and yes to every question after that. Where the user has tools, they
+    use one when the agent calls it, and tell what it shows.
 
-    `knowledge`: what calls are read by.
+    Parameters
+    ----------
+    domain : TauDomain or Tau2Domain
+    task : TauTask or Tau2Task
+    knowledge : ToolKnowledge
+        What calls are read by.
+
+    Attributes
+    ----------
+    counts : Counter
+        Of the actions so far: "actions", "no call" (what fits no tool), "against the policy" (calls that fit a tool and
+        that the policy refuses; they are carried out) and "errors" (calls that the tools answered with an error).
     """
 
-    def __init__(self, domain: TauDomain, task: TauTask, knowledge: ToolKnowledge):
-        self.domain, self.tools, self.name, self.task = domain, knowledge.tools, task.name, task.instruction
-        self.gold = task.actions
+    def __init__(self, domain: Any, task: LiveTask, knowledge: ToolKnowledge):
+        self.domain, self.knowledge, self.tools, self.name = domain, knowledge, knowledge.tools, task.name
+        self.task, self.reply, self._task = task.instruction, task.reply, task
+        self._goal: Goal = domain.goal(task)
         self.reset()
 
     def reset(self) -> str:
         """Begin anew; returns what the user says first."""
-        self.data, self.known = self.domain.data(), self.tools.policy.initial
-        self.had_effect, self._said = True, self.task
+        self.data, self.known = self.domain.data(self._task), self.tools.policy.initial
+        self.had_effect = True
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.counts: Counter[str] = Counter()
         self.known = self.tools.policy.told(self.known, self.tools.policy.message, {"content": ""}, self.task)
         return self.task
 
@@ -237,29 +298,38 @@ class TauEnv:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Carry out a call."""
         call = self.tools.read(action)
+        admitted = bool(call) and bool(self.knowledge.bind_view(self.view()).judge(action))
+        unmet = [] if call is None or admitted else self.tools.unmet(self.known, *call)
+        self.counts.update({"actions": 1, "no call": not (admitted or unmet), "against the policy": bool(unmet)})
         if call is None:
             self.had_effect = False
             return "Error: that is no call of a tool", 0.0, False
         name, arguments = call
-        answer = YES if name == self.tools.policy.message else self.domain.call(self.data, name, arguments)
+        answer = self.reply if name == self.tools.policy.message else self.domain.call(self.data, name, arguments)
+        self.calls.append(call)
         self.had_effect = not self.tools.policy.failed(answer)
+        self.counts["errors"] += not self.had_effect
         self.known = self.tools.policy.told(self.known, name, arguments, answer)
-        done = name == "transfer_to_human_agents" or self._fulfilled()
-        return answer, float(self._fulfilled()), done
+        fulfilled = self.fulfilled()
+        return answer, float(fulfilled), fulfilled or name == "transfer_to_human_agents"
+
+    def copy(self) -> TauEnv:
+        """The same task at the same point, to try calls in."""
+        other = copy(self)
+        other.data, other.calls, other.counts = deepcopy(self.data), [*self.calls], Counter(self.counts)
+        return other
+
+    def digest(self) -> str:
+        """What tells the task's state from others: the state of the world, and what is known."""
+        return f"{self.domain.digest(self.data)} {sorted(self.known.items())}"
 
     def outcome(self) -> dict[str, float]:
-        """Whether the database is as the gold calls leave it."""
-        return {"success": float(self._fulfilled())}
+        """Whether the task is done as its benchmark judges it (`goal` of the domain)."""
+        return {"success": float(self.fulfilled())}
 
-    def _fulfilled(self) -> bool:
-        return self.data == self._wanted()
-
-    @cache  # noqa: B019  # an environment lives as long as its episode
-    def _wanted(self) -> dict[str, Any]:
-        data = self.domain.data()
-        for name, arguments in self.gold:
-            self.domain.call(data, name, deepcopy(arguments))
-        return data
+    def fulfilled(self) -> bool:
+        """Whether the task is done now."""
+        return self._goal(self.data, self.calls)
 
 
 def reads_before(
