@@ -374,13 +374,24 @@ def _ipc() -> str:
 
 
 def _tau_gold() -> str:
-    rows = record("tau")["gold"]
-    groups = {"retail (train, dev)": [r for r in rows if r["domain"] == "retail"],
-              "airline": [r for r in rows if r["domain"] == "airline"],
-              "telecom (tau2-bench's)": record("tau_telecom")["gold"]}  # fmt: skip
-    keys = ("tasks", "actions", "admitted", "answered with an error")
-    cells = [[name, *(sum(row[key] for row in group) for key in keys)] for name, group in groups.items()]
-    return markdown(["domain", "tasks", "gold actions", "admitted", "of these refused by the tools themselves"], cells)
+    rows = record("tau")["gold"] + record("tau_telecom")["gold"]
+    groups = {
+        "retail (train, dev)": [("retail", "train"), ("retail", "dev")],
+        "retail (test)": [("retail", "test")],
+        "retail, corrected": [("retail", "tau2")],
+        "airline": [("airline", "test")],
+        "airline, corrected": [("airline", "tau2")],
+        "telecom (tau2-bench's)": [("telecom", "small")],
+    }
+    keys = ("tasks", "actions", "answered with an error", "admitted", "refused, not carried out")
+    cells = []
+    for name, splits in groups.items():
+        tasks, actions, errors, admitted, both = (
+            sum(row.get(key, 0) for row in rows if (row["domain"], row["split"]) in splits) for key in keys
+        )
+        cells.append([name, tasks, actions, errors, admitted, actions - admitted, both])
+    head = ["domain", "tasks", "gold actions", "answered with an error", "admitted", "refused"]
+    return markdown([*head, "of these answered with an error"], cells)
 
 
 def _tau_calls() -> str:
@@ -408,13 +419,7 @@ def _tau_cost() -> str:
 
 
 def _tau_play() -> str:
-    head = ["domain", "model", "masks", "tasks", "solved", "actions", "not admitted", "answered with an error"]
-    keys = ("tasks", "solved", "actions", "not admitted", "errors")
-    cells = [
-        [row["domain"], row["model"], "on" if row["masks"] else "off", *(row[key] for key in keys)]
-        for row in record("tau")["played"]
-    ]
-    return markdown(head, cells, left=3)
+    return markdown(tau.PLAYED, [tau.played_cells(row) for row in record("tau")["played"]], left=3)
 
 
 # ScienceWorld

@@ -202,6 +202,7 @@ def replay_gold(
             counts["lookups" if kind == "lookup" else "actions"] += 1
             counts["lookups admitted" if kind == "lookup" else "admitted"] += bool(judged)
             counts["answered with an error"] += kind == "error"
+            counts["refused, not carried out"] += kind == "error" and not judged
             if not judged:
                 reason = NO_RULE if judged is None else judged.reason
                 why = judged is not None and knowledge.tools.unmet(memory, name, arguments) or [reason]
@@ -425,8 +426,9 @@ def text(result: dict[str, Any]) -> str:
 
 def refusals(talks: Mapping[str, Any]) -> str:
     """What the refusals say of conversations, and how many of the refused calls were the task's own."""
-    refused, by = talks["refused though carried out"], talks["outcomes"]
-    flagged = [[name, by[name]["conversations"], *list(by[name].values())[1:]] for name in ("failed", "solved")]
+    refused, by = Counter(talks["refused though carried out"]), talks["outcomes"]
+    keys = ("conversations", "with a refusal", "with a refusal of a call that was carried out")
+    flagged = [[name, *(by[name].get(key, 0) for key in keys)] for name in ("failed", "solved")]
     head = ["conversations", "", "with a refusal", "of these, of a call that the tools carried out"]
     words = (
         f"Of the {refused['calls']} calls that are refused and were carried out, {refused['gold calls']} are exact "

@@ -187,7 +187,8 @@ class Policy:
         values = []
         for value in found_at(stored.path, data):
             if stored.member and isinstance(value, dict) and stored.member in names:
-                value = {stored.member: names[stored.member], **value}
+                own = {name: one for name, one in value.items() if name != stored.member or one is not None}
+                value = {stored.member: names[stored.member], **own}
             if stored.condition is None or stored.condition.holds({**names, "it": value}, evaluation):
                 values.append(value)
         # A name in capitals collects values, one with keys is a table, any other holds the last value.
