@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from benchmarks.tau_environment import DOMAINS as FIRST_DOMAINS
-from benchmarks.tau_environment import YES, Goal
+from benchmarks.tau_environment import YES, Goal, reply_of
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge, ToolKnowledge
 
@@ -34,9 +34,6 @@ _DATABASES = {"retail": "RetailDB", "airline": "FlightDB", "telecom": "TelecomDB
 _REQUIREMENTS = "addict deepdiff docstring-parser loguru numpy pydantic python-dotenv toml"
 
 _IDENTITY = re.compile(r"\b[a-z]+_[a-z]+_[0-9]+\b")
-
-_WILLING = re.compile(r"[^.]*\bYou are willing to\b(?:[^.]|\.\d)*\.|[^.]*\byou accept\b[^.]*\.")
-"""Sentences of a user's instructions that say what they agree to."""
 
 
 class Tau2Task(NamedTuple):
@@ -155,10 +152,8 @@ class Tau2Domain:
         parts = [told.known_info, told.reason_for_call, told.unknown_info, *wishes]
         instruction = " ".join(" ".join(part.split()) for part in parts if part)
         steps = tuple((one.requestor, one.name, one.arguments) for one in own.evaluation_criteria.actions or ())
-        willing = "" if rows else "".join(_WILLING.findall(told.task_instructions))
-        return Tau2Task(
-            f"{self.name}-{own.id}", find_user(instruction, steps, rows), instruction, steps, YES + willing, own
-        )
+        reply = YES if rows else reply_of(told.task_instructions)
+        return Tau2Task(f"{self.name}-{own.id}", find_user(instruction, steps, rows), instruction, steps, reply, own)
 
     def knowledge(self, **options: Any) -> ToolKnowledge:
         """The shipped policy over the domain's tools, the agent's and the user's.

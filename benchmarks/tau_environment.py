@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,9 @@ from typing import Any, NamedTuple, Protocol
 
 from constrained.environments.data import data_folder
 from constrained.errors import DataError
+from constrained.grammar.json_schema import Options, validator
 from constrained.knowledge import ActionKnowledge, ToolKnowledge
+from constrained.limits import DEFAULT
 
 DOMAINS = ("retail", "airline")
 
@@ -29,6 +32,15 @@ SPLITS = {"retail": {"train": "TASKS_TRAIN", "dev": "TASKS_DEV", "test": "TASKS_
 
 YES = "Yes, please go ahead."
 """How a scripted user confirms."""
+
+
+_AGREES = re.compile(r"[^.]*\bYou are willing to\b(?:[^.]|\.\d)*\.|[^.]*\byou accept\b[^.]*\.")
+"""Sentences of a user's instructions that say what they agree to."""
+
+
+def reply_of(instructions: str) -> str:
+    """What a scripted user answers to whatever the agent says: yes, and what their instructions say they agree to."""
+    return YES + "".join(_AGREES.findall(instructions))
 
 
 Goal = Callable[[Any, Sequence[tuple[str, Mapping[str, Any]]]], bool]
@@ -237,6 +249,9 @@ def find_domain(name: str, package: str | Path | None = None) -> TauDomain | Rec
     return TauDomain(name, package) if package or os.environ.get("TAU_BENCH") else RecordedDomain(name)
 
 
+_CLOSED = Options(DEFAULT, closed=True)
+
+
 class LiveTask(Protocol):
     """What a task has in both versions of the benchmark."""
 
@@ -272,8 +287,8 @@ class TauEnv:
     Attributes
     ----------
     counts : Counter
-        Of the actions so far: "actions", "no call" (what fits no tool), "against the policy" (calls that fit a tool and
-        that the policy refuses; they are carried out) and "errors" (calls that the tools answered with an error).
+        Of the actions so far: "actions", "no call" (what is no call, or doesn't fit its tool's schema), "against the
+        policy" (calls that the policy refuses; they are carried out) and "errors" (which the tools answered).
     """
 
     def __init__(self, domain: Any, task: LiveTask, knowledge: ToolKnowledge):
@@ -298,9 +313,9 @@ class TauEnv:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Carry out a call."""
         call = self.tools.read(action)
-        admitted = bool(call) and bool(self.knowledge.bind_view(self.view()).judge(action))
-        unmet = [] if call is None or admitted else self.tools.unmet(self.known, *call)
-        self.counts.update({"actions": 1, "no call": not (admitted or unmet), "against the policy": bool(unmet)})
+        fits = call is not None and validator(self.tools.form.schemas[call[0]], _CLOSED)(call[1])
+        admitted = fits and bool(self.knowledge.bind_view(self.view()).judge(action))
+        self.counts.update({"actions": 1, "no call": not fits, "against the policy": fits and not admitted})
         if call is None:
             self.had_effect = False
             return "Error: that is no call of a tool", 0.0, False

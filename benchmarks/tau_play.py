@@ -21,8 +21,14 @@ QUOTE = ord('"')
 CHOOSERS = ("random", "search")
 """Who plays without a language model: by what is admitted, masks on."""
 
-SEARCHED = 2_000
+SEARCHED = 1_000
 """Calls that a search tries in copies of a task, at most."""
+
+DEEPEST = 100
+"""Calls in a row that it looks ahead, at most."""
+
+LONGEST_NAME = 40
+"""Characters of a known text that is tried as an argument."""
 
 ASKED = "Shall I go ahead, at the price shown?"
 """What a search says where it may speak: one sentence."""
@@ -85,44 +91,50 @@ def play_at_random(env: TauEnv, knowledge: ToolKnowledge, max_steps: int, seed: 
 
 
 def play_by_search(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> None:
-    """Play what a search in copies of the task finds: it looks ahead, and knows when the task is done.
+    """Play what a search in copies of the task yields: it looks ahead, and knows when the task is done.
 
     Depth first, calls that weren't made on the way before those that were, and no state twice; then calls that the plan
-    doesn't need are left out. Without a plan, nothing is played.
+    doesn't need are left out. Without a plan of at most `max_steps` calls, nothing is played.
     """
     env.reset()
-    plan = _found(env, knowledge, max_steps)
+    plan = _search(env, knowledge)
     for skipped in range(len(plan) - 1, -1, -1):
         shorter = [*plan[:skipped], *plan[skipped + 1 :]]
         if _reaches(env, knowledge, shorter):
             plan = shorter
-    for action in plan:
+    for action in plan if len(plan) <= max_steps else ():
         env.step(action)
 
 
-def _found(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> list[str]:
-    seen: set[str] = set()
-    left = SEARCHED
-    stack: list[tuple[TauEnv, ToolKnowledge, list[str]]] = [(env, knowledge, [])]
-    while stack and left > 0:
-        here, known, path = stack.pop()
-        after: list[tuple[TauEnv, ToolKnowledge, list[str]]] = []
-        for action in _candidates(here, known.bind_view(here.view()), path) if len(path) < max_steps else ():
-            left -= 1
-            there = here.copy()
-            _, _, done = there.step(action)
-            if there.fulfilled():
-                return [*path, action]
-            if not done and (digest := there.digest()) not in seen:
-                seen.add(digest)
-                after.append((there, known.bind_view(here.view()).after(action), [*path, action]))
-        stack += reversed(after)
+def _search(env: TauEnv, knowledge: ToolKnowledge) -> list[str]:
+    """The calls to a goal; none if the search gave up."""
+    seen = {env.digest()}
+    path: list[str] = []
+    stack = [(env, knowledge, iter(_candidates(env, knowledge, path)))]
+    for _ in range(SEARCHED):
+        while stack and (action := next(stack[-1][2], "")) == "":
+            stack.pop()
+            del path[-1:]
+        if not stack:
+            break
+        here, known, _ = stack[-1]
+        there = here.copy()
+        _, _, done = there.step(action)
+        if there.fulfilled():
+            return [*path, action]
+        if done or len(stack) >= DEEPEST or (digest := there.digest()) in seen:
+            continue
+        seen.add(digest)
+        path.append(action)
+        known = known.bind_view(here.view()).after(action)
+        stack.append((there, known, iter(_candidates(there, known, path))))
     return []
 
 
 def _candidates(env: TauEnv, knowledge: ToolKnowledge, path: Sequence[str]) -> list[str]:
     """The admitted calls that are tried, those that weren't made yet first."""
     view = env.view()
+    knowledge = knowledge.bind_view(view)
     calls: list[str] = []
     for tool in knowledge.may_follow:
         begin = view[slot_of(tool)].begin
@@ -131,8 +143,26 @@ def _candidates(env: TauEnv, knowledge: ToolKnowledge, path: Sequence[str]) -> l
         elif (listed := begin.texts(LISTED)) is not None:
             calls += [text.decode() for text in listed]
         else:
-            calls.append(random_text(begin, random.Random(env.name), closed=1.0))
+            calls += _of_known(env, tool, begin) or [random_text(begin, random.Random(env.name), closed=1.0)]
     return sorted(calls, key=lambda call: call in path)
+
+
+def _of_known(env: TauEnv, tool: str, begin: Prefix) -> list[str]:
+    """The calls of a tool with one argument that name a text that is known."""
+    properties = env.tools.calls[tool].schema.get("properties", {})
+    if len(properties) != 1:
+        return []
+    (name,) = properties
+    written = (env.tools.write(tool, {name: text}) for text in dict.fromkeys(_texts(dict(env.known))))
+    return [call for call in written if (state := begin.read(call.encode())) is not None and state.accepting]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text within a value that is as short as a name."""
+    if isinstance(value, str) and len(value) <= LONGEST_NAME:
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
 
 
 def _reaches(env: TauEnv, knowledge: ToolKnowledge, plan: Sequence[str]) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.tau_environment import Goal, reply_of
+from benchmarks.telecom.goals import goal_of
 from benchmarks.telecom.tools import Company, Phone, State
 from constrained.environments.data import data_folder
 from constrained.errors import DataError
@@ -35,12 +37,15 @@ class TelecomTask(NamedTuple):
     """A task: what the user says first, the gold actions of agent and user, and what it begins with.
 
     `steps`: who acts ("assistant" or "user"), the tool, its arguments. `initial`: calls of both sides' functions.
+    `reply`: what a scripted user answers to whatever the agent says. `criteria`: when the task is done.
     """
 
     name: str
     instruction: str
     steps: tuple[tuple[str, str, dict[str, Any]], ...]
     initial: tuple[dict[str, Any], ...]
+    reply: str
+    criteria: Mapping[str, Any]
 
     def without_faults(self) -> TelecomTask:
         """The same user where nothing is broken."""
@@ -120,6 +125,14 @@ class TelecomDomain:
         """What a tool answers, the agent's or the user's."""
         return data.call(name, arguments)
 
+    def goal(self, task: TelecomTask) -> Goal:
+        """Whether a state is as the task wants it, after some calls."""
+        return goal_of(task.criteria)
+
+    def digest(self, data: State) -> str:
+        """A text that is another for another state."""
+        return json.dumps([data.company.tables, vars(data.phone)], sort_keys=True, default=str)
+
     def knowledge(self, **options: Any) -> ToolKnowledge:
         """The shipped policy (`grammars/tau_telecom.lark`) over the tools of both."""
         return ActionKnowledge.from_tools([*self.infos, *self.user_infos], policy="tau_telecom", **options)
@@ -133,4 +146,6 @@ def _task(row: Mapping[str, Any]) -> TelecomTask:
         f"{told['reason_for_call']} {told['known_info']}",
         tuple(steps),
         tuple(row["initial_state"]["initialization_actions"] or ()),
+        reply_of(told["task_instructions"]),
+        row["evaluation_criteria"],
     )
