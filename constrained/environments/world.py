@@ -10,12 +10,12 @@ from constrained.environments.base import Binding
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError, KnowledgeError
 from constrained.knowledge import Knowledge
+from constrained.knowledge.lines.tells import Tells
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.sentence import sentences, wanted
 from constrained.knowledge.world.shown import Shown
-from constrained.knowledge.world.world import Tells
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import FactSet
 from constrained.planning.model import ROOT, Condition, Parameter, Problem, conjunction, conjuncts, free_variables
@@ -205,7 +205,7 @@ class Answers:
     def to(self, action: GroundAction, state: FactSet) -> str:
         """The answer to an action that has led to a state; empty if no line gives one."""
         values = self.task.values(action)
-        lines = (tells for tells in self.world.tells if tells.rule == action.action)
+        lines = (tells for tells in self.world.tells if tells.rules and action.action in tells.rules)
         texts = (text for tells in lines for text in self._texts(tells, values, state))
         # The action succeeded, so texts that announce a failure are left out.
         return " ".join(text for text in texts if not any(fails.found_in(text) for fails in self.world.fails))

@@ -115,7 +115,7 @@ class Guard:
 
     def _only_words(self, expression: Expression) -> bool:
         used = names_used(expression, self.policy.functions)
-        known = used & (set(self.policy.initial) | {stored.name for stored in self.policy.stores} | self._words)
+        known = used & (set(self.policy.initial) | self.policy.stored | self._words)
         return bool(known) and known <= self._words
 
     def out_of_order(self, what: str, order: PathState) -> Unmet:

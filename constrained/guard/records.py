@@ -277,7 +277,7 @@ def check_records(
 def changing(policy: Policy) -> set[str]:
     """The slots of tools that change something: a call needs a yes, or changes what results of other tools told."""
     guard = Guard(None, policy)
-    told = {stored.name for stored in policy.stores}
+    told = policy.stored
     found = {slot_of(tool) for tool, needs in policy.needs.items() if any(guard.unmet(n).kind == WORDS for n in needs)}
     for tool, changes in policy.makes.items():
         if tool != policy.message and any(change.true is None and _inside(change.target, told) for change in changes):
@@ -285,7 +285,7 @@ def changing(policy: Policy) -> set[str]:
     return found
 
 
-def _inside(target: Form, told: set[str]) -> bool:
+def _inside(target: Form, told: frozenset[str]) -> bool:
     """Whether a place is a part of what results tell: ``order[id].status``."""
     return not isinstance(target, Name) and root(target) in told
 
@@ -372,7 +372,7 @@ def _missing(guard: Guard, before: Conversation, call: ToolCall, verdict: Verdic
     # was never looked up if nothing is known under a name, or what the argument names occurs nowhere in what is known.
     calls = guard.tools.calls_of(call.name, call.arguments)
     condition = next(one for one in calls.conditions if one.expression.text == first.condition)
-    used = names_used(condition.expression, guard.policy.functions) & {one.name for one in guard.policy.stores}
+    used = names_used(condition.expression, guard.policy.functions) & guard.policy.stored
     known = [before.memory[name] for name in used if before.memory.get(name)]
     whole = json.dumps(known, ensure_ascii=False, default=str)
     named = strings_in(call.arguments.get(condition.path[0])) if condition.path else ()

@@ -40,9 +40,11 @@ def names_of_words(policy: Policy) -> frozenset[str]:
     """The names in a memory that only the tool that speaks to the user tells, and the facts that it makes true."""
     told: set[str] = set()
     known: set[str] = set()
-    for stored in policy.stores:
-        for tool in stored.tools:
-            (told if tool == policy.message else known).add(stored.name)
+    for tells in policy.tells:
+        names = {fact.literal.predicate for fact in tells.facts if fact.literal.positive}
+        names |= set() if tells.stored is None else {tells.stored.name}
+        for tool in policy.tellers(tells):
+            (told if tool == policy.message else known).update(names)
     for tool, changes in policy.makes.items():
         for change in changes:
             name = root(change.target)
@@ -59,17 +61,17 @@ def with_says_yes(policy: Policy) -> Policy:
     Raises KnowledgeError: the policy doesn't look for a yes.
     """
     answer = Expression(Name(YES), "says_yes(said, heard)")
-    functions, makes, replaced = {**policy.functions}, {**policy.makes}, False
+    functions, tells, replaced = {**policy.functions}, [], False
     if "yes" in functions and not functions["yes"].params:
         functions["yes"], replaced = Function((), answer), True
-    changes = []
-    for change in policy.makes.get(policy.message, ()):
-        if any(_YES.search(pattern.text) for pattern in change.said):
-            change, replaced = replace(change, said=(), condition=answer), True
-        changes.append(change)
+    for one in policy.tells:
+        if policy.message in policy.tellers(one) and any(_YES.search(pattern.text) for pattern in one.patterns):
+            # What the user's tools show is still read by its words.
+            tells.append(replace(one, rules=policy.tellers(one) - {policy.message}))
+            one, replaced = replace(one, rules=frozenset([policy.message]), patterns=(), condition=Name(YES)), True
+        tells.append(one)
     if not replaced:
         hint = 'give it `let yes() = ...`, or `tells agreed by "yes"` above the rule that speaks to the user'
         raise KnowledgeError(f"{policy.source.name} doesn't ask whether the user says yes", hint)
-    makes[policy.message] = changes
     initial = policy.initial.with_values(**{YES: False})
-    return replace(policy, functions=functions, makes=makes, initial=initial)
+    return replace(policy, functions=functions, tells=tells, initial=initial)

@@ -173,7 +173,7 @@ def test_descriptions_of_parameters_reach_the_prompt():
         ('//: fails by "{"', "a hole is written"),
         ("//: type order", "a policy has no `type`"),
         ('//: tells x = $ by "yes"', "values are told by tools"),
-        ("//: fact done\n//: tells done by list", "a fact is told by a text in a result"),
+        ("//: fact done\n//: tells done by list", "a fact is told by a text in an answer"),
         ("//: let two(a, b) = a == b\n//: needs two(1)", "`two` takes 2 arguments, not 1"),
         ("//: needs len([], [])", "`len` takes 1 argument, not 2"),
         ("//: needs range(1, 2, 3, 4)", "`range` takes 1 to 3 arguments, not 4"),

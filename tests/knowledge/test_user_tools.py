@@ -132,7 +132,8 @@ def test_a_text_is_told_by_nobody_where_a_policy_has_no_user():
     lines = '%declare _STEP LIST\n//: fact done\n//: tells done by "yes"\n\nstart: list\nlist: LIST _STEP [start]\n'
     with pytest.raises(GrammarError, match="stands above no rule"):
         read_policy(lines)
-    assert read_policy("//: user list\n" + lines).makes["list"]
+    policy = read_policy("//: user list\n" + lines)
+    assert [policy.tellers(tells) for tells in policy.tells] == [{"list"}]
 
 
 def test_user_is_still_a_name():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
@@ -12,7 +13,7 @@ from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
 from constrained.grammar.lark_syntax import Alternatives, Name, Quoted, Range, walk
 from constrained.grammar.lark_tokens import comments
-from constrained.grammar.source import Source
+from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lines.expression import Expression
 from constrained.knowledge.lines.forms import (
     Calculate,
@@ -31,7 +32,8 @@ from constrained.knowledge.lines.forms import (
 from constrained.knowledge.lines.pattern import Pattern, PatternError
 from constrained.knowledge.lines.syntax import MAX_DEPTH, ParseTree
 from constrained.knowledge.lines.syntax_errors import OF_WORLDS
-from constrained.planning.model import Junction, conjunction
+from constrained.knowledge.lines.tells import Tells, Told
+from constrained.planning.model import ALWAYS, Junction, Literal, conjunction
 
 
 class LineReader:
@@ -60,6 +62,15 @@ class LineReader:
         place: Any = where if isinstance(where, Token) else next(where.tokens(), where.meta)
         return self.source.error(message, hint, place.line, place.column)
 
+    def span(self, token: Token) -> SourceSpan:
+        """The place of a token."""
+        assert token.start_pos is not None
+        return self.source.span(token.start_pos, len(token))
+
+    def span_of(self, tree: ParseTree) -> SourceSpan:
+        """The place where a tree begins."""
+        return self.span(next(tree.tokens()))
+
     def below(self, statements: Iterable[ParseTree]) -> Iterator[tuple[ParseTree, str | None]]:
         """Each statement with the rule right below its comment, or None."""
         alone = {comment.line for comment in comments(self.source.text) if comment.alone}
@@ -79,6 +90,36 @@ class LineReader:
                 offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
                 raise self.source.span(offset).error(error.args[0]) from None
         return patterns
+
+    # what answers tell
+
+    def tells_of(self, statement: ParseTree, scope: Any = None) -> Tells:
+        """What a `tells` line says."""
+        *told, condition, by = statement.children
+        if told[0].data == "stored":
+            if by.data != "tools":
+                raise self.error(by, "values are told by tools", "name the tools: by get_order, list_orders")
+            tells = self.stored_by(told[0], by)
+        else:
+            if by.data == "tools":
+                raise self.error(by, "a fact is told by a text in an answer", 'write the text in quotes: by "yes"')
+            patterns = tuple(self.patterns(by))
+            tells = Tells(ALWAYS, self.span_of(by), tuple(self.told(fact, scope) for fact in told), patterns)
+        return tells if condition is None else replace(tells, condition=self.form(condition, scope))
+
+    def told(self, tree: ParseTree, scope: Any) -> Told:
+        """A fact that a `tells` line tells."""
+        mark, atom = tree.children
+        literal = self.fact_of(atom, scope)
+        return Told(literal.negated if mark == "not" else literal, mark == "all")
+
+    def fact_of(self, atom: ParseTree, scope: Any) -> Literal:
+        """A fact that is made or told."""
+        raise NotImplementedError
+
+    def stored_by(self, stored: ParseTree, tools: ParseTree) -> Tells:
+        """What the results of some tools tell."""
+        raise NotImplementedError
 
     # expressions
 

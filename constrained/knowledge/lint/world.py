@@ -137,7 +137,7 @@ class _Uses:
         conditions += self.world.wording.conditions()
         for action in self.domain.actions:
             conditions += action.conditions
-        has_problem = any(tells.rule is None for tells in world.tells) or world.has_whole_problem
+        has_problem = any(tells.rules is None for tells in world.tells) or world.has_whole_problem
         has_problem = has_problem or (bool(self.initial) and not world.goals)
         self.elsewhere = not has_problem  # the initial facts are in other files
         self.asked = {literal.predicate for condition in conditions for literal in literals_in(condition)}
@@ -204,13 +204,14 @@ class _Uses:
     def without_value(self) -> Iterator[Finding]:
         """Holes in the answers to an action that are neither its parameters nor variables of what is told."""
         for tells in self.world.tells:
-            for pattern in tells.patterns if tells.rule is not None else ():
+            for pattern in tells.patterns if tells.rules is not None else ():
                 for hole in pattern.holes:
                     if f"?{hole.lower()}" not in tells.types:
                         known = [variable[1:] for variable in tells.types]
+                        [action] = tells.rules or [""]
                         yield Finding(
                             "hole-without-value",
-                            f"nothing says what {{{hole}}} is in the answer to {self.domain.spell(tells.rule or '')}",
+                            f"nothing says what {{{hole}}} is in the answer to {self.domain.spell(action)}",
                             f"name a parameter of the action, or a variable of what is told: {', '.join(known)}",
                             tells.span,
                         )

@@ -46,7 +46,7 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 def _tools(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
     """Tools without a rule, and rules without a tool."""
     named = {*policy.needs, *policy.makes, *policy.order, *policy.users, *filter(None, [policy.message])}
-    for tool in sorted(named.union(*(stored.tools for stored in policy.stores))):
+    for tool in sorted(named.union(*(tells.rules or () for tells in policy.tells))):
         if slot_of(tool) not in slots if schemas is None else tool not in schemas:
             hint = nearest(tool, [slot.lower() for slot in slots] if schemas is None else schemas)
             message = f"the policy names {tool!r}, which is not a tool with a rule"
@@ -59,7 +59,7 @@ def _tools(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 
 def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[_Fault]:
     """Names that nothing defines, and members that no argument has."""
-    defined = {*policy.initial, *(stored.name for stored in policy.stores), "i"}
+    defined = {*policy.initial, *policy.stored, "i"}
     defined |= {root(change.target) for made in policy.makes.values() for change in made}
     for name, function in policy.functions.items():
         yield from _unknown(f"the function {name}", function.body, function.looks_at, defined)
@@ -69,6 +69,12 @@ def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[_Faul
         for condition in policy.needs.get(tool, ()):
             yield from _unknown(f"`needs {condition.text}`", condition, condition.names, there)
             yield from _members(condition, arguments)
+        for tells in (tells for tells in policy.tells if tells.facts and tool in policy.tellers(tells)):
+            at = tells.span.line, tells.span.column
+            for expression in (
+                Expression(form, at=at) for form in (tells.condition, *(f.literal for f in tells.facts))
+            ):
+                yield from _unknown(f"`tells` of {tool}", expression, expression.names, {"result", "arguments", *there})
         for change in policy.makes.get(tool, ()):
             names = {"result", "arguments", change.variable, *there}
             for expression in _parts(change):
@@ -100,6 +106,7 @@ def _facts(policy: Policy) -> Iterator[_Fault]:
     """Facts that are needed but never made true, and facts that nothing asks for."""
     changes = [change for made in policy.makes.values() for change in made]
     true = {root(change.target) for change in changes if change.true is not False}
+    true |= {told.literal.predicate for tells in policy.tells for told in tells.facts if told.literal.positive}
     true |= {name for name in policy.facts if policy.initial[name]}
     conditions = [condition for needs in policy.needs.values() for condition in needs]
     for condition in conditions:
@@ -109,7 +116,7 @@ def _facts(policy: Policy) -> Iterator[_Fault]:
                 yield NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at
     asked = [*conditions, *(function.body for function in policy.functions.values())]
     asked += [change.condition for change in changes if change.condition is not None]
-    asked += [stored.condition for stored in policy.stores if stored.condition is not None]
+    asked += [tells.asked for tells in policy.tells]
     for name in sorted(set(policy.facts).difference(*(expression.names for expression in asked))):
         message = f"{name} is declared, but nothing asks for it"
         yield WITHOUT_USE, message, "leave it out, or name it in a `needs`", policy.places.get(name)

@@ -11,50 +11,37 @@ from typing import Any
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown, key_of
-from constrained.knowledge.lines.forms import Form, Item, Member, Name
+from constrained.knowledge.lines.forms import Form, Item, Member, Name, argument
 from constrained.knowledge.lines.pattern import Pattern
+from constrained.knowledge.lines.tells import Stored, Tells
 from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What of a result is stored: each value at `path`, as `name`, under the values at `keys` if there are any.
-
-    `member` names an argument of the call that is added to objects as a member.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    path: str
-    tools: frozenset[str]
-    condition: Expression | None = None
-    member: str = ""
 
 
 @dataclass(frozen=True)
 class Makes:
     """What a call changes: the place named by `target` is set to `value`, if `condition` holds.
 
-    With `each`, once for each `variable` in it; with `said`, only if the result says one of these. Where `target` is a
-    fact, `true` says whether it becomes true or false of `value`; None: it isn't a fact. Facts change one after the
-    other, values all at once.
+    With `each`, once for each `variable` in it. Where `target` is a fact, `true` says whether it becomes true or false
+    of `value`; None: it isn't a fact. Facts change one after the other, values all at once.
     """
 
     target: Form
     value: Expression
     true: bool | None = None
     condition: Expression | None = None
-    said: tuple[Pattern, ...] = ()
     variable: str = ""
     each: Expression | None = None
 
     def made(self, names: Mapping[str, Any], evaluation: Evaluation) -> Any:
         """The new value of the place."""
         value = self.value.value(names, evaluation)
-        if self.true is None:
-            return value
-        rest = [item for item in names[root(self.target)] if item != value]
-        return [*rest, value] if self.true else rest
+        return value if self.true is None else changed(names[root(self.target)], value, self.true)
+
+
+def changed(true_of: list[Any], value: Any, true: bool) -> list[Any]:
+    """What a fact is true of, after it has become true or false of a value."""
+    rest = [item for item in true_of if item != value]
+    return [*rest, value] if true else rest
 
 
 @dataclass
@@ -65,7 +52,7 @@ class Policy:
     ----------
     source : Source
         Its rules are an ordinary `.lark` file, one rule for each tool.
-    stores : list of Stored
+    tells : list of Tells
     needs : dict of str to list of Expression
         Tool -> its conditions; all must hold.
     makes : dict of str to list of Makes
@@ -85,7 +72,7 @@ class Policy:
     """
 
     source: Source
-    stores: list[Stored] = field(default_factory=list)
+    tells: list[Tells[Form]] = field(default_factory=list)
     needs: dict[str, list[Expression]] = field(default_factory=dict)
     makes: dict[str, list[Makes]] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -97,14 +84,25 @@ class Policy:
     facts: dict[str, int] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    @property
+    def stored(self) -> frozenset[str]:
+        """The names under which results' values are stored."""
+        return frozenset(tells.stored.name for tells in self.tells if tells.stored is not None)
+
+    def tellers(self, tells: Tells[Form]) -> frozenset[str]:
+        """The tools whose results tell something."""
+        if tells.rules is not None:
+            return tells.rules
+        return self.users | {self.message} if self.message else self.users
+
     def renamed(self, tools: Mapping[str, str]) -> Policy:
         """The policy in which tools have their own names instead of their rules'; `tools`: slot -> name."""
 
         def name(rule: str) -> str:
             return tools.get(slot_of(rule), rule)
 
-        stores = [replace(stored, tools=frozenset(map(name, stored.tools))) for stored in self.stores]
-        other = replace(self, stores=stores)
+        tells = [replace(one, rules=one.rules and frozenset(map(name, one.rules))) for one in self.tells]
+        other = replace(self, tells=tells)
         other.message = self.message and name(self.message)
         other.users = frozenset(map(name, self.users))
         for field_name in ("needs", "makes", "order", "places"):
@@ -145,11 +143,17 @@ class Policy:
         names = {**memory, **arguments, "arguments": dict(arguments), "result": data}
         evaluation = memory.evaluation(self.functions)
         after = memory
-        # First what the result tells, evaluated as things were before the call; then what the call changes.
-        for stored in self.stores:
-            if tool in stored.tools:
-                after = self._store(after, stored, names, data, evaluation)
-        return self._changed(after, tool, names, evaluation, result).sharing(memory)
+        # First the values that the result tells, evaluated as things were before the call; then what the call changes;
+        # last, as in a world, the facts that the text tells.
+        told = [tells for tells in self.tells if tool in self.tellers(tells)]
+        for tells in told:
+            if tells.stored is not None:
+                after = self._store(after, tells, tells.stored, names, data, evaluation)
+        after = self._changed(after, tool, names, evaluation)
+        for tells in told:
+            if tells.facts and (not tells.patterns or any(pattern.found_in(result) for pattern in tells.patterns)):
+                after = self._told(after, tells, names, evaluation)
+        return after.sharing(memory)
 
     def promised(self, memory: Memory, tool: str, arguments: Mapping[str, Any]) -> Memory:
         """The memory after a call whose result isn't known yet: what it changes, where that doesn't look at the result.
@@ -161,15 +165,25 @@ class Policy:
         arguments : mapping
         """
         names = {**memory, **arguments, "arguments": dict(arguments)}
-        return self._changed(memory, tool, names, memory.evaluation(self.functions), None).sharing(memory)
+        return self._changed(memory, tool, names, memory.evaluation(self.functions)).sharing(memory)
 
-    def _changed(
-        self, after: Memory, tool: str, names: Mapping[str, Any], evaluation: Evaluation, result: str | None
-    ) -> Memory:
-        """The memory after what a call changes; `result`: None while it isn't known."""
-        for change in self.makes.get(tool, ()):
-            if change.said and (result is None or not any(pattern.found_in(result) for pattern in change.said)):
+    def _told(self, after: Memory, tells: Tells[Form], names: Mapping[str, Any], evaluation: Evaluation) -> Memory:
+        """The memory after the facts that a result's text tells, one after the other."""
+        for literal in (told.literal for told in tells.facts):
+            inner = {**names, **{fact: after[fact] for fact in self.facts}}
+            if not tells.asked.holds(inner, evaluation):
                 continue
+            try:
+                value = Expression(argument(literal)).value(inner, evaluation)
+            except Unknown:
+                continue  # it is about what was never seen
+            true_of = changed(inner[literal.predicate], value, literal.positive)
+            after = after.with_values(**{literal.predicate: true_of})
+        return after
+
+    def _changed(self, after: Memory, tool: str, names: Mapping[str, Any], evaluation: Evaluation) -> Memory:
+        """The memory after what a call changes."""
+        for change in self.makes.get(tool, ()):
             try:
                 for item in [None] if change.each is None else change.each.value(names, evaluation):
                     # Facts are read from the memory so far, as they change one after the other.
@@ -182,14 +196,20 @@ class Policy:
         return after
 
     def _store(
-        self, memory: Memory, stored: Stored, names: Mapping[str, Any], data: Any, evaluation: Evaluation
+        self,
+        memory: Memory,
+        tells: Tells[Form],
+        stored: Stored,
+        names: Mapping[str, Any],
+        data: Any,
+        evaluation: Evaluation,
     ) -> Memory:
         values = []
         for value in found_at(stored.path, data):
             if stored.member and isinstance(value, dict) and stored.member in names:
                 own = {name: one for name, one in value.items() if name != stored.member or one is not None}
                 value = {stored.member: names[stored.member], **own}
-            if stored.condition is None or stored.condition.holds({**names, "it": value}, evaluation):
+            if tells.asked.holds({**names, "it": value}, evaluation):
                 values.append(value)
         # A name in capitals collects values, one with keys is a table, any other holds the last value.
         if stored.name.isupper():

@@ -42,8 +42,9 @@ from constrained.knowledge.lines.expression import (
 from constrained.knowledge.lines.forms import TRUE, Call, Constant, Form, Name, argument
 from constrained.knowledge.lines.reader import LineReader, plain
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
-from constrained.knowledge.tool_policy.policy import Makes, Policy, Stored, slot_of
-from constrained.planning.model import Literal
+from constrained.knowledge.lines.tells import Stored, Tells, Told
+from constrained.knowledge.tool_policy.policy import Makes, Policy
+from constrained.planning.model import ALWAYS, Literal
 
 
 def read_policy(text_or_path: str | Path | Source) -> Policy:
@@ -64,8 +65,7 @@ class _PolicyReader(LineReader):
         super().__init__(source)
         self.policy = Policy(source)
         self.params: dict[str, int] = {}  # of the functions
-        self.heard: list[Makes] = []  # what the user's words and tools tell
-        self.speakers = False  # there is somebody who says it
+        self.speakers = False  # there is a user, whose words and tools tell something
 
     def read(self, statements: Sequence[tuple[ParseTree, str | None]]) -> Policy:
         # Facts and functions first, as all other lines may use them, wherever they stand.
@@ -89,14 +89,7 @@ class _PolicyReader(LineReader):
             if read is None:
                 raise self.error(statement, f"a policy has no `{statement.data}` lines", "only worlds have them")
             read(statement, rule)
-        self._tell_heard()
         return self.policy
-
-    def _tell_heard(self) -> None:
-        """Put what the user's words and tools tell before what the rules of these tools change."""
-        for tool in sorted({self.policy.message, *self.policy.users} - {""} if self.heard else ()):
-            rule = next((name for name in self.rules if slot_of(name) == slot_of(tool)), tool)
-            self.policy.makes[rule] = [*self.heard, *self.policy.makes.get(rule, [])]
 
     def above(self, statement: ParseTree, rule: str | None) -> str:
         """The rule that a statement stands above. Raises GrammarError: there is none."""
@@ -142,41 +135,28 @@ class _PolicyReader(LineReader):
             self.policy.initial = self.policy.initial.with_place(place, value)
 
     def tells(self, statement: ParseTree, rule: str | None) -> None:
-        *told, condition, by = statement.children
-        only_if = None if condition is None else self.expression(condition)
-        if told[0].data == "stored":
-            self.stored(told[0], only_if, by)
-            return
-        if by.data == "tools":
-            raise self.error(by, "a fact is told by a text in a result", 'write the text in quotes: by "yes"')
-        # Facts told by a text are changes that happen if a result contains the text: that of the rule's tool; above no
-        # rule, all that comes from the user.
-        said = self.patterns(by)
-        if holes := [hole for pattern in said for hole in pattern.holes]:
+        tells = self.tells_of(statement)
+        if holes := [hole for pattern in tells.patterns for hole in pattern.holes]:
             raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
-        for fact in told:
-            mark, atom = fact.children
-            if mark == "all":
-                raise self.error(fact, "only worlds have `all`", "leave it out")
-            change = self.change(ParseTree("change", [mark, atom, None]))
-            made = replace(change, condition=only_if, said=tuple(said))
-            if rule is None and self.speakers:
-                self.heard.append(made)
-            else:
-                self.policy.makes.setdefault(self.above(statement, rule), []).append(made)
+        # A text tells facts in the results of the rule's tool; above no rule, in all that comes from the user.
+        if tells.stored is None and (rule is not None or not self.speakers):
+            tells = replace(tells, rules=frozenset([self.above(statement, rule)]))
+        self.policy.tells.append(tells)
 
-    def stored(self, tree: ParseTree, only_if: Expression | None, by: ParseTree) -> None:
-        """Values of a result that are stored under a name."""
-        place, path, member = tree.children
-        if by.data != "tools":
-            raise self.error(by, "values are told by tools", "name the tools: by get_order, list_orders")
+    def told(self, tree: ParseTree, scope: Any) -> Told:
+        told = super().told(tree, scope)
+        if told.all:
+            raise self.error(tree, "only worlds have `all`", "leave it out")
+        return told
+
+    def stored_by(self, stored: ParseTree, tools: ParseTree) -> Tells:
+        place, path, member = stored.children
         name, *keys = (child for child in place.children if child is not None)
-        tools = frozenset(map(self.named, by.children))
-        if str(path) != "$" and (asked := tools & self.policy.users):
+        rules = frozenset(map(self.named, tools.children))
+        if str(path) != "$" and (asked := rules & self.policy.users):
             raise self.error(path, f"what {min(asked)} shows is a text, as it is the user's", "its path is `$`")
-        self.policy.stores.append(
-            Stored(str(name), tuple(map(str, keys)), str(path), tools, only_if, str(member or ""))
-        )
+        what = Stored(str(name), tuple(map(str, keys)), str(path), str(member or ""))
+        return Tells(ALWAYS, self.span_of(tools), stored=what, rules=rules)
 
     def let(self, statement: ParseTree, rule: str | None) -> None:
         name, *params, body = (child for child in statement.children if child is not None)
@@ -219,11 +199,9 @@ class _PolicyReader(LineReader):
                 raise self.error(target, "no place that can be changed", 'makes order[id].status = "cancelled"')
             return Makes(self.form(target), self.expression(value))
         negative, atom, condition = effect.children
-        name = str(atom.children[0])
-        if name not in self.policy.facts:
-            raise self.error(atom, f"no fact `{name}`", nearest(name, self.policy.facts))
+        literal = self.fact_of(atom)
         only_if = None if condition is None else self.expression(condition)
-        return Makes(Name(name), Expression(argument(self.fact_of(atom))), negative is None, only_if)
+        return Makes(Name(literal.predicate), Expression(argument(literal)), negative is None, only_if)
 
     # conditions and values
 
@@ -237,9 +215,10 @@ class _PolicyReader(LineReader):
     def of_facts(self, tree: ParseTree, scope: Any) -> Form:
         raise self.error(tree, "only worlds have quantifiers", "any(... for x in ...), all(... for x in ...)")
 
-    def fact_of(self, atom: ParseTree) -> Literal[Form]:
-        """A fact of some values."""
+    def fact_of(self, atom: ParseTree, scope: Any = None) -> Literal[Form]:
         name, *given = [part for part in atom.children if part is not None]
+        if name not in self.policy.facts:
+            raise self.error(atom, f"no fact `{name}`", nearest(name, self.policy.facts))
         terms = tuple(map(self.form, given))
         count = self.policy.facts[str(name)]
         if count != len(terms):

@@ -12,6 +12,7 @@ from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lines.forms import is_condition
 from constrained.knowledge.lines.reader import LineReader, plain
 from constrained.knowledge.lines.syntax import ParseTree
+from constrained.knowledge.lines.tells import Tells
 from constrained.knowledge.world.world import ASKS, World
 from constrained.planning.model import (
     ALWAYS,
@@ -96,13 +97,6 @@ class Conditions(LineReader):
 
     # places and errors
 
-    def span(self, token: Token) -> SourceSpan:
-        assert token.start_pos is not None
-        return self.source.span(token.start_pos, len(token))
-
-    def span_of(self, tree: ParseTree) -> SourceSpan:
-        return self.span(next(tree.tokens()))
-
     def unknown(self, token: Token, what: str, known: Iterable[str]) -> GrammarError:
         hint = nearest(plain(token).lower(), sorted(set(known)))
         return self.span(token).error(f"no {what} `{plain(token)}`", hint)
@@ -136,6 +130,9 @@ class Conditions(LineReader):
         return self.error(
             where, f"a world has facts: only a policy of tools {what}", "name a fact that a `fact` line declares"
         )
+
+    def stored_by(self, stored: ParseTree, tools: ParseTree) -> Tells:
+        raise self.without_values(stored, "tells what the results of named tools hold")
 
     # conditions and effects
 
@@ -173,7 +170,7 @@ class Conditions(LineReader):
         pairs = (variable.children for variable in tree.children)
         return tuple(Parameter(f"?{name.lower()}", self.kind(kind, scope)) for name, kind in pairs)
 
-    def fact(self, tree: ParseTree, scope: Variables) -> Literal:
+    def fact_of(self, tree: ParseTree, scope: Variables) -> Literal:
         """A fact without `*`."""
         for token in tree.tokens():
             if token == "*":
@@ -294,7 +291,7 @@ class Conditions(LineReader):
                 raise self.without_values(effect, "assigns values")
             # One fact that becomes true or false, perhaps on a condition.
             negative, atom, when = effect.children
-            literal = self.fact(atom, scope)
+            literal = self.fact_of(atom, scope)
             if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:
                 raise self.span_of(atom).error("an object's type never changes", "declare a fact for what changes")
             where = ALWAYS if when is None else self.condition(when, scope)

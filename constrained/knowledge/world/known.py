@@ -13,8 +13,9 @@ from functools import cached_property
 from itertools import chain, product
 
 from constrained.knowledge.lines.pattern import Pattern
+from constrained.knowledge.lines.tells import Tells
 from constrained.knowledge.world.store import FactStore
-from constrained.knowledge.world.world import TaskGoal, Tells, World, filled
+from constrained.knowledge.world.world import TaskGoal, World, filled
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, FactSet
 from constrained.planning.model import (
@@ -147,7 +148,7 @@ class Known(FactStore):
         """Note what an answer tells. If it answers an action, `values` are the action's arguments by parameter."""
         given = {variable: [value] for variable, value in values.items()}
         for tells in self.world.tells:
-            if tells.rule is None or tells.rule == action:
+            if tells.rules is None or action in tells.rules:
                 matches = [self._named(tells, p, holes) for p in tells.patterns for holes in p.find(answer)]
                 self._tell(tells, [({**given, **lists}, listed) for lists, listed in matches])
 

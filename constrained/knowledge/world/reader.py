@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.lines.reader import is_policy, plain
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
 from constrained.knowledge.lines.syntax_errors import MARK, OF_TOOLS
+from constrained.knowledge.lines.tells import Told
 from constrained.knowledge.world.conditions import Conditions, Variables
 from constrained.knowledge.world.world import (
     Again,
@@ -26,8 +28,6 @@ from constrained.knowledge.world.world import (
     Piece,
     Shows,
     TaskGoal,
-    Tells,
-    Told,
     Where,
     Wording,
     World,
@@ -285,39 +285,34 @@ class _WorldReader(Conditions):
     # answers, what is unknown, goals
 
     def tells(self, statement: ParseTree, rule: str | None, scope: Variables) -> None:
-        *told, condition, patterns = statement.children
-        if patterns.data == "tools" or told[0].data == "stored":
-            raise self.without_values(statement, "tells what the results of named tools hold")
         given = set(scope.types)
-        answers = self.patterns(patterns)
-        facts = []
-        for fact in told:
-            mark, atom = fact.children
-            literal = self.fact(atom, scope)
-            if literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
-                scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
-            facts.append(Told(literal if mark != "not" else literal.negated, mark == "all"))
-        # The condition is read before types are inferred, since it uses variables, too.
-        where = ALWAYS if condition is None else self.condition(condition, scope)
+        tells = self.tells_of(statement, scope)
         types = {f"?{name}": self.type_of(name, scope) for name in {*scope.types, *scope.uses}}
         # Every variable of a fact needs a value: from the action, the condition, or a hole of the pattern.
-        bound = given | {v[1:] for v in bound_by(where)}
-        for pattern in answers:
-            for fact, atom in zip(facts, (fact.children[1] for fact in told)):
+        bound = given | {v[1:] for v in bound_by(tells.condition)}
+        for pattern in tells.patterns:
+            for fact, tree in zip(tells.facts, statement.children):
                 loose = [t[1:] for t in fact.literal.terms if t.startswith("?") and t[1:] not in bound]
                 missing = next((name for name in loose if name not in {h.lower() for h in pattern.holes}), None)
                 if missing is not None:
-                    raise self.span_of(atom).error(
+                    raise self.span_of(tree.children[1]).error(
                         f'nothing says which `{missing}` the answer "{pattern.text}" is about',
                         f"put {{{missing}}} into the pattern, or say in `if` what is known of it",
                     )
-        self.world.tells.append(Tells(tuple(facts), where, tuple(answers), rule, types, self.span_of(patterns)))
+        self.world.tells.append(replace(tells, rules=None if rule is None else frozenset([rule]), types=types))
+
+    def told(self, tree: ParseTree, scope: Variables) -> Told:
+        told = super().told(tree, scope)
+        if told.literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
+            use = told.literal.predicate, self.span_of(tree.children[1])
+            scope.uses[told.literal.terms[0][1:]].append(use)
+        return told
 
     def maybe(self, statement: ParseTree) -> None:
         *atoms, condition = statement.children
         for atom in atoms:
             scope = Variables(free=True)
-            literal = self.fact(atom, scope)
+            literal = self.fact_of(atom, scope)
             where = ALWAYS if condition is None else self.condition(condition, scope)
             types = {f"?{name}": self.type_of(name, scope) for name in scope.uses}
             self.world.maybe.append(Maybe(literal, where, types, self.span_of(atom)))
@@ -328,7 +323,7 @@ class _WorldReader(Conditions):
         places: list[SourceSpan] = []
         for statement in init:
             for atom in (fact for listed in statement.children for fact in self.each(listed)):
-                literal = self.fact(atom, Variables())
+                literal = self.fact_of(atom, Variables())
                 if literal.predicate not in self.domain.predicates:
                     raise self.span_of(atom).error(f"{literal.predicate} is a type", "say it in an `object` line")
                 facts.update({(literal.predicate, *literal.terms): None})
@@ -431,7 +426,7 @@ class _WorldReader(Conditions):
             scope = self.known_scope()
             match statement.data, statement.children:
                 case "means", [once, atom, *conditions]:
-                    literal = self.fact(atom, scope)
+                    literal = self.fact_of(atom, scope)
                     where = tuple(self.where(condition, *literal.terms, at=atom) for condition in conditions)
                     wording.means.setdefault(literal.predicate, []).append(Means(literal, once is not None, where))
                 case "shows", [label, most, condition, *pieces, otherwise]:
@@ -444,7 +439,7 @@ class _WorldReader(Conditions):
                     wording.shows.append(Shows(plain(label), number, entries, written, last))
                 case "again", [*atoms, condition]:
                     for atom in atoms:
-                        literal = self.fact(atom, scope)
+                        literal = self.fact_of(atom, scope)
                         if literal.predicate not in self.domain.predicates.keys() - self.kinds:
                             raise self.span_of(atom).error(f"{literal.predicate} is not a declared fact")
                         wording.again.append(Again(literal, self.where(condition or atom, *literal.terms, at=atom)))

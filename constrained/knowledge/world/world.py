@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lines.pattern import MAX_TEXT, Pattern
+from constrained.knowledge.lines.tells import Tells
 from constrained.planning.model import (
     ALWAYS,
     Condition,
@@ -23,42 +24,6 @@ from constrained.planning.model import (
     renamed,
 )
 from constrained.planning.wording import Command
-
-
-@dataclass(frozen=True)
-class Told:
-    """A fact that an answer tells; `all`: it also tells that the fact is false for all objects it doesn't name."""
-
-    literal: Literal
-    all: bool
-
-
-@dataclass(frozen=True)
-class Tells:
-    """What an answer tells.
-
-    Attributes
-    ----------
-    facts : tuple of Told
-        Their variables are holes of the patterns, parameters of the rule, or variables of the condition.
-    condition : Condition
-        What must be known; facts are told for all values of its variables.
-    patterns : tuple of Pattern
-        Texts in an answer, any of which tells the facts.
-    rule : str or None
-        The action whose answers tell this; None: any.
-    types : dict of str to str
-        Variable -> its type.
-    span : SourceSpan
-        The place of the patterns.
-    """
-
-    facts: tuple[Told, ...]
-    condition: Condition
-    patterns: tuple[Pattern, ...]
-    rule: str | None
-    types: Mapping[str, str]
-    span: SourceSpan
 
 
 @dataclass(frozen=True)
@@ -210,7 +175,7 @@ class World:
     rules: dict[str, str] = field(default_factory=dict)
     single: dict[str, dict[int, bool]] = field(default_factory=dict)
     kinds: frozenset[str] = frozenset()
-    tells: list[Tells] = field(default_factory=list)
+    tells: list[Tells[Condition]] = field(default_factory=list)
     maybe: list[Maybe] = field(default_factory=list)
     goals: list[TaskGoal] = field(default_factory=list)
     fails: list[Pattern] = field(default_factory=list)
@@ -252,7 +217,7 @@ class World:
     def told_in(self, answer: str) -> Iterator[tuple[str, ...]]:
         """The facts that an answer tells unconditionally; "nothing" stands for the objects of an empty list."""
         for tells in self.tells:
-            for pattern in tells.patterns if tells.rule is None and tells.condition == ALWAYS else ():
+            for pattern in tells.patterns if tells.rules is None and tells.condition == ALWAYS else ():
                 for holes in pattern.find(answer):
                     names = {f"?{hole.lower()}": listed or ["nothing"] for hole, listed in holes.items()}
                     for literal in (told.literal for told in tells.facts):
