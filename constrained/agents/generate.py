@@ -29,7 +29,7 @@ from constrained.environments.base import Environment
 from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite
 from constrained.environments.world import WorldEnvironment, own_world
-from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
+from constrained.errors import ConstrainedError, ConstrainedWarning, GameError, KnowledgeError
 from constrained.knowledge import ActionKnowledge, Knowledge
 from constrained.models import load_roles
 from constrained.planning.model import NEVER
@@ -155,6 +155,8 @@ def generate_plan(
         if not environment.judged and _searches(model):
             otherwise = "give one of them, or a language model, which reads the task"
             raise ConstrainedError(f"a search needs a goal, and {note}", otherwise)
+    if environment is None and knowledge.facts is None and not _is_household(knowledge, None):
+        _check_objects(knowledge)
     # Which model fits depends on knowledge and environment, and loading takes seconds: so it comes after all checks.
     if model is None and _is_problem(knowledge, environment):
         model = "search"
@@ -214,6 +216,17 @@ def _searches(model: Any) -> bool:
     from constrained.chooser.chooser import SearchChooser
 
     return isinstance(model, SearchChooser)
+
+
+def _check_objects(knowledge: Knowledge) -> None:
+    """Raise KnowledgeError if a world has no objects for a slot, and nothing else says what may stand there."""
+    for slot in sorted(knowledge.grammar.unbound() & knowledge.slot_types.keys()):
+        kind = knowledge.slot_types[slot]
+        raise KnowledgeError(
+            f"the world of {knowledge.name} has no objects, so nothing can stand in the slot {slot}",
+            f"write `//: object NAME, ...: {kind}` and, as what holds at the start, `//: init FACT, ...`; or give "
+            f"a problem (`knowledge.for_problem(...)`), an environment, or values (`knowledge.bind({slot}=[...])`)",
+        )
 
 
 def _is_problem(knowledge: Knowledge, environment: Environment | None) -> bool:

@@ -243,6 +243,15 @@ def test_a_search_keeps_to_the_order_rules():
     assert plan.path == ["look", "go to c"] and plan.invalid == plan.misordered == 0
 
 
+@pytest.mark.parametrize("model", [None, "search", "none"])
+def test_a_world_without_objects_says_what_is_missing_and_how_to_give_it(model):
+    lines = [line for line in WALK.splitlines() if not line.startswith(("//: object", "//: init", "//: goal"))]
+    knowledge = ActionKnowledge.from_lark("\n".join(lines) + "\n")
+    with pytest.raises(KnowledgeError, match="no objects, so nothing can stand in the slot ROOM") as caught:
+        generate_plan("go to c", knowledge, model=model)
+    assert "//: object NAME, ...: room" in caught.value.hint and "for_problem" in caught.value.hint
+
+
 def test_a_slot_without_values_is_said_before_anything_is_played():
     with pytest.raises(KnowledgeError, match="the slot PLACE of .* is named after no type") as caught:
         generate_plan("go to c", ASKED.replace("ROOM", "PLACE"))

@@ -8,6 +8,7 @@ import pytest
 
 from constrained import ActionKnowledge, Vocabulary, compile_grammar, generate_plan
 from constrained.errors import GrammarError, KnowledgeError
+from constrained.knowledge import Knowledge
 from tests.automaton.tokenizers import vocabulary
 from tests.decoding.tiny import tiny
 from tests.grammar.json_schema.oracle import is_valid, random_text
@@ -241,3 +242,12 @@ def test_what_is_wrong_is_said(tools, options, message):
     with pytest.raises((KnowledgeError, GrammarError), match="(?s).*hint: ") as error:
         ActionKnowledge.from_tools(tools, **options)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [Knowledge, ActionKnowledge])
+def test_knowledge_of_tools_is_knowledge_but_of_no_lark_file(kind):
+    tools = [{"name": "look", "parameters": {"type": "object", "properties": {}}}]
+    policy = "%declare _STEP LOOK\n\nstart: look\nlook: LOOK _STEP\n"
+    for knowledge in (kind.from_tools(tools), kind.from_tools(tools, policy=policy)):
+        assert isinstance(knowledge, Knowledge) and not isinstance(knowledge, ActionKnowledge)
+        assert list(knowledge.actions) == ["look"]

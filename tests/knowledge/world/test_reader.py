@@ -150,7 +150,7 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         (RULE.format("//: makes every p in [1]: (ready)"), "4:11", "only a policy of tools assigns values"),
         ("//: init x = 1", "3:10", "only a policy of tools assigns values"),
         ("//: tells seen[@.id] = $ by look", "3:11", "only a policy of tools tells what the results"),
-        ("//: tells ready by look", "3:11", "only a policy of tools tells what the results"),
+        ("//: tells ready by look", "3:20", "a fact is told by a text in an answer"),
         ("//: let f(x) = x", "3:9", "a world has no `let` lines"),
         ("//: message say", "3:13", "a world has no `message` lines"),
         (RULE.format("//: needs some p: place (in(p, p))"), "4:29", "`p` is a place, where a thing belongs"),
