@@ -462,8 +462,8 @@ def interval(tasks: list[list[float]], draws: int = 4_000) -> tuple[float, float
     return means[round(0.025 * draws)], means[round(0.975 * draws) - 1]
 
 
-def _adapters(tasks: str, records: dict[str, str]) -> str:
-    """A general model's play before and after tuning, by level; `records`: name -> what was tuned."""
+def _adapters(tasks: str, tuned: Iterable[tuple[str, dict]]) -> str:
+    """A general model's play before and after tuning, by level; `tuned`: what was tuned, and a row of its figures."""
     cells = [
         [
             row["strategy"],
@@ -474,18 +474,35 @@ def _adapters(tasks: str, records: dict[str, str]) -> str:
             f"{row['invalid %'] + row['misordered %']:.0f} %",
             f"{row['tokens']:.0f}",
         ]
-        for name, words in records.items()
-        for row in record(name)["rows"]
+        for words, row in tuned
     ]
     return markdown(
         ["strategy", "adapters", "masks", tasks, "solved", "wrong actions", "tokens written"], cells, left=3
     )
 
 
+def _modules() -> str:
+    """Lumos's planner and grounder as two adapters."""
+    records = {
+        "svamp_smollm2": "none",
+        "svamp_smollm2_adapters": "planner, grounder",
+        "svamp_smollm2_iterative": "none",
+        "svamp_smollm2_iterative_adapters": "planner, grounder",
+    }
+    return _adapters("problems", ((words, row) for name, words in records.items() for row in record(name)["rows"]))
+
+
+def _one_round() -> str:
+    """A round of KnowAgent's self-learning."""
+    *_, after = record("self_learning_smollm2")
+    [tested] = after["test"].values()
+    rows = [("none", row) for row in record("alfworld_smollm2")["rows"]]
+    return _adapters("games", [*rows, (f"round {after['round']}", {**tested, "strategy": "act", "level": "off"})])
+
+
 TABLES: dict[str, Callable[[], str]] = {
-    "adapters": lambda: _adapters("problems", {
-        "svamp_smollm2": "none", "svamp_smollm2_adapters": "planner, grounder",
-    }),
+    "adapters": _modules,
+    "adapters-round": _one_round,
     "levels": _levels,
     "general-model": _general_model,
     "self-learning": _self_learning,

@@ -55,5 +55,5 @@ def test_every_record_says_when_where_and_how_it_was_made(path):
     facts = figures.provenance(path.stem)
     assert facts.keys() == {"command", "date", "commit", "machine", "seeds", "sample"}
     assert all(isinstance(value, str) and value for value in facts.values())
-    assert facts["command"].startswith("constrained bench ")
+    assert facts["command"].startswith(("constrained bench ", "constrained train "))
     assert json.loads(path.read_text(encoding="utf-8"))
