@@ -331,7 +331,8 @@ class TauEnv:
     def copy(self) -> TauEnv:
         """The same task at the same point, to try calls in."""
         other = copy(self)
-        other.data, other.calls, other.counts = deepcopy(self.data), [*self.calls], Counter(self.counts)
+        other.data, other.counts = deepcopy(self.data), Counter(self.counts)
+        other.calls = [*self.calls]
         return other
 
     def digest(self) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ QUOTE = ord('"')
 CHOOSERS = ("random", "search")
 """Who plays without a language model: by what is admitted, masks on."""
 
-SEARCHED = 1_000
+SEARCHED = 3_000
 """Calls that a search tries in copies of a task, at most."""
 
 DEEPEST = 100
@@ -32,6 +33,9 @@ LONGEST_NAME = 40
 
 ASKED = "Shall I go ahead, at the price shown?"
 """What a search says where it may speak: one sentence."""
+
+_WORD = re.compile(r"\b[a-z_]{3,40}(?=,|$)")
+"""A word of a list, such as the name of an app."""
 
 LISTED = 64
 """A tool with at most so many admitted calls is searched with all of them; of any other, with one."""
@@ -93,8 +97,8 @@ def play_at_random(env: TauEnv, knowledge: ToolKnowledge, max_steps: int, seed: 
 def play_by_search(env: TauEnv, knowledge: ToolKnowledge, max_steps: int) -> None:
     """Play what a search in copies of the task yields: it looks ahead, and knows when the task is done.
 
-    Depth first, calls that weren't made on the way before those that were, and no state twice; then calls that the plan
-    doesn't need are left out. Without a plan of at most `max_steps` calls, nothing is played.
+    Depth first, calls that weren't made on the way before those that were, and no state twice; then what the plan
+    doesn't need is left out. Without a plan of at most `max_steps` calls, nothing is played.
     """
     env.reset()
     plan = _search(env, knowledge)
@@ -110,7 +114,9 @@ def _search(env: TauEnv, knowledge: ToolKnowledge) -> list[str]:
     """The calls to a goal; none if the search gave up."""
     seen = {env.digest()}
     path: list[str] = []
-    stack = [(env, knowledge, iter(_candidates(env, knowledge, path)))]
+    vain: set[str] = set()
+    words: dict[str, None] = {}
+    stack = [(env, knowledge, iter(_candidates(env, knowledge, path, vain, words)))]
     for _ in range(SEARCHED):
         while stack and (action := next(stack[-1][2], "")) == "":
             stack.pop()
@@ -119,41 +125,49 @@ def _search(env: TauEnv, knowledge: ToolKnowledge) -> list[str]:
             break
         here, known, _ = stack[-1]
         there = here.copy()
-        _, _, done = there.step(action)
+        answer, _, done = there.step(action)
+        words |= dict.fromkeys(_WORD.findall(answer))
         if there.fulfilled():
             return [*path, action]
-        if done or len(stack) >= DEEPEST or (digest := there.digest()) in seen:
+        digest = there.digest()
+        if digest == here.digest():
+            vain.add(action)
+        if done or len(stack) >= DEEPEST or digest in seen:
             continue
         seen.add(digest)
         path.append(action)
         known = known.bind_view(here.view()).after(action)
-        stack.append((there, known, iter(_candidates(there, known, path))))
+        stack.append((there, known, iter(_candidates(there, known, path, vain, words))))
     return []
 
 
-def _candidates(env: TauEnv, knowledge: ToolKnowledge, path: Sequence[str]) -> list[str]:
-    """The admitted calls that are tried, those that weren't made yet first."""
+def _candidates(
+    env: TauEnv, knowledge: ToolKnowledge, path: Sequence[str], vain: Collection[str], words: Collection[str]
+) -> list[str]:
+    """The admitted calls that are tried: first those that weren't made yet, last those that once changed nothing."""
     view = env.view()
     knowledge = knowledge.bind_view(view)
     calls: list[str] = []
     for tool in knowledge.may_follow:
         begin = view[slot_of(tool)].begin
         if tool == env.tools.policy.message:
-            calls.append(env.tools.write(tool, {"content": ASKED}))
+            asked = env.tools.write(tool, {"content": ASKED})
+            calls += [] if asked in path else [asked]
         elif (listed := begin.texts(LISTED)) is not None:
             calls += [text.decode() for text in listed]
         else:
-            calls += _of_known(env, tool, begin) or [random_text(begin, random.Random(env.name), closed=1.0)]
-    return sorted(calls, key=lambda call: call in path)
+            calls += _of_known(env, tool, begin, words) or [random_text(begin, random.Random(env.name), closed=1.0)]
+    return sorted(calls, key=lambda call: (call in vain, call in path))
 
 
-def _of_known(env: TauEnv, tool: str, begin: Prefix) -> list[str]:
-    """The calls of a tool with one argument that name a text that is known."""
+def _of_known(env: TauEnv, tool: str, begin: Prefix, words: Collection[str]) -> list[str]:
+    """The calls of a tool with one argument that name a text that is known, or a word that was shown."""
     properties = env.tools.calls[tool].schema.get("properties", {})
     if len(properties) != 1:
         return []
     (name,) = properties
-    written = (env.tools.write(tool, {name: text}) for text in dict.fromkeys(_texts(dict(env.known))))
+    known = dict.fromkeys([*words, *_texts(dict(env.known))])
+    written = (env.tools.write(tool, {name: text}) for text in known)
     return [call for call in written if (state := begin.read(call.encode())) is not None and state.accepting]
 
 
