@@ -56,12 +56,12 @@ def answers(condition: Condition, given: Values, facts: Facts) -> Iterable[Value
 
 def unified(terms: Sequence[str], fact: Fact, given: Values) -> Values | None:
     """The values, extending those given, with which a literal's terms equal a fact's; None if there are none."""
-    answer = dict(given)
+    new: dict[str, str] = {}
     for term, value in zip(terms, fact[1:]):
         term = given.get(term, term)
-        if term != value and (term[0] != "?" or answer.setdefault(term, value) != value):
+        if term != value and (term[0] != "?" or new.setdefault(term, value) != value):
             return None
-    return answer
+    return {**given, **new}
 
 
 def _some(variables: Sequence[Parameter], part: Condition, given: Values, facts: Facts) -> bool:
