@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from constrained.grammar.json_schema.contains import Counting
 from constrained.grammar.json_schema.shape import Shape
-from constrained.grammar.json_schema.unique import unique_items
+from constrained.grammar.json_schema.unique import ValueWriter, unique_items
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import NEVER, Node, alt, literal
 
-if TYPE_CHECKING:
-    from constrained.grammar.json_schema.writer import Writer
 
-
-def array(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node:
+def array(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
     """The arrays that a shape admits."""
     said = shape.elements
     low, high = said.low, said.high

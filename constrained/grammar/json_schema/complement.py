@@ -6,8 +6,9 @@ A value is not valid under a schema if it breaks something that the schema says.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
@@ -27,9 +28,6 @@ from constrained.grammar.json_schema.shape import (
     Witness,
 )
 
-if TYPE_CHECKING:
-    from constrained.grammar.json_schema.alternatives import Alternatives
-
 _OBJECT, _ARRAY, _STRING = (frozenset((kind,)) for kind in ("object", "array", "string"))
 _NUMBER = frozenset(("number", "integer"))
 _READ = {
@@ -41,10 +39,18 @@ _READ = {
 """What can be broken, of what is said of each type; anything else is refused."""
 
 
+class Negates(Protocol):
+    """What makes the schema of what doesn't fit another one: `alternatives.Alternatives`."""
+
+    document: Document
+
+    def negated(self, schema: Schema) -> Schema: ...
+
+
 class Complement:
     """The complements of schemas."""
 
-    def __init__(self, alternatives: Alternatives, options: Options):
+    def __init__(self, alternatives: Negates, options: Options):
         self._alternatives, self._negated = alternatives, alternatives.negated
         self._options, self._limits = options, options.limits
         self._found: dict[Schema, list[Schemas]] = {}

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from constrained.grammar.json_schema.shape import Items, Schemas
+from constrained.grammar.json_schema.unique import ValueWriter
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import EMPTY, NEVER, Node, alt, literal, seq
-
-if TYPE_CHECKING:
-    from constrained.grammar.json_schema.writer import Writer
 
 
 class Counting:
@@ -19,7 +16,7 @@ class Counting:
     Indices and counts are told apart as far as they matter.
     """
 
-    def __init__(self, items: Items, writer: Writer, name: str, layout: Layout):
+    def __init__(self, items: Items, writer: ValueWriter, name: str, layout: Layout):
         self.items, self.wanted, self.low, self.high = items, items.wanted, items.low, items.high
         self.writer, self.name, self.layout = writer, name, layout
         last = max(1, items.first, items.low, *(w.first for w in self.wanted))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.document import Document
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.shape import (
     EVERY,
@@ -31,9 +32,7 @@ from constrained.grammar.json_schema.shape import (
 from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
 from constrained.grammar.patterns.ecma import end_differently, literal_ends
 from constrained.grammar.patterns.finite_automata import Nfa, nfa
-
-if TYPE_CHECKING:
-    from constrained.grammar.json_schema.alternatives import Alternatives
+from constrained.limits import Limits
 
 DEPTH = 4
 """Levels of properties and items that are looked into."""
@@ -48,6 +47,16 @@ _TAGS = 4
 _OBJECT = frozenset(("object",))
 
 
+class Resolver(Protocol):
+    """What resolves schemas into alternatives: `alternatives.Alternatives`."""
+
+    document: Document
+    options: Options
+    limits: Limits
+
+    def of(self, parts: Iterable[Schema], rough: bool = False) -> list[Shape]: ...
+
+
 class Fits:
     """Tells whether a value fits a shape without joins.
 
@@ -59,7 +68,7 @@ class Fits:
         See `alternatives.Alternatives`.
     """
 
-    def __init__(self, alternatives: Alternatives, widely: bool = False, rough: bool = False):
+    def __init__(self, alternatives: Resolver, widely: bool = False, rough: bool = False):
         self._alternatives, self._widely, self._rough = alternatives, widely, rough
         self._limits = alternatives.limits
         self._automata: dict[Shape, list[tuple[Nfa, bool]]] = {}
@@ -389,7 +398,7 @@ class Outline:
 class Disjoint:
     """Tells whether it is certain that no value fits two schemas of one document."""
 
-    def __init__(self, alternatives: Alternatives):
+    def __init__(self, alternatives: Resolver):
         self._alternatives = alternatives
         self._fits = Fits(alternatives, widely=True, rough=True)
         self._found: dict[tuple, bool] = {}

@@ -10,28 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.presence import formula, ways
 from constrained.grammar.json_schema.shape import NOTHING, Group, Schema, Schemas, Shape, Witness
-from constrained.grammar.json_schema.unique import DISTINCT, names_apart, opened
+from constrained.grammar.json_schema.unique import DISTINCT, ValueWriter, names_apart, opened
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, choices, literal, repeat, seq
 from constrained.grammar.patterns.ecma import end_differently
 from constrained.grammar.patterns.finite_automata import few_texts
 
-if TYPE_CHECKING:
-    from constrained.grammar.json_schema.writer import Writer
-
 PATTERNS = 5
 """Patterns of patternProperties that one name may match: each doubles the kinds of names."""
 
 
-def properties(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node:
+def properties(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
     """The objects that a shape admits."""
     members = shape.entries
     low, high = members.low, members.high
@@ -113,7 +109,7 @@ def properties(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node:
     return written.any_order() if writer.options.any_order else written.in_order()
 
 
-def _without_conditions(shape: Shape, writer: Writer) -> list[Shape]:
+def _without_conditions(shape: Shape, writer: ValueWriter) -> list[Shape]:
     """What objects of a shape are, by which of the names that its conditions are about they have."""
     members, out = shape.entries, []
     said = {field: value for field, value in members.said.items() if field != "present"}
@@ -125,7 +121,7 @@ def _without_conditions(shape: Shape, writer: Writer) -> list[Shape]:
     return out
 
 
-def _few_names(shape: Shape, told_apart: bool, writer: Writer) -> list[str] | None:
+def _few_names(shape: Shape, told_apart: bool, writer: ValueWriter) -> list[str] | None:
     """All names, where propertyNames lists them, or where they must be `told_apart` and are few; else None."""
     members = shape.entries
     if members.names and (told_apart or all(one.listed for one in writer.of(members.names))):
@@ -146,7 +142,7 @@ Variant = tuple[Node, int]
 """What follows a property's name, and which of the properties that there must be it can stand for, as bits."""
 
 
-def _variants(shape: Shape, name: str, witnesses: list[Witness], writer: Writer, layout: Layout) -> list[Variant]:
+def _variants(shape: Shape, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout) -> list[Variant]:
     """The ways to write a property: with its own value, or with one that also is some of `witnesses`."""
     parts = shape.entries.member(name)
     if not witnesses:
@@ -161,7 +157,7 @@ def _variants(shape: Shape, name: str, witnesses: list[Witness], writer: Writer,
     return [(seq([layout.colon, node]), bits) for node, bits in nodes if node is not NEVER]
 
 
-def _may_be(witness: Witness, name: str, writer: Writer) -> bool:
+def _may_be(witness: Witness, name: str, writer: ValueWriter) -> bool:
     """Whether the property of that name can be one that there must be."""
     admitted = witness.schema is None or writer.fits.admits(name, (witness.schema,))
     return admitted and witness.may_be(name, writer.limits)
@@ -173,7 +169,7 @@ class _Others:
 
     shape: Shape
     names: list[str]
-    writer: Writer
+    writer: ValueWriter
     name: str
     layout: Layout
     free: bool
@@ -262,7 +258,7 @@ class _Object:
     low: int
     high: int | None
     condition: tuple[tuple[int, int, int], ...]
-    writer: Writer
+    writer: ValueWriter
     name: str
     layout: Layout
     apart: Distinct | None

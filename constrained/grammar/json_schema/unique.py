@@ -6,22 +6,21 @@ written are remembered (`automaton.distinct`); it must be plain that there alway
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
+from constrained.grammar.json_schema.decide import Fits
 from constrained.grammar.json_schema.numbers import whole
-from constrained.grammar.json_schema.shape import Members, Schemas, Shape, identity
+from constrained.grammar.json_schema.options import Options
+from constrained.grammar.json_schema.shape import Members, Schema, Schemas, Shape, identity
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq
 from constrained.grammar.patterns.character_automata import Texts
 from constrained.limits import Limits
-
-if TYPE_CHECKING:
-    from constrained.grammar.json_schema.writer import Writer
 
 DEPTH = 4
 """Objects in one another whose values are counted."""
@@ -30,7 +29,26 @@ DISTINCT = 1_000
 """Values that the items of an array with uniqueItems may have, and names that are told apart by patterns."""
 
 
-def unique_items(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node | None:
+class ValueWriter(Protocol):
+    """What writes the values inside an array or object: `writer.Writer`."""
+
+    options: Options
+    limits: Limits
+    settled: bool
+
+    def later(self, name: str, write: Callable[[], Node]) -> Node: ...
+    def defer(self, name: str, write: Callable[[], Node]) -> Node: ...
+    def node(self, parts: Iterable[Schema]) -> Node: ...
+    def spellings(self, value: Any) -> set[bytes]: ...
+    def values(self, parts: Schemas) -> list[Any] | None: ...
+    def negated(self, schema: Schema) -> Schema: ...
+    @property
+    def of(self) -> Callable[[Iterable[Schema]], list[Shape]]: ...
+    @property
+    def fits(self) -> Fits: ...
+
+
+def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
     """Items that all differ."""
     said = shape.elements
     low, high = said.low, said.high
@@ -45,7 +63,7 @@ def unique_items(shape: Shape, writer: Writer, name: str, layout: Layout) -> Nod
     return full if low else alt([literal("[]"), full])
 
 
-def _remembered(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node | None:
+def _remembered(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
     """Items that all differ, told by remembering those that are written; None if that is left out."""
     said = shape.elements
     low, high = said.low, said.high
@@ -77,7 +95,7 @@ def _remembered(shape: Shape, writer: Writer, name: str, layout: Layout) -> Node
     return None
 
 
-def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distinct, writer: Writer) -> Node:
+def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distinct, writer: ValueWriter) -> Node:
     """A bracket and what follows it, as a rule in which something differs."""
     assert writer.options.distinct is not None, "asked before"
     if writer.settled and not writer.options.distinct:  # the grammar may be in use as one that remembers nothing
@@ -86,7 +104,7 @@ def opened(bracket: str, rule: str, inside: Callable[[], Node], distinct: Distin
     return seq([literal(bracket), writer.later(rule, inside)])
 
 
-def _goes_on(shape: Shape, writer: Writer) -> bool:
+def _goes_on(shape: Shape, writer: ValueWriter) -> bool:
     """Whether arrays and objects of these can always have another item or property: so there is one that differs."""
     if shape.shortest is not None:
         return not any(isinstance(value, (list, dict)) for value in shape.shortest.values)
@@ -95,14 +113,14 @@ def _goes_on(shape: Shape, writer: Writer) -> bool:
     return "object" not in shape.types or _object_goes_on(shape, writer)
 
 
-def _array_goes_on(shape: Shape, writer: Writer) -> bool:
+def _array_goes_on(shape: Shape, writer: ValueWriter) -> bool:
     items = shape.elements
     if items.high is not None or items.wanted or items.unique:
         return False
     return _takes_some(items.item(items.first), writer)
 
 
-def _object_goes_on(shape: Shape, writer: Writer) -> bool:
+def _object_goes_on(shape: Shape, writer: ValueWriter) -> bool:
     members = shape.entries
     if members.low > 1 or members.high is not None or members.names or members.some:
         return False
@@ -116,14 +134,14 @@ def _object_goes_on(shape: Shape, writer: Writer) -> bool:
     return False
 
 
-def _takes_some(parts: Schemas, writer: Writer) -> bool:
+def _takes_some(parts: Schemas, writer: ValueWriter) -> bool:
     return any(writer.fits.admits(value, parts) for value in _SIMPLE)
 
 
 _SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]
 
 
-def _once(kinds: list[Shape], writer: Writer) -> tuple[str, ...]:
+def _once(kinds: list[Shape], writer: ValueWriter) -> tuple[str, ...]:
     """Names that no object of these can have twice: they are named wherever there may be others."""
     objects = [one.entries for one in kinds if not one.listed and "object" in one.types]
     found = {name for one in objects for name in one.named}
@@ -133,7 +151,7 @@ def _once(kinds: list[Shape], writer: Writer) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _varied(shape: Shape, writer: Writer) -> tuple[tuple[str, int], ...]:
+def _varied(shape: Shape, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
     """See `nodes.Distinct.varied`; no number is above the limit `distinct`."""
     members = shape.entries
     if shape.listed or "object" not in shape.types or members.some or shape.denied:
@@ -153,12 +171,12 @@ def _is_bounded(shape: Shape) -> bool:
     return bool(counted or members.present or members.some)
 
 
-def _at_least(parts: Schemas, most: int, writer: Writer, depth: int = DEPTH) -> int:
+def _at_least(parts: Schemas, most: int, writer: ValueWriter, depth: int = DEPTH) -> int:
     """A number of values that there surely are, no more than `most`."""
     return max((_values(one, most, writer, depth - 1) for one in writer.of(parts)), default=0)
 
 
-def _values(shape: Shape, most: int, writer: Writer, depth: int) -> int:
+def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
     """The same of one alternative."""
     if shape.shortest is not None:
         fitting = (value for value in shape.shortest.values if writer.fits(value, shape))
@@ -176,7 +194,7 @@ def _values(shape: Shape, most: int, writer: Writer, depth: int) -> int:
     return min(found, most)
 
 
-def _objects(shape: Shape, most: int, writer: Writer, depth: int) -> int:
+def _objects(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
     found, members = 1, shape.entries
     for name in dict.fromkeys(members.required):
         found *= _at_least(members.member(name), most, writer, depth)
@@ -218,7 +236,7 @@ def _is_free(shape: Shape) -> bool:
 
 
 def names_apart(
-    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: Writer
+    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
 ) -> Distinct | None:
     """How names are told apart by remembering them; None where it isn't plain that there are enough of them."""
     trees = [both for both, _ in members.trees.values()]
