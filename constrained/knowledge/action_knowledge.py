@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, overload
 
 from constrained.arguments import TEXT, checked
 from constrained.automaton import Grammar
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import read_lark, read_source
+from constrained.grammar.json_schema import Options
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.base import Knowledge, read_path
 from constrained.knowledge.demonstration import Demonstration
 from constrained.knowledge.path_state import PathState, PossibleActions
+from constrained.knowledge.tool_knowledge import CallKnowledge, ToolKnowledge
+from constrained.knowledge.tool_policy import Policy
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import WorldState
+from constrained.limits import DEFAULT, Limits
+from constrained.limits import KIND as LIMITS
 from constrained.planning.model import Problem
 from constrained.planning.problem import read_problem_of
 from constrained.planning.task import PlanningTask
@@ -99,6 +104,104 @@ class ActionKnowledge(Knowledge):
         """
         name, state, comments, demonstrations = read_path(grammar, source, start)
         return cls(name, state, comments, world=world, demonstrations=demonstrations, source_map=source_map)
+
+    @overload
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Any,
+        *,
+        policy: None = None,
+        call_format: str = "json",
+        follow: Mapping[str, Iterable[str]] | None = None,
+        end: Iterable[str] | None = None,
+        closed: bool = True,
+        whitespace: str = "single",
+        any_order: bool = False,
+        lenient: bool = False,
+        name: str = "tools",
+        limits: Limits = DEFAULT,
+    ) -> CallKnowledge: ...
+
+    @overload
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Any,
+        *,
+        policy: str | Path | Policy,
+        call_format: str = "json",
+        closed: bool = True,
+        any_order: bool = False,
+        lenient: bool = False,
+        some: bool = False,
+        limits: Limits = DEFAULT,
+    ) -> ToolKnowledge: ...
+
+    @classmethod
+    @checked(KnowledgeError, call_format=TEXT, whitespace=TEXT, name=TEXT, limits=LIMITS)
+    def from_tools(
+        cls,
+        tools: Any,
+        *,
+        call_format: str = "json",
+        follow: Mapping[str, Iterable[str]] | None = None,
+        end: Iterable[str] | None = None,
+        closed: bool = True,
+        whitespace: str = "single",
+        any_order: bool = False,
+        lenient: bool = False,
+        name: str = "tools",
+        policy: str | Path | Policy | None = None,
+        some: bool = False,
+        limits: Limits = DEFAULT,
+    ) -> CallKnowledge:
+        """Make an action of each tool of a list: it writes a call whose arguments follow their JSON Schema.
+
+        The result is a `CallKnowledge`, with a policy a `ToolKnowledge`: each is a `Knowledge`, and none an
+        `ActionKnowledge`, which is what one `.lark` file says.
+
+        Parameters
+        ----------
+        tools : list, dict, str or Path
+            Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result, or the JSON-RPC message with it) or
+            Anthropic: as Python values, as JSON text, as the path of a file, or the address of an MCP server
+            (``https://...``, extra ``mcp``). A list may also hold functions,
+            dataclasses and pydantic models, which are read by their type hints and docstrings. Schemas may name types
+            as programming languages do: ``dict``, ``float``, ``ArrayList`` and others
+            (`constrained.knowledge.type_names.NAMES`).
+        call_format : str
+            "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>`` lines, which is also
+            Qwen's format; "llama": "parameters" for "arguments"; or your own text with NAME and ARGUMENTS in it.
+        follow : mapping of str to list of str, optional
+            Tool -> the tools that may follow it, "start" -> those that may come first. After a tool that isn't a key,
+            any tool may follow. A tool named "start" is the action, and here the key, ``start_``.
+        end : list of str, optional
+            Tools after which a plan may end; default: any.
+        closed : bool
+            Objects whose schema lists properties, and doesn't mention others, admit no others.
+        whitespace, any_order, lenient, limits
+            As in `Grammar.from_json_schema`; the keywords that `lenient` ignored are listed in `grammar.left_out`.
+        name : str
+        policy : str, Path or Policy, optional
+            A `.lark` file whose rules name the tools, and whose ``//:`` lines say what results tell and what calls need
+            (see `constrained.knowledge.tool_policy`). It replaces `follow` and `end`. The result is a `ToolKnowledge`,
+            whose `tools` give the values of its slots.
+        some : bool
+            The list may lack tools that the policy's rules name, even all: these are not called, but the path so far
+            may hold calls of them.
+
+        Raises
+        ------
+        KnowledgeError
+            There is no such tool or format, or a tool's schema is refused.
+        GrammarError
+            The file can't be read, or is not JSON.
+        """
+        options = Options(limits, any_order, closed, lenient)
+        if policy is not None:
+            return ToolKnowledge.under(tools, policy, call_format, options, some=some)
+        return CallKnowledge.of(tools, call_format, follow, end, whitespace, options, name)
 
     # the world
 

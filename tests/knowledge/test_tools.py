@@ -244,10 +244,9 @@ def test_what_is_wrong_is_said(tools, options, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("kind", [Knowledge, ActionKnowledge])
-def test_knowledge_of_tools_is_knowledge_but_of_no_lark_file(kind):
+def test_knowledge_of_tools_is_knowledge_but_of_no_lark_file():
     tools = [{"name": "look", "parameters": {"type": "object", "properties": {}}}]
     policy = "%declare _STEP LOOK\n\nstart: look\nlook: LOOK _STEP\n"
-    for knowledge in (kind.from_tools(tools), kind.from_tools(tools, policy=policy)):
+    for knowledge in (ActionKnowledge.from_tools(tools), ActionKnowledge.from_tools(tools, policy=policy)):
         assert isinstance(knowledge, Knowledge) and not isinstance(knowledge, ActionKnowledge)
         assert list(knowledge.actions) == ["look"]
