@@ -207,8 +207,10 @@ def automaton_of(fitting: tuple[nodes.Node, ...], without: tuple[nodes.Node, ...
             _too_many(len(work) * len(row), limits)
     nearest = [number for number, states in enumerate(work) if automata.may_end(states)]
     fewest: dict[int, int] = {}
-    for count in range(len(work)):
+    count = 0
+    while nearest:
         fewest.update(dict.fromkeys(nearest, count))
+        count += 1
         nearest = list({one for number in nearest for one in before[number]} - fewest.keys())
     if 0 not in fewest:
         return _NOTHING
