@@ -35,14 +35,14 @@ class History:
         Situation -> the actions done in it -> the situation after each.
     admitted : dict
         Situation -> the actions that may lead to the goal from it, where that was computed.
-    ways : Ways
+    ways : GoalPaths
         The ways to the goal that searches found.
     """
 
     def __init__(self) -> None:
         self.tried: dict[Hashable, dict[str, Hashable]] = {}
         self.admitted: dict[Hashable, set[str]] = {}
-        self.ways = Ways()
+        self.ways = GoalPaths()
 
     def record(self, before: Hashable, action: str, after: Hashable) -> None:
         """Record that an action led from one situation to another; None means that the situation is unknown."""
@@ -128,7 +128,7 @@ def looking_useful(facts: WorldState, actions: Sequence[str]) -> list[str]:
     return [text for text in actions if not helpful.isdisjoint(facts.actions.get(text, ()))] or list(actions)
 
 
-class Ways:
+class GoalPaths:
     """The ways to the goal that searches found in one episode.
 
     Attributes

@@ -15,7 +15,7 @@ from constrained.automaton.distance import Distance
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
 from constrained.automaton.graph_stack import GraphStack
 from constrained.automaton.liveness import Liveness, has_gaps
-from constrained.automaton.memory import Memory
+from constrained.automaton.memory import DistinctMemory
 from constrained.automaton.positions import (
     TOO_MANY_WAYS,
     Frames,
@@ -204,7 +204,7 @@ def begin(grammar: ContextFreeGrammar) -> Prefix:
 
 def _begin(grammar: ContextFreeGrammar) -> Prefix:
     start = automaton_of(grammar).start
-    return Memory.at(start) if grammar.remembers else start
+    return DistinctMemory.at(start) if grammar.remembers else start
 
 
 def _number(position: Position) -> int:

@@ -55,7 +55,7 @@ class Bridge:
         Frame -> bounds on the bytes to the end (`Budget.bounds`).
     """
 
-    types = (n.Literal, n.Chars, n.Seq, n.Alt, n.Call, n.Repeat, n.Choices)
+    types = (n.LiteralText, n.Chars, n.Seq, n.Alt, n.RuleRef, n.Repeat, n.Choices)
     """Nodes that the kernel reads by itself, unless missing values decide what can be finished."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Bridge:
         value: object = None
         if self.asks:
             return _of(ASKED, env)
-        if isinstance(node, n.Call) and not node.args:
+        if isinstance(node, n.RuleRef) and not node.args:
             return _of(ALT, env, env.grammar.rules[node.rule].body, inner=self._frames.env(env.grammar, {}, 0))
         if isinstance(node, n.Repeat):
             low, high = node.low, -1 if node.high is None else node.high

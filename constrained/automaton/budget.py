@@ -237,7 +237,7 @@ def text_bytes(nodes: Iterable[n.Node], grammar: ContextFreeGrammar) -> set[int]
     out: set[int] = set()
     for top in nodes:
         for node in n.walk(top, scopes=True):
-            if isinstance(node, n.Literal):
+            if isinstance(node, n.LiteralText):
                 out.update(node.data)
             elif isinstance(node, n.Choices):
                 out.update(b"".join(node.values))

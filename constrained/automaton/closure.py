@@ -147,13 +147,13 @@ class Closure:
                     rest = frames.frame(frames.tail(node), env, rest)
                 work.append(self._passing(node.items[0], env, rest) if node.items else rest)
                 continue
-            if isinstance(node, n.Literal):
+            if isinstance(node, n.LiteralText):
                 out[positions.literal(node.data, 0, rest)] = frame
                 continue
             if isinstance(node, n.Chars):
                 out[positions.text(node.chars, None, 1, 1, rest)] = frame
                 continue
-            if isinstance(node, n.Call):
+            if isinstance(node, n.RuleRef):
                 onward = self._bodies(node, env, rest)
             elif isinstance(node, n.Choices):
                 entered, onward = self._choose(node.values, None, rest)
@@ -214,7 +214,7 @@ class Closure:
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
         """A frame for `node`; it isn't interned if `node` reads text directly."""
-        if self._liveness is None and type(node) in (n.Literal, n.Chars, n.Choices):
+        if self._liveness is None and type(node) in (n.LiteralText, n.Chars, n.Choices):
             return Frame(node, env, rest, _PASSING)
         return self._frames.frame(node, env, rest)
 
@@ -222,7 +222,7 @@ class Closure:
         """Those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
-    def _bodies(self, node: n.Call, env: Env, rest: Stack) -> Sequence[Stack]:
+    def _bodies(self, node: n.RuleRef, env: Env, rest: Stack) -> Sequence[Stack]:
         """A frame of the rule's body for each combination of its parameters' values."""
         frames, templates = self._frames, self._templates
         if not node.args and not env.values:  # the common case, handled fast

@@ -18,7 +18,7 @@ from functools import partial
 from constrained.grammar import nodes
 from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.grammar import ContextFreeGrammar, OneValue, SlotValue, grammars_in
-from constrained.grammar.nodes import Call, Choices, LazyText, Literal, Node, Rule, Scoped, Slot, Spans
+from constrained.grammar.nodes import Choices, LazyText, LiteralText, Node, Rule, RuleRef, Scoped, Slot, Spans
 from constrained.grammar.traverse import fold, uses_relations
 
 MARK = b"\xff"
@@ -36,7 +36,7 @@ class ControlTokens:
         if not self._texts or isinstance(grammar.rules, DeferredRules):  # those of a JSON Schema never name one
             return grammar
         start, extended = grammar.start, grammar
-        if type(start) is not Call or start.args:
+        if type(start) is not RuleRef or start.args:
             start = self._node(start, grammar.of_rules(_looks_up))
         if grammar.of_rules(self._occur):
             extended = grammar.extended(self._rules, start)
@@ -61,7 +61,7 @@ class ControlTokens:
         return any(self._in(node) for rule in rules.values() for node in rule.nodes)
 
     def _in(self, node: Node) -> bool:
-        if isinstance(node, Literal):
+        if isinstance(node, LiteralText):
             return bool(self._tokens(node.data, node.strings))
         return isinstance(node, Choices) and any(self._tokens(*item) for item in node.strings.items())
 
@@ -87,9 +87,9 @@ class ControlTokens:
             case Scoped():
                 values = {k: self._leaf(v, keys) if isinstance(v, Scoped) else v for k, v in node.values.items()}
                 return Scoped(self._node(node.node, keys), values)
-            case Call(rule, args) if args and not keys:
-                return Call(rule, tuple(map(self._argument, args)))
-            case Literal() if self._in(node):
+            case RuleRef(rule, args) if args and not keys:
+                return RuleRef(rule, tuple(map(self._argument, args)))
+            case LiteralText() if self._in(node):
                 return self._text(node.data, node.strings)
             case Choices() if self._in(node):
                 named = {value: spans for value, spans in node.strings.items() if self._tokens(value, spans)}
@@ -99,9 +99,9 @@ class ControlTokens:
 
     def _argument(self, node: Node) -> Node:
         """An argument whose values may also be written with all of their control tokens (a parameter has one value)."""
-        if isinstance(node, (Literal, Choices)) and self._in(node):
-            values = (node.data,) if isinstance(node, Literal) else node.values
-            strings = {node.data: node.strings} if isinstance(node, Literal) else node.strings
+        if isinstance(node, (LiteralText, Choices)) and self._in(node):
+            values = (node.data,) if isinstance(node, LiteralText) else node.values
+            strings = {node.data: node.strings} if isinstance(node, LiteralText) else node.strings
             return nodes.choices([*values, *(self._marked(*item) for item in strings.items())], node.place)
         return node
 
@@ -122,5 +122,5 @@ class ControlTokens:
 
 def _looks_up(rules: dict[str, Rule]) -> bool:
     """Whether an argument's value may be used as a key that selects a slot's values."""
-    calls = (call for rule in rules.values() for call in rule.find(Call))
+    calls = (call for rule in rules.values() for call in rule.find(RuleRef))
     return uses_relations(rules) or any(isinstance(arg, Slot) for call in calls for arg in call.args)

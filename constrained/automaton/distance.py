@@ -28,7 +28,7 @@ from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText, Table, TextState
-from constrained.grammar.left_recursion import Calls, self_embedding_groups
+from constrained.grammar.left_recursion import RuleCalls, self_embedding_groups
 from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
 
@@ -69,7 +69,7 @@ class Distance:
         for inner in grammar.nested():
             bounds = self._of_grammar(inner)
             bodies = [rule.body for rule in inner.all_rules().values()] if bounds.nests else []
-            calls = [c for body in bodies for c in n.walk(body) if isinstance(c, n.Call) and id(c) in bounds.nests]
+            calls = [c for body in bodies for c in n.walk(body) if isinstance(c, n.RuleRef) and id(c) in bounds.nests]
             bounds.settle(calls)
             deepest = max([deepest, *(bounds.rules[call.rule][1] for call in calls)])
             begins |= bounds.begins
@@ -204,7 +204,7 @@ class _Bounds:
             node = work.pop()
             if isinstance(node, JsonText) and node.table is None:
                 work.append(node.written)
-            elif isinstance(node, n.Call):
+            elif isinstance(node, n.RuleRef):
                 if node.rule not in self.rules and node.rule not in reached:
                     reached.add(node.rule)
                     work.append(self.grammar.rules[node.rule].body)
@@ -237,7 +237,7 @@ class _Bounds:
 
     def _of(self, node: n.Node) -> Bound:
         match node:
-            case n.Literal(data):
+            case n.LiteralText(data):
                 return len(data), len(data)
             case n.Chars(chars):
                 return len(chars.shortest()), 4
@@ -262,7 +262,7 @@ class _Bounds:
             case TextState(fewest=fewest, high=high):
                 short = fewest() * (1 if self.lower else LONGEST_CHARACTER)
                 return short, UNBOUNDED if high is None else LONGEST_CHARACTER * high
-            case n.Call(rule):
+            case n.RuleRef(rule):
                 short, far = self.rules[rule]
                 return short, short if id(node) in self.nests else far
             case n.Scoped(inner):
@@ -386,7 +386,7 @@ def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, l
     passed_on: list[tuple[str, str]] = []
     for node in (node for top in tops for node in n.walk(top, scopes=True)):
         pairs: Iterable[tuple[str, n.Node | bytes | tuple[bytes, ...]]] = ()
-        if isinstance(node, n.Call):
+        if isinstance(node, n.RuleRef):
             pairs = zip(rules[node.rule].params, node.args)
         elif isinstance(node, n.Scoped):
             pairs = node.values.items()
@@ -429,7 +429,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     Returns
     -------
     calls : set of int
-        Identities of Call nodes. No rule is self-embedding without them. Empty if there are no such
+        Identities of RuleRef nodes. No rule is self-embedding without them. Empty if there are no such
         calls.
     bytes : frozenset of int
         One of these is read before each call.
@@ -454,7 +454,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         return calls - left - uncut
 
     def nests(without: set[int]) -> bool:
-        result: dict[str, Calls] = {name: (set(), set()) for name in rules}
+        result: dict[str, RuleCalls] = {name: (set(), set()) for name in rules}
         for name, call, callee, _, tail in sites:
             if id(call) not in without:
                 result[name][tail].add(callee)
@@ -470,18 +470,18 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     return cut(chosen), frozenset(chosen)
 
 
-def _call_sites(node: n.Node) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:
+def _call_sites(node: n.Node) -> Iterator[tuple[n.RuleRef | None, str, frozenset[int], bool]]:
     """Yield (call, rule called, bytes read before, whether nothing is left after); the call is None in an argument."""
     for call, before, tail in _calls(node, frozenset(), True):
         yield call, call.rule, before, tail
         for arg in call.args:
-            for inner in n.find(arg, n.Call):
+            for inner in n.find(arg, n.RuleRef):
                 yield None, inner.rule, frozenset(), False
 
 
-def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n.Call, frozenset[int], bool]]:
+def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n.RuleRef, frozenset[int], bool]]:
     """Yield (call, bytes read before it, whether nothing is left after it) for each call in `node`."""
-    if isinstance(node, n.Call):
+    if isinstance(node, n.RuleRef):
         yield node, before, tail
     elif isinstance(node, n.Seq):
         for i, item in enumerate(node.items):
@@ -496,7 +496,7 @@ def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n
 def _mandatory(node: n.Node) -> frozenset[int]:
     """Bytes that every text of `node` has; perhaps not all of them."""
     match node:
-        case n.Literal(data):
+        case n.LiteralText(data):
             return frozenset(data)
         case n.Seq(items):
             return frozenset().union(*map(_mandatory, items))

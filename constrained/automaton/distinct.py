@@ -21,7 +21,7 @@ from constrained.automaton.positions import InLiteral, Position
 from constrained.automaton.state import State
 from constrained.automaton.written import CLOSING, ENDING, OPENING, SPACES, Begun, Level, Written, endings, strings
 from constrained.grammar.json_schema.shape import identity
-from constrained.grammar.nodes import Call, Distinct
+from constrained.grammar.nodes import Distinct, RuleRef
 
 SEARCHED = 5_000
 """Beginnings of one item that are tried, one byte longer each, to find one that differs."""
@@ -193,7 +193,7 @@ def _opened(state: State, byte: int) -> list[tuple[State, Distinct | None]]:
             if isinstance(q, InLiteral) and q.at == len(q.data) - 1 and q.data[q.at] == byte:
                 for rest in alternatives((q.rest,)):
                     named = None
-                    if rest is not None and isinstance(rest.node, Call):
+                    if rest is not None and isinstance(rest.node, RuleRef):
                         named = rest.env.grammar.distinct.get(rest.node.rule)
                     result.setdefault(named, []).append(state.automaton.positions.with_rest(q, rest))
             elif byte in q.first():

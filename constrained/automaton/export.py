@@ -92,7 +92,7 @@ def _without_empty_rounds(rules: Rules) -> Rules:
 
 
 def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
-    """The grammar's language as rules from `START`, of Literal, Chars, Choices, Seq, Alt, Repeat and Call alone.
+    """The grammar's language as rules from `START`, of LiteralText, Chars, Choices, Seq, Alt, Repeat and RuleRef alone.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
     if START not in productive:
         raise GrammarError("no text of the grammar can be complete", hint="bind the slots that have no value")
     rules = trim(rules, productive)
-    return {START: rules[START]} | {name: rules[name] for name in reachable(rules, n.Call(START))}
+    return {START: rules[START]} | {name: rules[name] for name in reachable(rules, n.RuleRef(START))}
 
 
 class _WriteOut:
@@ -143,7 +143,7 @@ class _WriteOut:
         if named is None:
             named = self._names[id(body), id(env)] = f"{name}({len(self._names)})"
             self._waiting.append((named, body, env))
-        return n.Call(named), n.Call(_ended(named))
+        return n.RuleRef(named), n.RuleRef(_ended(named))
 
     def _fixed(self, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
         """The body with every combination of values for the open parameters that it uses more than once."""
@@ -176,7 +176,7 @@ class _WriteOut:
                 what = f"an object of {len(of.values)} names, written out in every order"
                 self._limits.check("schema", 1 << min(len(of.values), 64), what, "any_order=False: the schema's order")
                 return self._call("members", node.written_out, env)
-            case n.Call(rule=name):
+            case n.RuleRef(rule=name):
                 instances = self._templates.instances(node, env, 0)
                 return _either([self._call(name, body, inner) for body, inner in instances])
             case n.Scoped():
@@ -210,7 +210,7 @@ def _tied(body: n.Node) -> set[str]:
     for node in n.walk(body):
         if isinstance(node, n.Var):
             (tied if node.name in once else once).add(node.name)
-        elif isinstance(node, (n.Call, n.Related, n.Repeat)):
+        elif isinstance(node, (n.RuleRef, n.Related, n.Repeat)):
             tied.update(var.name for below in node.parts for var in n.find(below, n.Var))
     return tied
 
@@ -252,11 +252,11 @@ class _NodePrinter:
 
     def _one(self, node: n.Node) -> str:
         match node:
-            case n.Literal(data=data):
+            case n.LiteralText(data=data):
                 return self._text(_decoded(data))
             case n.Chars(chars=chars):
                 return self._chars(chars)
-            case n.Call(rule=name):
+            case n.RuleRef(rule=name):
                 return self._name(name)
             case n.Repeat(item=item, low=low, high=high):
                 inner = self._one(item) if isinstance(item, n.Chars) else self._grouped(item)
@@ -343,7 +343,7 @@ _TOO_LONG = "the regular expression becomes too long"
 
 def _regex(rules: Rules, limits: Limits) -> str:
     """The expression of rules whose recursion, if any, is at the end of their bodies."""
-    calls = {name: [call.rule for call in rule.find(n.Call)] for name, rule in rules.items()}
+    calls = {name: [call.rule for call in rule.find(n.RuleRef)] for name, rule in rules.items()}
     solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
         _solve(group, rules, solved, limits)
@@ -356,7 +356,7 @@ def _solve(group: list[str], rules: Rules, solved: dict[str, n.Node], limits: Li
     """Solve a group's equations ``x = a x | b y | c`` by Arden's lemma: ``x = a* (b y | c)``."""
 
     def leaf(node: n.Node) -> n.Node:
-        return solved.get(node.rule, node) if isinstance(node, n.Call) else node
+        return solved.get(node.rule, node) if isinstance(node, n.RuleRef) else node
 
     equations: dict[str, dict[str, n.Node]] = {name: {} for name in group}
     for i, name in enumerate(group):
@@ -386,11 +386,11 @@ def _ways(node: n.Node, group: set[str]) -> Iterator[tuple[n.Node, str]]:
         case n.Alt(items=items):
             for item in items:
                 yield from _ways(item, group)
-        case n.Call(rule=name):  # a call of the group: calls of other rules were replaced before
+        case n.RuleRef(rule=name):  # a call of the group: calls of other rules were replaced before
             yield n.EMPTY, name
         case n.Seq(items=(*first, last)):
             yield from ((n.seq([*first, rest]), callee) for rest, callee in _ways(last, group))
-        case n.Repeat(item=item, low=low, high=1) if any(call.rule in group for call in n.find(item, n.Call)):
+        case n.Repeat(item=item, low=low, high=1) if any(call.rule in group for call in n.find(item, n.RuleRef)):
             yield from _ways(item, group)
             if low == 0:
                 yield n.EMPTY, ""

@@ -22,7 +22,7 @@ from constrained.limits import Limits
 THROUGH, ENDS = 1, 2
 """Outcomes of a node: it can be read to its end; it can end the action, and so the text, inside."""
 
-Body = tuple[n.Node, Env]
+Instance = tuple[n.Node, Env]
 
 
 def has_gaps(grammar: ContextFreeGrammar) -> bool:
@@ -42,7 +42,7 @@ class Liveness:
         self._all = THROUGH | ENDS if has_steps else THROUGH
         self._live: dict[Stack, bool] = {None: True}
         self._outcomes: dict[tuple[int, int], int] = {}
-        self._keep: list[Body] = []  # keeps alive the objects whose ids are keys of `_outcomes`
+        self._keep: list[Instance] = []  # keeps alive the objects whose ids are keys of `_outcomes`
 
     def can_finish(self, frame: Stack) -> bool:
         """Whether some text completes everything that is still open at `frame`."""
@@ -70,7 +70,7 @@ class Liveness:
         root = id(node), id(env)
         if root in self._outcomes:
             return self._outcomes[root]
-        asked: dict[tuple[int, int], Body] = {root: (node, env)}
+        asked: dict[tuple[int, int], Instance] = {root: (node, env)}
         outcomes = {root: 0}  # grows to the least fixed point
         users: dict[tuple[int, int], set[tuple[int, int]]] = {}
         batch: dict[tuple[int, int], int] = {}
@@ -79,7 +79,7 @@ class Liveness:
         stack = {root: None}
         while stack:
             key = next(reversed(stack))
-            needs: dict[tuple[int, int], Body] = {}
+            needs: dict[tuple[int, int], Instance] = {}
             value = self._evaluate(*asked[key], outcomes, needs)
             for need in needs:
                 users.setdefault(need, set()).add(key)
@@ -107,7 +107,7 @@ class Liveness:
         return outcomes[root]
 
     def _evaluate(
-        self, node: n.Node, env: Env, outcomes: dict[tuple[int, int], int], needs: dict[tuple[int, int], Body]
+        self, node: n.Node, env: Env, outcomes: dict[tuple[int, int], int], needs: dict[tuple[int, int], Instance]
     ) -> int:
         """The outcomes of `node`, given those in `outcomes`; bodies that it looks up are added to `needs`."""
 
@@ -139,7 +139,7 @@ class Liveness:
         if isinstance(node, n.Repeat):
             outcome = self._evaluate(node.item, env, outcomes, needs)
             return outcome if node.low else outcome | THROUGH
-        if isinstance(node, n.Call):
+        if isinstance(node, n.RuleRef):
             return self._any(
                 look_up(body, inner)
                 for chosen, _ in templates.ways(open_names(env, (node,)), env, None)
@@ -178,7 +178,7 @@ class Liveness:
             return 0 if value == {} else THROUGH  # a list of values is never empty
         elif isinstance(node, n.Var):
             return None if isinstance(env.values[node.name], Thunk) else THROUGH
-        elif not isinstance(node, (n.Literal, n.Chars, n.Choices, n.Except, n.Lazy, n.Inner, JsonText)):
+        elif not isinstance(node, (n.LiteralText, n.Chars, n.Choices, n.Except, n.Lazy, n.Inner, JsonText)):
             return None
         return THROUGH
 

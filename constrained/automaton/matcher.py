@@ -15,7 +15,7 @@ from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks, allowed_ids, without
-from constrained.automaton.memory import SPARE, Memory
+from constrained.automaton.memory import SPARE, DistinctMemory
 from constrained.automaton.refused import not_a_grammar, not_a_vocabulary, not_pickled
 from constrained.automaton.ruled_out import RuledOut
 from constrained.automaton.state import MAX_FORCED, Prefix
@@ -212,7 +212,7 @@ class Matcher:
     compiled : CompiledGrammar
     state : State
         The automaton's state after the text so far.
-    memory : Memory or None
+    memory : DistinctMemory or None
         What the text has written; None if the grammar remembers nothing.
     prefix : Prefix
         What may follow the text: the memory, else the state.
@@ -225,7 +225,7 @@ class Matcher:
     def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
         self.compiled = compiled
         start = compiled.automaton.start
-        self.state, self.memory = start, Memory.at(start) if compiled.remembers else None
+        self.state, self.memory = start, DistinctMemory.at(start) if compiled.remembers else None
         after = self._after(begun)
         if after is None:
             raise _no_such_text(begun)
@@ -236,7 +236,7 @@ class Matcher:
         """Go back to the beginning, and remove the budget."""
         (self.state, self.memory), self.is_terminated = self._start, False
         self._left: int | None = None
-        self._history: list[tuple[State, Memory | None, bool, int | None]] = []
+        self._history: list[tuple[State, DistinctMemory | None, bool, int | None]] = []
 
     def copy(self) -> Matcher:
         """An independent matcher in the same state."""
@@ -287,7 +287,7 @@ class Matcher:
         (self.state, self.memory), self._left = after, left
         return True
 
-    def _after(self, data: bytes) -> tuple[State, Memory | None] | None:
+    def _after(self, data: bytes) -> tuple[State, DistinctMemory | None] | None:
         """The state and the memory after `data`; None if the text can't go on so."""
         if self.memory is None:
             state = self.state.read(data)
@@ -347,7 +347,7 @@ class Matcher:
             return self.compiled.budget.fewest(self.state)
         return len(memory.completion())
 
-    def _ends_within(self, left: int | None, state: State, memory: Memory | None) -> bool:
+    def _ends_within(self, left: int | None, state: State, memory: DistinctMemory | None) -> bool:
         if memory is None:
             return self.compiled.budget.fits(state, left)
         return left is None or memory.fits(left)
@@ -469,16 +469,16 @@ if native.kernel is not None:
 
         def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
             super().__init__(compiled, begun)
-            self._begun: Memory | None = None
+            self._begun: DistinctMemory | None = None
             if not OPENING.isdisjoint(begun):
-                self._begun = Memory.at(compiled.automaton.start).read(begun)
+                self._begun = DistinctMemory.at(compiled.automaton.start).read(begun)
                 if self._begun is None:
                     raise _no_such_text(begun)
             self.reset()
 
         def reset(self) -> None:
             Core.reset(self)
-            self._past: list[Memory | None] = []
+            self._past: list[DistinctMemory | None] = []
             """What `_memory` was before each token."""
             begun = self._begun
             if begun is not None:
@@ -490,7 +490,7 @@ if native.kernel is not None:
             other._begun, other._memory, other._past = self._begun, self._memory, list(self._past)
             return other
 
-        def _keep(self, memory: Memory | None) -> None:
+        def _keep(self, memory: DistinctMemory | None) -> None:
             """Let `memory`, if one is needed, stand beside the kernel's state."""
             self._memory = memory
             self._ask = MAY_ASK if memory is None else MUST_ASK
@@ -501,8 +501,8 @@ if native.kernel is not None:
             self._keep(self._memory)
 
         @property
-        def memory(self) -> Memory:  # type: ignore[override]
-            return self._memory or Memory.at(self.state)
+        def memory(self) -> DistinctMemory:  # type: ignore[override]
+            return self._memory or DistinctMemory.at(self.state)
 
         def advance(self, token_id: int) -> bool:
             tokens = self.compiled.masks.vocabulary.tokens
@@ -525,7 +525,7 @@ if native.kernel is not None:
                     self._keep(before)
             return taken
 
-        def _follow(self, memory: Memory, data: bytes, left: int | None) -> bool:
+        def _follow(self, memory: DistinctMemory, data: bytes, left: int | None) -> bool:
             """Keep what `memory` is after `data`, read by the kernel; False if it can't go on, or end in time."""
             after = memory.read(data)
             if after is None or left is not None and not after.fits(left):

@@ -23,7 +23,7 @@ TRIED = 16
 """Bytes that are tried at a place in an item, to find one that differs from those before."""
 
 
-class Memory(Prefix):
+class DistinctMemory(Prefix):
     """What a text has written; it doesn't change, but :meth:`read` makes another one.
 
     Attributes
@@ -45,7 +45,7 @@ class Memory(Prefix):
         self._completion: bytes | None = None
 
     @classmethod
-    def at(cls, state: State) -> Memory:
+    def at(cls, state: State) -> DistinctMemory:
         """The memory of a text at `state` that has nothing open in which something must differ."""
         return cls([(state, None)])
 
@@ -68,12 +68,12 @@ class Memory(Prefix):
         longest = max((written.longest for _, written in self.ways if written is not None), default=0)
         return longest + 2 * SPARE
 
-    def read(self, data: bytes) -> Memory | None:
+    def read(self, data: bytes) -> DistinctMemory | None:
         after = [way for state, written in self.ways for way in ways_after(state, written, data)]
         self.automaton.limits.check("state_positions", len(after), *TOO_MANY_WAYS)
         if not after:
             return None
-        memory = Memory(after)
+        memory = DistinctMemory(after)
         if self._completion is not None and self._completion.startswith(data):
             memory._completion = self._completion[len(data) :]
         return memory
@@ -85,7 +85,7 @@ class Memory(Prefix):
                 return True
         return False
 
-    def step(self, byte: int) -> Memory | None:
+    def step(self, byte: int) -> DistinctMemory | None:
         return self.read(bytes((byte,)))
 
     def first(self) -> set[int]:

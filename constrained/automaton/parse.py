@@ -68,7 +68,7 @@ class _TextParser:
         """
         text = self.text
         match node:
-            case nodes.Literal(data=data):
+            case nodes.LiteralText(data=data):
                 if self.text.startswith(word := data.decode(), at):
                     yield at + len(word), parts
             case nodes.Choices(values=listed):
@@ -95,7 +95,7 @@ class _TextParser:
                             yield end, more
                 if low == 0:
                     yield at, parts
-            case nodes.Call(rule=name):
+            case nodes.RuleRef(rule=name):
                 rule = self.grammar.rules[name]
                 for end, more in self.ends(rule.body, self._arguments(node, values), at, parts):
                     yield end, (*more, Part(name, at, end))
@@ -118,11 +118,11 @@ class _TextParser:
 
     def _may_begin(self, node: nodes.Node, at: int) -> bool:
         """Whether `node` may begin at `at`, judged by its first literal; this rules out most alternatives cheaply."""
-        while isinstance(node, nodes.Call) or (isinstance(node, nodes.Seq) and node.items):
-            node = self.grammar.rules[node.rule].body if isinstance(node, nodes.Call) else node.items[0]
+        while isinstance(node, nodes.RuleRef) or (isinstance(node, nodes.Seq) and node.items):
+            node = self.grammar.rules[node.rule].body if isinstance(node, nodes.RuleRef) else node.items[0]
         if isinstance(node, nodes.Slot) and node.name == nodes.STEP:
             return at == len(self.text)
-        return not isinstance(node, nodes.Literal) or self.text.startswith(node.data.decode(), at)
+        return not isinstance(node, nodes.LiteralText) or self.text.startswith(node.data.decode(), at)
 
     def _sequence(
         self, items: tuple[nodes.Node, ...], values: Values, at: int, parts: Parts
@@ -136,14 +136,14 @@ class _TextParser:
             elif self._may_begin(items[1], middle):
                 yield from self._sequence(items[1:], values, middle, more)
 
-    def _arguments(self, call: nodes.Call, values: Values) -> Values:
+    def _arguments(self, call: nodes.RuleRef, values: Values) -> Values:
         result: dict[str, Value] = {}
         after: Value | None = None  # a slot's key is the argument after it
         for name, argument in reversed(list(zip(self.grammar.rules[call.rule].params, call.args))):
             match argument:
                 case nodes.Var():
                     after = values[argument.name]
-                case nodes.Literal():
+                case nodes.LiteralText():
                     after = argument.data
                 case nodes.Slot() | nodes.Related():
                     after = self._chosen(argument, values, after)
@@ -155,7 +155,7 @@ class _TextParser:
     def _chosen(self, node: nodes.Slot | nodes.Related, values: Values, after: Value | None = None) -> Chosen:
         """The `Chosen` for a slot; `after`, the value of the argument after it, may be its key."""
         while isinstance(node, nodes.Related):
-            if node.relation == nodes.AT and isinstance(node.to, (nodes.Var, nodes.Literal)):
+            if node.relation == nodes.AT and isinstance(node.to, (nodes.Var, nodes.LiteralText)):
                 after = values[node.to.name] if isinstance(node.to, nodes.Var) else node.to.data
             node = node.values
         return Chosen(node.name, None if isinstance(after, tuple) else after)

@@ -35,7 +35,7 @@ from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 FORMAT = "constrained grammar"
-VERSION = 10
+VERSION = 11
 
 MAX_BYTES = 1 << 28
 """Bytes of a file that is read."""
@@ -153,10 +153,10 @@ def _describe(given: Any) -> tuple:
             dict(given.distinct),
         )
     if isinstance(given, TextState):
-        return "Call", given.name, ()
+        return "RuleRef", given.name, ()
     if isinstance(given, JsonText):
         return "JsonText", given.written if given.table is None else None, given.table, given.high
-    name = "Call" if isinstance(given, n.Call) else type(given).__name__
+    name = "RuleRef" if isinstance(given, n.RuleRef) else type(given).__name__
     if name not in _FIELDS:
         raise DataError("a grammar whose rules are made during generation can't be saved", "compile it again")
     return name, *(getattr(given, field) for field in _FIELDS[name])
@@ -275,7 +275,7 @@ class _TableReader:
                 return members
         made = _TYPES[name](**dict(zip(_FIELDS[name], fields)))
         match made:
-            case n.Literal(data):
+            case n.LiteralText(data):
                 check(data, "an empty literal")
                 _check_spans(data, made.strings)
             case n.Choices(values):
@@ -364,7 +364,7 @@ def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots
         top, in_scope = work.pop()
         for node in n.walk(top):
             match node:
-                case n.Call(rule, args) if rule not in rules or len(args) != len(rules[rule].params):
+                case n.RuleRef(rule, args) if rule not in rules or len(args) != len(rules[rule].params):
                     raise ValueError(f"no rule {rule!r} with {len(args)} arguments")
                 case n.Var(name) if name not in in_scope:
                     raise ValueError(f"no parameter {name!r}")
@@ -379,8 +379,8 @@ def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots
 
 # Types and their fields
 
-_LEAVES = (n.Literal, n.Chars, n.Choices, n.Except, n.Var, n.Slot)
-_INNER = (n.Seq, n.Alt, n.Repeat, n.Call, n.Related, n.Scoped, Names, Members)
+_LEAVES = (n.LiteralText, n.Chars, n.Choices, n.Except, n.Var, n.Slot)
+_INNER = (n.Seq, n.Alt, n.Repeat, n.RuleRef, n.Related, n.Scoped, Names, Members)
 _TYPES: dict[str, Any] = {
     kind.__name__: kind for kind in (*_LEAVES, *_INNER, n.Rule, n.Distinct, CharSet, Table, InOrder)
 }
@@ -389,7 +389,7 @@ _BOUND = Texts | InOrder | Grammar
 
 _HINTS: dict[str, dict[str, Any]] = {
     **{name: get_type_hints(kind.__init__) for name, kind in _TYPES.items()},
-    "JsonText": {"written": n.Call | None, "table": Table | None, "high": int | None},
+    "JsonText": {"written": n.RuleRef | None, "table": Table | None, "high": int | None},
     "texts": {"texts": tuple[str, ...]},
     "grammar": {
         "rules": tuple[n.Rule, ...],

@@ -15,7 +15,7 @@ import numpy as np
 
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import allowed_ids
-from constrained.automaton.memory import SPARE, Memory
+from constrained.automaton.memory import SPARE, DistinctMemory
 from constrained.automaton.state import State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.automaton.written import Written, endings, strings
@@ -39,7 +39,7 @@ class RuledOut:
         self._budget, self._vocabulary = budget, vocabulary
         self._nothing: set[State] = set()  # where nothing is ruled out, as nothing was written
 
-    def tokens(self, memory: Memory, row: np.ndarray) -> list[int]:
+    def tokens(self, memory: DistinctMemory, row: np.ndarray) -> list[int]:
         """Those of `row`, the mask of the memory's state, that the memory rules out."""
         ways = [way for way in memory.ways if way[1] is not None or way[0] not in self._nothing]
         if not ways:
@@ -51,7 +51,7 @@ class RuledOut:
             self._nothing.add(memory.state)
         return bad
 
-    def in_time(self, memory: Memory, ids: np.ndarray, left: int) -> np.ndarray:
+    def in_time(self, memory: DistinctMemory, ids: np.ndarray, left: int) -> np.ndarray:
         """Those of `ids`, allowed after the memory's text, after which it can be finished within `left` tokens in all.
 
         Where many tokens are allowed and few bytes are left, only those on the shortest way to the end stay.

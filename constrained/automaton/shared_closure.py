@@ -94,7 +94,7 @@ class SharedClosure:
             raise Apart
         self.steps += 1
         self._closure.check(self.steps)
-        while isinstance(node, n.Call) and not node.args:
+        while isinstance(node, n.RuleRef) and not node.args:
             node = env.grammar.rules[node.rule].body
         key = id(node), id(env)
         place = self._places.get(key)
@@ -148,7 +148,7 @@ class SharedClosure:
             onward = node.items
         elif isinstance(node, n.Repeat):
             self._expand_repeat(node, place)
-        elif isinstance(node, n.Literal):
+        elif isinstance(node, n.LiteralText):
             self._leaf(place, lambda rest: (positions.literal(node.data, 0, rest),))
         elif isinstance(node, n.Chars):
             self._leaf(place, lambda rest: (positions.text(node.chars, None, 1, 1, rest),))

@@ -158,7 +158,7 @@ class _Rules:
         work = [node]
         while work:
             for inner in n.walk(work.pop()):
-                if isinstance(inner, n.Call) and inner.rule not in self._texts and inner.rule not in reached:
+                if isinstance(inner, n.RuleRef) and inner.rule not in self._texts and inner.rule not in reached:
                     work.append(reached.setdefault(inner.rule, self.grammar.rules[inner.rule].body))
         self._texts.update(dict.fromkeys(reached))
         changed = bool(reached)
@@ -180,7 +180,7 @@ class _Rules:
 
     def _of(self, node: n.Node) -> bytes | None:
         match node:
-            case n.Literal(data):
+            case n.LiteralText(data):
                 return data
             case n.Chars(chars):
                 return _character(chars)
@@ -199,7 +199,7 @@ class _Rules:
                     return None if low else b""
                 _check(len(part) * low)
                 return part * low
-            case n.Call(rule, ()):
+            case n.RuleRef(rule, ()):
                 return self._texts[rule]
         raise _Unknown
 

@@ -16,7 +16,7 @@ MAX_FORCED = 4096
 
 
 class Prefix(ABC):
-    """A text so far, for what may follow it: a state of the automaton, or a memory beside one (`memory.Memory`).
+    """A text so far, for what may follow it: a state of the automaton, or a `memory.DistinctMemory` beside one.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class Templates:
                 values[name] = value
         return self._frames.env(grammar, values, level)
 
-    def instances(self, node: n.Call, env: Env, level: int) -> Iterator[tuple[n.Node, Env]]:
+    def instances(self, node: n.RuleRef, env: Env, level: int) -> Iterator[tuple[n.Node, Env]]:
         """Yield (body, environment) of the call; several where an argument must be fixed now.
 
         Parameters of `env` that the call passes on must have their values already (see :meth:`ways`).
@@ -59,12 +59,12 @@ class Templates:
         for values in pending:
             yield rule.body, self._frames.env(env.grammar, values, level)
 
-    def _argument(self, node: n.Call, i: int, env: Env, done: dict[str, Value], params) -> Iterable[Value]:
+    def _argument(self, node: n.RuleRef, i: int, env: Env, done: dict[str, Value], params) -> Iterable[Value]:
         """The values that argument `i` may take, given the values of the arguments after it in `done`."""
         arg = node.args[i]
         if isinstance(arg, n.Var):
             return (env.values[arg.name],)
-        if isinstance(arg, n.Literal):
+        if isinstance(arg, n.LiteralText):
             return (arg.data,)
         before = node.args[i - 1] if i else None
         keyed = isinstance(before, n.Slot) and isinstance(env.grammar.bindings.get(before.name), dict)
@@ -150,7 +150,7 @@ class Templates:
         """The node that reads the values of a slot for `key`."""
         cached = self._keyed.get((id(slot), key))
         if cached is None:
-            cached = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
+            cached = self._keyed[id(slot), key] = n.Related(AT, slot, n.LiteralText(key))
         return cached
 
     def _at_key(self, name: str, grammar: ContextFreeGrammar, key: bytes | n.Node | None) -> Selected:
@@ -269,7 +269,7 @@ def _passed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
     for node in nodes:
         if ends_action(node, env):
             return
-        if isinstance(node, (n.Call, n.Related)):
+        if isinstance(node, (n.RuleRef, n.Related)):
             yield from (v.name for part in node.parts for v in n.walk(part) if isinstance(v, n.Var))
         elif isinstance(node, n.Alt):
             for item in node.items:
@@ -293,7 +293,7 @@ def _related_to(node: n.Related, env: Env) -> tuple:
     """The texts that `node` and the relations in it refer to; NEVER for no text, EMPTY for any."""
     inner = _related_to(node.values, env) if isinstance(node.values, n.Related) else ()
     if not isinstance(node.to, n.Var):
-        return (node.to.data if isinstance(node.to, n.Literal) else None, *inner)
+        return (node.to.data if isinstance(node.to, n.LiteralText) else None, *inner)
     value = env.values[node.to.name]
     if not isinstance(value, Thunk):
         return (value, *inner)

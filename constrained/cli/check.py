@@ -25,7 +25,7 @@ from constrained.knowledge.lint.pddl import check_pddl, is_pddl
 from constrained.knowledge.mcp_tools import named_tools
 from constrained.knowledge.report import counted
 from constrained.knowledge.tools import Tool, read_tools
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.belief_state import BeliefState
 from constrained.limits import DEFAULT
 from constrained.waiting import waiting
 
@@ -104,7 +104,7 @@ def run(arguments) -> int:
     if arguments.bind:
         knowledge = knowledge.bind(**bindings(arguments))
     if knowledge.own_world is not None:
-        knowledge = knowledge.with_facts(Known(knowledge.own_world).facts_now())
+        knowledge = knowledge.with_facts(BeliefState(knowledge.own_world).facts_now())
     if arguments.runs:
         return _check_runs(arguments, knowledge)
     return _check_path(arguments, knowledge, arguments.action)

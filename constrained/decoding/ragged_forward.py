@@ -65,7 +65,7 @@ class RaggedForward:
         self.read = [0] * len(self.texts)  # tokens of each text that the model has read
         self.tokens_run = 0  # that went through the model, padding not counted
         self.call_seconds: float | None = None
-        self._pieces = Pieces()
+        self._pieces = PromptSplitter()
         config = model.config.get_text_config()
         self._window = getattr(config, "sliding_window", None)
         self._by_kind = getattr(config, "layer_types", None) is not None
@@ -232,7 +232,7 @@ def block_width(unread: Sequence[int], call_cost: int = CALL_COST) -> int:
     return max({n for n in unread if n}, key=lambda width: (tokens_per_cost(width), -width))
 
 
-class Pieces:
+class PromptSplitter:
     """Splits long prompts into pieces that take about a given time, so that other texts wait no longer than that."""
 
     def __init__(self) -> None:

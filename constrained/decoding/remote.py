@@ -44,19 +44,19 @@ PROBE = ("marmalade 7", "wheelbarrow 12")
 """Two texts that no model writes by itself: a server that writes one of them obeys the constraint."""
 
 
-Body = dict[str, Any]
-Enforce = Callable[[Grammar, "list[str] | None"], "Body | None"]
+RequestBody = dict[str, Any]
+Enforce = Callable[[Grammar, "list[str] | None"], "RequestBody | None"]
 
 
-def _structured_outputs(action: Grammar, listed: list[str] | None) -> Body:
+def _structured_outputs(action: Grammar, listed: list[str] | None) -> RequestBody:
     return {"structured_outputs": {"choice": listed} if listed else {"grammar": action.to_gbnf()}}
 
 
-def _guided(action: Grammar, listed: list[str] | None) -> Body:
+def _guided(action: Grammar, listed: list[str] | None) -> RequestBody:
     return {"guided_choice": listed} if listed else {"guided_grammar": action.to_gbnf()}
 
 
-def _json_schema(action: Grammar, listed: list[str] | None) -> Body | None:
+def _json_schema(action: Grammar, listed: list[str] | None) -> RequestBody | None:
     if not listed:
         return None
     schema = {
@@ -222,7 +222,7 @@ class RemoteModel:
 
         return list(await asyncio.gather(*(one(number, request) for number, request in enumerate(requests))))
 
-    async def _write(self, request: Request, options: Body) -> Generation:
+    async def _write(self, request: Request, options: RequestBody) -> Generation:
         began, grammar = time.monotonic(), request.grammar
         if grammar is not None and not isinstance(grammar, Grammar):
             raise not_a_grammar(grammar)
@@ -263,14 +263,14 @@ class RemoteModel:
             return written
         return replace(written, text=most_like(answer, grammar, listed), replaced=answer or "(nothing)")
 
-    def _body(self, action: Grammar, listed: list[str] | None) -> Body:
+    def _body(self, action: Grammar, listed: list[str] | None) -> RequestBody:
         try:
             return ENFORCE[self.enforce](action, listed) or {}
         except GrammarError as error:  # the notation can't express the grammar: the answer is checked all the same
             log.info("nothing is sent to enforce: %s", error.message)
             return {}
 
-    async def _ask(self, messages: Sequence[Message], options: Body) -> _Answer:
+    async def _ask(self, messages: Sequence[Message], options: RequestBody) -> _Answer:
         create = self._client.chat.completions.create
         response = await self._call(create, model=self.model, messages=messages, extra_body=options)
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from constrained.environments.base import IN_ON, Binding
 from constrained.knowledge.commands import on_one_line
 from constrained.knowledge.world import World
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.belief_state import BeliefState
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world_state import WorldState
 
@@ -30,7 +30,7 @@ class WorldMemory:
     ----------
     task : str
         The task sentence, without its full stop.
-    known : Known
+    known : BeliefState
         The known facts.
     shown : Shown
         What follows from the facts, and how they are written.
@@ -41,7 +41,7 @@ class WorldMemory:
     def __init__(self, world: World, first_observation: str):
         task = TASK.search(first_observation)
         self.task = task[1].strip().rstrip(".") if task else ""
-        self.known = Known(world, self.task)
+        self.known = BeliefState(world, self.task)
         self.known.read(first_observation)
         self.shown = Shown(self.known)
         self.last, self.had_effect = "", True

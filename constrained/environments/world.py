@@ -13,8 +13,8 @@ from constrained.knowledge import Knowledge
 from constrained.knowledge.lines.tells import Tells
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.known import Known
-from constrained.knowledge.world.sentence import sentences, wanted
+from constrained.knowledge.world.belief_state import BeliefState
+from constrained.knowledge.world.sentence import asked_problem, sentences
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import FactSet
@@ -53,7 +53,7 @@ class WorldEnvironment(FactsEnvironment):
 
     Attributes
     ----------
-    known : Known
+    known : BeliefState
         The facts that the player knows; for the others see `FactsEnvironment`.
 
     Raises
@@ -73,7 +73,7 @@ class WorldEnvironment(FactsEnvironment):
             )
         self._words: Mapping[str, str] = NOTHING
         if task:
-            asked = wanted(world, task)
+            asked = asked_problem(world, task)
             self._words = NOTHING if asked is None else asked.words
             problem = replace(problem, condition=None) if asked is None else asked.problem
         self.world = world = replace(world, problem=problem)
@@ -88,9 +88,9 @@ class WorldEnvironment(FactsEnvironment):
         self.known = self._nothing_learned()
         return super().reset()
 
-    def _nothing_learned(self) -> Known:
+    def _nothing_learned(self) -> BeliefState:
         """The player's knowledge at the start."""
-        known = Known(self.world)
+        known = BeliefState(self.world)
         known.words |= self._words
         return known
 
@@ -112,7 +112,7 @@ class WorldEnvironment(FactsEnvironment):
 
     def twin(self, problem: Problem, task: str) -> WorldEnvironment:
         world = replace(self.world, problem=problem)
-        return WorldEnvironment(world, task if wanted(world, task) else "")
+        return WorldEnvironment(world, task if asked_problem(world, task) else "")
 
     def view(self) -> dict[str, Binding]:
         """The known things of each type, for slots that are named after types."""

@@ -22,7 +22,7 @@ from constrained.limits import Limits
 Past = tuple[tuple[int, ...], ...]
 """For each lookbehind, its formulas if it began 1, 2, ... characters ago."""
 
-State = tuple[Past, int]
+AlternatingState = tuple[Past, int]
 """(past, formula that must hold from here on)"""
 
 NOTHING: Past = ()
@@ -52,7 +52,7 @@ class AlternatingAutomaton:
         self.residuals = Residuals(steps)
         self._behind = [p for p in walk_inside(node) if isinstance(p, Look) and p.behind]
         self._partitions: dict[frozenset[CharSet], list[CharSet]] = {}
-        self._after: dict[State, list[tuple[CharSet, State]]] = {}
+        self._after: dict[AlternatingState, list[tuple[CharSet, AlternatingState]]] = {}
         self._alphabet: list[CharSet] | None = None
         self._pasts: list[Past] = []
         self._past_after: dict[Past, list[tuple[CharSet, Past]]] = {}
@@ -60,7 +60,7 @@ class AlternatingAutomaton:
         self.start = self.formulas.variable(self.residuals.number(("node", node), END))
         self.text_start: Past = tuple((FALSE,) * (look.behind or 0) for look in self._behind)
 
-    def state(self, past: Past, formula: int) -> State:
+    def state(self, past: Past, formula: int) -> AlternatingState:
         """A state, without its past if it never looks back."""
         looks_back = any(self.residuals.known[k].looks_back for k in self.formulas.variables_of(formula))
         return (past if looks_back else NOTHING), formula
@@ -71,7 +71,7 @@ class AlternatingAutomaton:
             cached = self._derivatives[past] = Derivatives(self.formulas, self.residuals, self._behind, past)
         return cached
 
-    def after(self, state: State) -> list[tuple[CharSet, State]]:
+    def after(self, state: AlternatingState) -> list[tuple[CharSet, AlternatingState]]:
         """The characters that can come next as (set, state after it)."""
         cached = self._after.get(state)
         if cached is None:
@@ -116,7 +116,7 @@ class AlternatingAutomaton:
             out.append((chars, tuple(tuple(read[formula] for formula in look) for look in begun), read[here]))
         return out
 
-    def ended(self, state: State) -> State:
+    def ended(self, state: AlternatingState) -> AlternatingState:
         """(past, formula over atoms): what the following text must satisfy if the expression ends here."""
         here = self.derivatives(state[0]).expand(state[1])
 
@@ -127,11 +127,11 @@ class AlternatingAutomaton:
 
         return state[0], self.formulas.replace(here, by)
 
-    def met_at_end(self, ended: State) -> bool:
+    def met_at_end(self, ended: AlternatingState) -> bool:
         """Whether `ended` (see :meth:`ended`) holds if no text follows."""
         return self.formulas.replace(ended[1], lambda atom: FALSE) == TRUE
 
-    def after_end(self, ended: State) -> list[tuple[CharSet, State]]:
+    def after_end(self, ended: AlternatingState) -> list[tuple[CharSet, AlternatingState]]:
         """The same as :meth:`after`, for the first character after the end of the expression."""
         past, formula = ended
         read = self._read(self.derivatives(past), formula, bool(past))
@@ -154,7 +154,7 @@ class AlternatingAutomaton:
             cached = self._partitions[sets] = partition([ANY, *sets])
         return cached
 
-    def plain(self, state: State) -> Node | None:
+    def plain(self, state: AlternatingState) -> Node | None:
         """The rest of the expression as one node, if nothing in it looks around; else None."""
         numbers = self.formulas.alternatives(state[1])
         if not numbers or state[0] or not all(self.residuals.known[k].plain for k in numbers):

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from constrained.grammar import nodes
 from constrained.grammar.members import Members
-from constrained.grammar.nodes import LEAVES, NEVER, Alt, Call, Node, Rule, Seq
+from constrained.grammar.nodes import LEAVES, NEVER, Alt, Node, Rule, RuleRef, Seq
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
@@ -48,15 +48,15 @@ class Nullable:
         return least_fixpoint(pieces, value, False, True)
 
     def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
-        if isinstance(node, (nodes.Literal, nodes.Chars)):  # most nodes
+        if isinstance(node, (nodes.LiteralText, nodes.Chars)):  # most nodes
             return False
-        if isinstance(node, Call):
+        if isinstance(node, RuleRef):
             return found[node.rule]
         return fold(node, lambda leaf: self._nullable_leaf(leaf, rule, found), all, any, optional_repeat)
 
     def _nullable_leaf(self, node: Node, rule: str, nullable: Mapping[Unit, bool]) -> bool:
         match node:
-            case Call():
+            case RuleRef():
                 return nullable[node.rule]
             case nodes.Var():
                 return nullable.get((rule, node.name), False)
@@ -131,7 +131,7 @@ class TextlessArguments:
 
         def leaf(node: Node) -> bool:
             match node:
-                case Call():
+                case RuleRef():
                     pairs = zip(self._rules[node.rule].params, node.args)
                     called = node.rule, frozenset(param for param, arg in pairs if not self._has_text(arg, unit))
                     if unit is not None:
@@ -167,7 +167,7 @@ def is_productive(node: Node, has_none: Callable[[str], bool | None]) -> bool:
 
     if type(node) in LEAVES:  # most nodes
         return True
-    if isinstance(node, Call):
+    if isinstance(node, RuleRef):
         return not has_none(node.rule) and (not node.args or all(is_productive(arg, has_none) for arg in node.args))
     if isinstance(node, Seq):
         for item in node.items:  # noqa: SIM110  # faster than `all`, and called for every node

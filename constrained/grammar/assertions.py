@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from constrained.grammar import nodes
 from constrained.grammar.charset import CharSet, charset, first_characters, matching
-from constrained.grammar.nodes import Chars, Choices, Literal, Node, Repeat
+from constrained.grammar.nodes import Chars, Choices, LiteralText, Node, Repeat
 from constrained.grammar.traverse import rebuild
 
 ANY = charset([]).complement()
@@ -73,7 +73,7 @@ def longest_is_certain(node: Node) -> bool:
     where `re` may choose another one: between alternatives that begin with the same character.
     """
     rest = isinstance(node, Repeat) and node.low <= 1 and node.high is None and not nodes.find(node.item, Repeat)
-    if rest or isinstance(node, (Literal, Chars)):
+    if rest or isinstance(node, (LiteralText, Chars)):
         return False
     return all(_one_way(part) for part in nodes.walk(node))
 
@@ -84,7 +84,7 @@ def _one_way(node: Node) -> bool:
         return not any(after.startswith(text) for text, after in pairwise(node.values))
     if isinstance(node, nodes.Alt):
         return _begin_apart(node)
-    return isinstance(node, (Literal, Chars, Look, nodes.Seq, Repeat))
+    return isinstance(node, (LiteralText, Chars, Look, nodes.Seq, Repeat))
 
 
 def _begin_apart(node: nodes.Alt) -> bool:
@@ -94,8 +94,8 @@ def _begin_apart(node: nodes.Alt) -> bool:
             item = item.items[0]
         if isinstance(item, Chars):
             first = item.chars
-        elif isinstance(item, (Literal, Choices)):
-            first = first_characters([item.data] if isinstance(item, Literal) else item.values)
+        elif isinstance(item, (LiteralText, Choices)):
+            first = first_characters([item.data] if isinstance(item, LiteralText) else item.values)
         else:  # it may be empty
             return False
         if first.meets(seen):
@@ -189,7 +189,7 @@ def one_char(node: Node) -> CharSet | None:
     """The character set of a node that reads exactly one character; None for other nodes."""
     if isinstance(node, Chars):
         return node.chars
-    if isinstance(node, Literal):
+    if isinstance(node, LiteralText):
         text = node.data.decode()
         return charset([(ord(text), ord(text))]) if len(text) == 1 else None
     return None

@@ -16,7 +16,7 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import Atomic, LazyRepeat, Look
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset
-from constrained.grammar.nodes import Alt, Chars, Choices, Literal, Node, Repeat, Seq
+from constrained.grammar.nodes import Alt, Chars, Choices, LiteralText, Node, Repeat, Seq
 
 YES, END = 0, 1
 """The residual of an assertion that holds, and the residual at the end of the expression's own text."""
@@ -194,7 +194,7 @@ class Derivatives:
         match node := piece[1]:  # what remains is ("node", node)
             case Chars():
                 return self._atom(node.chars, then)
-            case Literal() | Choices():
+            case LiteralText() | Choices():
                 return self._texts(texts_of(node), then, entered)
             case Seq():
                 return self._items(node, 0, then, entered)
@@ -292,6 +292,6 @@ class Derivatives:
 
 def texts_of(node: Node) -> tuple[str, ...]:
     """The texts that `node` lists, if it does."""
-    if isinstance(node, Literal):
+    if isinstance(node, LiteralText):
         return (node.data.decode(),)
     return tuple(v.decode() for v in node.values) if isinstance(node, Choices) else ()

@@ -115,7 +115,7 @@ class FollowSets(ABC, Generic[S]):
 
 
 def _unit(node: Node, rule: str) -> Unit | Node:
-    return node.rule if isinstance(node, nodes.Call) else (rule, node.name) if isinstance(node, nodes.Var) else node
+    return node.rule if isinstance(node, nodes.RuleRef) else (rule, node.name) if isinstance(node, nodes.Var) else node
 
 
 class CharacterFollowSets(FollowSets[int]):
@@ -136,7 +136,7 @@ class CharacterFollowSets(FollowSets[int]):
         super().__init__(units(rules), start, 0, 1 << len(classes))
 
     def leaf(self, node: Node) -> int | None:
-        if isinstance(node, (nodes.Call, nodes.Var)):
+        if isinstance(node, (nodes.RuleRef, nodes.Var)):
             return None
         if node not in self._leaves:
             self._leaves[node] = self._first_of_text(node)
@@ -146,7 +146,7 @@ class CharacterFollowSets(FollowSets[int]):
         match node:
             case nodes.Chars():
                 return bits(node.chars, self.classes)
-            case nodes.Literal(data=data):
+            case nodes.LiteralText(data=data):
                 return bits(first_characters([data]), self.classes)
             case nodes.Choices(values=values):
                 return bits(first_characters(values), self.classes) | (self.end if b"" in values else 0)

@@ -20,7 +20,7 @@ from constrained.grammar.json_schema import Options, as_schema, layout, load_sch
 from constrained.grammar.lark_reader import LarkRules, prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
 from constrained.grammar.lookaround import eliminate_lookaround
-from constrained.grammar.nodes import AT, STEP, Call, Distinct, Node, Related, Rule, Slot
+from constrained.grammar.nodes import AT, STEP, Distinct, Node, Related, Rule, RuleRef, Slot
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.traverse import reached, uses_relations
@@ -142,7 +142,7 @@ class ContextFreeGrammar:
         if "start" not in productive:
             raise GrammarError(f"/{pattern}/ matches no text at all")
         shown = pattern if len(pattern) <= 60 else f"{pattern[:57]}..."
-        return cls(rules, Call("start"), limits=limits, name=f"/{shown}/")
+        return cls(rules, RuleRef("start"), limits=limits, name=f"/{shown}/")
 
     @classmethod
     @checked(GrammarError, limits=LIMITS)
@@ -156,7 +156,7 @@ class ContextFreeGrammar:
         """
         values = read_texts(choices, "choices", limits)
         rules = {"start": Rule("start", nodes.choices(values))}
-        return cls(rules, Call("start"), limits=limits, name=f"{len(values)} choices")
+        return cls(rules, RuleRef("start"), limits=limits, name=f"{len(values)} choices")
 
     @classmethod
     @checked(GrammarError, whitespace=TEXT, limits=LIMITS)
@@ -203,7 +203,7 @@ class ContextFreeGrammar:
         """
         options = Options(limits, any_order, closed, lenient, strict, formats, distinct={})
         rules = load_schema(read_schema(as_schema(schema), limits), layout(whitespace), options)
-        grammar = cls(rules, Call("start"), limits=limits, name="JSON Schema")
+        grammar = cls(rules, RuleRef("start"), limits=limits, name="JSON Schema")
         grammar.left_out, grammar.unknown = tuple(options.left_out), tuple(options.unknown)
         grammar.distinct = options.distinct or {}
         return grammar

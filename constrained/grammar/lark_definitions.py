@@ -18,7 +18,7 @@ from pathlib import Path
 
 from constrained.errors import GrammarError, LimitError, nearest
 from constrained.grammar import lark_syntax as syntax
-from constrained.grammar.lark_syntax import Alternatives, Name, walk
+from constrained.grammar.lark_syntax import Expansions, Symbol, walk
 from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import RELATIONS, STEP
 from constrained.grammar.source import SHIPPED, Source, SourceSpan, read_file, shipped_names
@@ -71,7 +71,7 @@ class Scope:
 class Body:
     """Alternatives of a definition, and the file that their names belong to."""
 
-    options: Alternatives
+    options: Expansions
     scope: Scope
 
 
@@ -106,7 +106,7 @@ class Definition:
         """Where a name, given in full, is first used in it."""
         for body in self.bodies:
             for item in walk(body.options):
-                if isinstance(item, Name) and name == (
+                if isinstance(item, Symbol) and name == (
                     item.text if item.text in self.params else body.scope.full(item.text)
                 ):
                     return body.scope.span(item.at, len(item.text))
@@ -224,7 +224,7 @@ class _Loader:
     def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
         items = walk(statement.options)
         first, more = next(items, None), next(items, None)
-        existing = scope.definitions.get(first.text) if isinstance(first, Name) else None
+        existing = scope.definitions.get(first.text) if isinstance(first, Symbol) else None
         if more is None and existing is not None and existing.terminal:
             self.ignored.append(existing)
             return
@@ -269,7 +269,7 @@ class _Loader:
                 raise span.error(f"'{full}' comes from {existing.span.source.name}, too", hint, "defined-twice")
             scope.definitions[full] = definitions[full]
 
-    def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
+    def _check_imported(self, scope: Scope, inner: Scope, name: Symbol, called: str) -> None:
         span = scope.span(name.at)
         definition = inner.definitions.get(inner.full(name.text))
         if definition is None:
@@ -316,7 +316,7 @@ def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
         definition = definitions[name]
         for body in definition.bodies if not definition.terminal else ():
             for item in walk(body.options):
-                if isinstance(item, Name) and item.text not in definition.params:
+                if isinstance(item, Symbol) and item.text not in definition.params:
                     yield from {body.scope.full(item.text)} & definitions.keys()
 
     return reached(names, used)
@@ -369,7 +369,7 @@ def enumerated(names: list[str]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def undefined(item: Name, body: Body, known: Collection[str]) -> GrammarError:
+def undefined(item: Symbol, body: Body, known: Collection[str]) -> GrammarError:
     """The error for a name that is not defined."""
     text, name, first = body.scope.source.text, item.text, item.at
     while first and (text[first - 1].isalnum() or text[first - 1] == "_"):

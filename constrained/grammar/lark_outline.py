@@ -14,7 +14,7 @@ from functools import cached_property
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import lark_syntax as syntax
-from constrained.grammar.lark_syntax import Alternatives, Group, Item, Name, Repeated, parse, walk
+from constrained.grammar.lark_syntax import Expansions, Group, Item, Repeated, Symbol, parse, walk
 from constrained.grammar.lark_tokens import blank_comments, comments
 from constrained.grammar.source import Source, SourceSpan
 from constrained.grammar.traverse import reached
@@ -65,7 +65,7 @@ class OutlineEntry:
     kind: str  # `RULE`, `TERMINAL`, `SLOT` or `IMPORT`
     span: SourceSpan  # of the name
     params: tuple[str, ...] = ()  # a template's parameters
-    options: Alternatives = field(default_factory=lambda: Alternatives([]))  # empty for slots, imports
+    options: Expansions = field(default_factory=lambda: Expansions([]))  # empty for slots, imports
     how: str = "define"  # "define", "override" or "extend"
     library: str = ""  # what is imported: its path with dots, one in front where it is relative
     head: str = ""  # the text between the name and its colon
@@ -85,7 +85,7 @@ class Outline:
     source: Source
     statements: list[syntax.Statement] = field(default_factory=list)
     definitions: list[OutlineEntry] = field(default_factory=list)
-    ignored: list[Alternatives] = field(default_factory=list)  # what each `%ignore` admits
+    ignored: list[Expansions] = field(default_factory=list)  # what each `%ignore` admits
     faults: list[GrammarError] = field(default_factory=list)  # statements that don't parse
     guessed: set[str] = field(default_factory=set)  # names that occur in those
 
@@ -177,14 +177,14 @@ def _statement_at(text: str, line: int) -> tuple[int, int]:
     return first, len(text)
 
 
-def names_in(options: Alternatives) -> Iterator[Name]:
+def names_in(options: Expansions) -> Iterator[Symbol]:
     """Iterate over the names of rules, terminals and parameters used, as they stand."""
-    return (item for item in walk(options) if isinstance(item, Name))
+    return (item for item in walk(options) if isinstance(item, Symbol))
 
 
 def spelled(item: Item) -> str:
     """An item as it is written, or would be."""
-    if isinstance(item, Name):
+    if isinstance(item, Symbol):
         return item.text + (f"{{{', '.join(map(spelled, item.args))}}}" if item.args else "")
     if isinstance(item, Repeated):
         return spelled(item.item) + item.text
@@ -200,7 +200,7 @@ def without_repeat(item: Item) -> Item:
 
 
 def _entries(source: Source, statement: syntax.Statement) -> Iterator[OutlineEntry]:
-    def span(name: syntax.Name) -> SourceSpan:
+    def span(name: syntax.Symbol) -> SourceSpan:
         return source.span(name.at, len(name.text))
 
     match statement:

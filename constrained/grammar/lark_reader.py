@@ -14,14 +14,14 @@ from constrained.grammar.assertions import Atomic, longest_is_certain, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, Scope, enumerated, load, undefined
 from constrained.grammar.lark_literals import plain_text
 from constrained.grammar.lark_syntax import (
-    Alternatives,
+    Expansions,
     Group,
     Item,
-    Name,
     Quoted,
     Range,
     Repeated,
     Statement,
+    Symbol,
     Value,
     walk,
 )
@@ -36,10 +36,10 @@ from constrained.grammar.nodes import (
     NEXT,
     STEP,
     Alt,
-    Call,
-    Literal,
+    LiteralText,
     Node,
     Rule,
+    RuleRef,
     Var,
     find,
 )
@@ -125,7 +125,7 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     if rules[start].params:
         hint = "start from a rule that uses it: `start: " + start + "{...}`"
         raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
-    whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
+    whole = nodes.seq([RuleRef(start), *([RuleRef(IGNORED)] if IGNORED in rules else [])])
     # Lookaround first: what a token reads depends on what stands around it in the rules as they are written. Then left
     # recursion, whose base cases come from any rule. Then what no text completes is left out of the rules that remain.
     try:
@@ -201,7 +201,7 @@ class _RuleReader:
                 gap = nodes.repeat(nodes.alt([self.ignored(d) for d in ignored]), 0, None)
                 self.rules[IGNORED] = Rule(IGNORED, gap)
                 self.gap = (
-                    Call(IGNORED) if find(gap, LookingUse) else gap
+                    RuleRef(IGNORED) if find(gap, LookingUse) else gap
                 )  # `token_contexts` writes a rule once for all
             except GrammarError as error:
                 faults.add(error)
@@ -293,15 +293,15 @@ class _BodyReader:
     def error(self, message: str, offset: int, hint: str | None = None, code: str = "refused") -> GrammarError:
         return self.body.scope.error(message, offset, hint, code)
 
-    def options(self, options: Alternatives) -> Node:
+    def options(self, options: Expansions) -> Node:
         item, calls = self.item, self.calls
         result: list[Node] = []
         for items in options.items:
             row: list[Node] = []  # by a loop: `map` would start another interpreter for each item
             for one in items:
                 # Mostly a rule called before. Each call is a node of its own: `nesting_calls` tells them apart.
-                known = type(one) is Name and one.args is None and calls.get(one.text)
-                row.append(Call(known) if known else item(one))
+                known = type(one) is Symbol and one.args is None and calls.get(one.text)
+                row.append(RuleRef(known) if known else item(one))
             result.append(row[0] if len(row) == 1 else nodes.seq(row))
         return result[0] if len(result) == 1 else nodes.alt(result)
 
@@ -315,7 +315,7 @@ class _BodyReader:
 
     def node(self, item: Item) -> Node:
         """The node of an item."""
-        if isinstance(item, Name):
+        if isinstance(item, Symbol):
             if item.args is not None:
                 return self.template(item)
             return self.name(item)
@@ -324,7 +324,7 @@ class _BodyReader:
             if self.reader.size > self.reader.limits.nodes:
                 self.reader.count(0, self.body, item.at)
             place = (self.source, item.at, len(item.text), self.shown)
-            text = Literal(data, place, strings=((0, len(data)),))
+            text = LiteralText(data, place, strings=((0, len(data)),))
             return text if self.gap is None else self.token(text)
         if isinstance(item, Group):
             inner = self.options(item.options)
@@ -338,7 +338,7 @@ class _BodyReader:
     def token(self, node: Node) -> Node:
         return node if self.gap is None else nodes.seq([self.gap, node])
 
-    def name(self, item: Name) -> Node:
+    def name(self, item: Symbol) -> Node:
         if item.text in self.given:
             return self.template(item)
         if item.text in self.definition.params:
@@ -354,9 +354,9 @@ class _BodyReader:
             hint = f"`{item.text}{{...}}` with {len(definition.params)}: {', '.join(definition.params)}"
             raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint, _ARGUMENTS)
         self.calls[item.text] = definition.name
-        return Call(definition.name)
+        return RuleRef(definition.name)
 
-    def template(self, item: Name) -> Node:
+    def template(self, item: Symbol) -> Node:
         args = item.args
         self.reader.count(1 + len(args or ()), self.body, item.at)
         name = self.given.get(item.text)
@@ -384,9 +384,9 @@ class _BodyReader:
         self.gap = gap
         if definition.name in self.reader.relations:
             return self.relation(self.reader.relations[definition.name], values, item)
-        return Call(self.templates.call(definition, arguments), tuple(values))
+        return RuleRef(self.templates.call(definition, arguments), tuple(values))
 
-    def relation(self, relation: str, values: list[Node], item: Name) -> Node:
+    def relation(self, relation: str, values: list[Node], item: Symbol) -> Node:
         try:
             return self.token(nodes.related(relation, values))
         except ValueError as error:
@@ -395,7 +395,7 @@ class _BodyReader:
 
     def template_name(self, arg: Value) -> str:
         """The template that an argument names."""
-        if isinstance(arg, Name) and arg.args is None:
+        if isinstance(arg, Symbol) and arg.args is None:
             if arg.text in self.given:
                 return self.given[arg.text]
             if arg.text not in self.definition.params:
@@ -408,14 +408,14 @@ class _BodyReader:
             "name a template, without arguments",
         )
 
-    def find(self, item: Name) -> Definition:
+    def find(self, item: Symbol) -> Definition:
         definition = self.definitions.get(self.body.scope.full(item.text))
         if definition is None:
             raise undefined(item, self.body, [*self.definition.params, *self.definitions])
         return definition
 
 
-Parameter = tuple[str, str]
+TemplateParameter = tuple[str, str]
 """(template, parameter)."""
 
 
@@ -431,25 +431,25 @@ class TemplateArguments:
         self.relations = relations  # templates that stand for one of a slot's values: a token
         self.wanted: dict[str, tuple[Definition, dict[str, str]]] = {}
         self._called: set[str] = set()
-        self._tokens: set[Parameter] = set()
+        self._tokens: set[TemplateParameter] = set()
         self._templates: dict[str, set[str]] = {}
         if not any(map(attrgetter("params"), definitions.values())):
             return
-        tokens: set[Parameter] = set()
-        as_template: set[Parameter] = set()
-        given_to: dict[Parameter, list[Parameter]] = {}
-        given_from: dict[Parameter, list[Parameter]] = {}
+        tokens: set[TemplateParameter] = set()
+        as_template: set[TemplateParameter] = set()
+        given_to: dict[TemplateParameter, list[TemplateParameter]] = {}
+        given_from: dict[TemplateParameter, list[TemplateParameter]] = {}
         # What is used as a token or as a template where it stands, and which parameters are handed on to which others;
         # the two properties then follow along these ways: tokens to what they are given to, templates back.
         for definition in definitions.values():
             for body in definition.bodies if not definition.terminal else ():
                 for item in walk(body.options):
-                    if not isinstance(item, Name) or item.args is None:
+                    if not isinstance(item, Symbol) or item.args is None:
                         continue
                     if item.text in definition.params:
                         as_template.add((definition.name, item.text))
                     for param, arg in self._arguments(definition, body, item):
-                        if isinstance(arg, Name) and arg.text in definition.params and arg.args is None:
+                        if isinstance(arg, Symbol) and arg.text in definition.params and arg.args is None:
                             outer = definition.name, arg.text
                             given_to.setdefault(outer, []).append(param)
                             if item.text not in definition.params:
@@ -460,7 +460,7 @@ class TemplateArguments:
         for template, name in reached(as_template, lambda param: given_from.get(param, ())):
             self._templates.setdefault(template, set()).add(name)
 
-    def _arguments(self, definition: Definition, body: Body, item: Name) -> list[tuple[Parameter, Value]]:
+    def _arguments(self, definition: Definition, body: Body, item: Symbol) -> list[tuple[TemplateParameter, Value]]:
         """The arguments of a template's use, each with the parameter that it is given to."""
         args = item.args or []
         if item.text in definition.params:  # any template, perhaps

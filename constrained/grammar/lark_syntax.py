@@ -28,7 +28,7 @@ LINES = "a line goes on only before `|`, or after a backslash at its end"
 
 
 @dataclass(slots=True, eq=False)
-class Name:
+class Symbol:
     """The use of a rule, terminal, slot or parameter; `args`: the arguments of a template."""
 
     text: str
@@ -64,7 +64,7 @@ class Range:
 class Group:
     """Alternatives in `(...)` or, if they are optional, in `[...]`."""
 
-    options: Alternatives
+    options: Expansions
     at: int
     optional: bool
 
@@ -81,18 +81,18 @@ class Repeated:
 
 
 @dataclass(slots=True, eq=False)
-class Alternatives:
+class Expansions:
     """Alternatives, each a list of items; `aliases` are the offsets of aliases."""
 
     items: list[list[Item]]
     aliases: tuple[int, ...] = ()
 
 
-Value = Name | Quoted | Range
-Item = Name | Quoted | Range | Group | Repeated
+Value = Symbol | Quoted | Range
+Item = Symbol | Quoted | Range | Group | Repeated
 
 
-def walk(options: Alternatives) -> Iterator[Item]:
+def walk(options: Expansions) -> Iterator[Item]:
     """Iterate over every item in some alternatives, in the order they are written; a repeat before what it repeats."""
     stack: list[Item] = _flat(options)[::-1]
     while stack:
@@ -102,11 +102,11 @@ def walk(options: Alternatives) -> Iterator[Item]:
             stack += _flat(item.options)[::-1]
         elif isinstance(item, Repeated):
             stack.append(item.item)
-        elif isinstance(item, Name) and item.args:
+        elif isinstance(item, Symbol) and item.args:
             stack += item.args[::-1]
 
 
-def _flat(options: Alternatives) -> list[Item]:
+def _flat(options: Expansions) -> list[Item]:
     return [item for items in options.items for item in items]
 
 
@@ -118,7 +118,7 @@ class Defined:
     name: str
     at: int
     params: tuple[str, ...]
-    options: Alternatives
+    options: Expansions
     line: int  # one-based
 
 
@@ -126,14 +126,14 @@ class Defined:
 class Declared:
     """`%declare`."""
 
-    names: list[Name]
+    names: list[Symbol]
 
 
 @dataclass(slots=True, eq=False)
 class Ignored:
     """`%ignore`."""
 
-    options: Alternatives
+    options: Expansions
     at: int
 
 
@@ -143,7 +143,7 @@ class Imported:
 
     path: tuple[str, ...]
     relative: bool
-    names: list[tuple[Name, str]]
+    names: list[tuple[Symbol, str]]
     at: int
 
 
@@ -306,23 +306,23 @@ class _StatementParser:
         self.end_of_line()
         return Imported(tuple(p.text for p in path), relative, imports, self.starts[first])
 
-    def imported(self) -> Name:
+    def imported(self) -> Symbol:
         if self.kinds[self.at] not in ("rule", "terminal"):
             hint = "`%import common.WS`, `%import .file.rule`, `%import .file (rule, TERMINAL)`"
             raise self.error(f"a name expected here, not {self.shown()}", hint)
         return self.name()
 
-    def name(self) -> Name:
+    def name(self) -> Symbol:
         self.at += 1
-        return Name(self.texts[self.at - 1], self.starts[self.at - 1])
+        return Symbol(self.texts[self.at - 1], self.starts[self.at - 1])
 
     # alternatives
 
-    def options(self) -> Alternatives:
+    def options(self) -> Expansions:
         """Parse alternatives and the end of their line; groups are on an explicit stack, as they can nest deeply."""
-        outer: list[tuple[Alternatives, int]] = []
+        outer: list[tuple[Expansions, int]] = []
         items: list[Item] = []
-        options = Alternatives([items])
+        options = Expansions([items])
         kinds, texts, starts = self.kinds, self.texts, self.starts
         at = self.at  # a local name, as this loop meets every token; `self.at` is set before another method is called
         while True:
@@ -334,7 +334,7 @@ class _StatementParser:
                     item = self.value()
                     at = self.at
                 else:  # the usual case
-                    item = (Quoted if kind in _LITERALS else Name)(texts[at], starts[at])
+                    item = (Quoted if kind in _LITERALS else Symbol)(texts[at], starts[at])
                     at += 1
                 if kinds[at] in _COUNTED:
                     self.at = at
@@ -352,7 +352,7 @@ class _StatementParser:
                     self.check_depth(len(outer), "groups")
                 at += 1
                 items = []
-                options = Alternatives([items])
+                options = Expansions([items])
             elif kind in _CLOSING:
                 self.at = at
                 if not outer:
@@ -402,9 +402,9 @@ class _StatementParser:
         kind, text, at = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         self.at += 1
         if kind == "terminal":
-            return Name(text, at)
+            return Symbol(text, at)
         if kind == "rule":
-            return Name(text, at, self.arguments() if self.take("{") else None)
+            return Symbol(text, at, self.arguments() if self.take("{") else None)
         if kind == "string" and self.take(".."):
             last = self.at
             self.need("string", "the last character of the range", 'a range goes from string to string: `"a".."z"`')

@@ -12,8 +12,8 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import LazyRepeat, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
-from constrained.grammar.lark_syntax import Alternatives, Group, Name, Quoted, Range
-from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
+from constrained.grammar.lark_syntax import Expansions, Group, Quoted, Range, Symbol
+from constrained.grammar.nodes import LiteralText, Node, Rule, RuleRef, Slot, find
 from constrained.grammar.regex import plain_class
 from constrained.grammar.token_contexts import LookingUse
 from constrained.limits import Limits
@@ -22,7 +22,7 @@ _SHARED, _NESTED = 2_000, 20
 """A terminal of more pieces, or of parts nested deeper, becomes a rule: terminals that double each other stay
 small, and long chains of them flat."""
 
-_PLAIN = frozenset((Literal, nodes.Chars, nodes.Choices, nodes.Seq, nodes.Alt, nodes.Repeat))
+_PLAIN = frozenset((LiteralText, nodes.Chars, nodes.Choices, nodes.Seq, nodes.Alt, nodes.Repeat))
 """Types of node that neither look around nor end early."""
 
 
@@ -103,7 +103,7 @@ class Terminals:
         for body in definition.bodies:
             for item in walk(body.options):
                 size += 1
-                if isinstance(item, Name):
+                if isinstance(item, Symbol):
                     part = body.scope.known(item.text)
                     size += self._sizes[part]
                     depth = max(depth, self._depths.get(part, 0) + 1)
@@ -116,12 +116,12 @@ class Terminals:
         self._depths[definition] = depth
         if (size > _SHARED or depth > _NESTED) and definition not in self._looks:
             self.rules[definition.name] = Rule(definition.name, nodes.alt(options))
-            self._sizes[definition], self._branches[definition] = 1, [Call(definition.name)]
+            self._sizes[definition], self._branches[definition] = 1, [RuleRef(definition.name)]
             self._depths[definition] = 0
 
     # in what follows, a list of nodes stands for alternatives that are not in a group
 
-    def _options(self, options: Alternatives, definition: Definition, body: Body) -> list[Node]:
+    def _options(self, options: Expansions, definition: Definition, body: Body) -> list[Node]:
         return self._set_apart([self._items(items, definition, body) for items in options.items])
 
     def _set_apart(self, found: list[list[Node]]) -> list[Node]:
@@ -141,7 +141,7 @@ class Terminals:
         return [*done, nodes.seq(run)]
 
     def _item(self, item, definition: Definition, body: Body) -> list[Node]:
-        if isinstance(item, Name):
+        if isinstance(item, Symbol):
             return self._branches[body.scope.known(item.text)]
         if isinstance(item, (Quoted, Range)):
             found = self._literal(item, definition, body, apart=True)
@@ -179,13 +179,13 @@ def parts_first(definition: Definition, known) -> list[Definition]:
     return order
 
 
-def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
+def _parts(definition: Definition) -> Iterator[tuple[Definition, Symbol, Body]]:
     for body in definition.bodies:
         if not any(body.options.items) and len(definition.bodies) == 1:
             hint = "a terminal without text can never be read: give it some, or make it a rule"
             raise body.scope.error(f"terminal '{definition.name}' is empty", definition.at, hint)
         for item in walk(body.options):
-            if not isinstance(item, Name):
+            if not isinstance(item, Symbol):
                 continue
             if item.args is not None or not item.text.isupper():
                 hint = f"make it a terminal (upper case), or make {definition.name} a rule (lower case)"
@@ -199,6 +199,6 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
 
 def _end_early(node: Node) -> Node:
     """A terminal whose lazy repeats end as soon as they can, if all its texts are known here."""
-    if type(node) is Literal:  # the usual case
+    if type(node) is LiteralText:  # the usual case
         return node
-    return end_early(node) if not find(node, Slot) and not find(node, Call) else greedy(node)
+    return end_early(node) if not find(node, Slot) and not find(node, RuleRef) else greedy(node)

@@ -19,7 +19,20 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
-from constrained.grammar.nodes import EMPTY, LEAVES, Alt, Call, Inner, Literal, Node, Related, Repeat, Rule, Seq, Var
+from constrained.grammar.nodes import (
+    EMPTY,
+    LEAVES,
+    Alt,
+    Inner,
+    LiteralText,
+    Node,
+    Related,
+    Repeat,
+    Rule,
+    RuleRef,
+    Seq,
+    Var,
+)
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules
 from constrained.grammar.traverse import reached
 from constrained.limits import Limits
@@ -72,11 +85,11 @@ def _may_be_left_recursive(rules: Mapping[str, Rule]) -> bool:
 def _add_first_calls(node: Node, first: set[str], empty: Mapping[str, bool]) -> bool:
     """Add the rules that `node` may begin with; return whether it may be empty, as rules may that aren't in `empty`."""
     kind = type(node)
-    if kind is Literal or kind is nodes.Chars:
+    if kind is LiteralText or kind is nodes.Chars:
         return False
     if isinstance(node, nodes.Choices):
         return not node.values[0]
-    if isinstance(node, Call) and not node.args:
+    if isinstance(node, RuleRef) and not node.args:
         first.add(node.rule)
         return empty.get(node.rule, True)
     if isinstance(node, Seq):
@@ -92,7 +105,7 @@ def _add_first_calls(node: Node, first: set[str], empty: Mapping[str, bool]) -> 
         return may_be
     if isinstance(node, Repeat):
         return _add_first_calls(node.item, first, empty) or not node.low
-    first.update(call.rule for call in nodes.find(node, Call))
+    first.update(call.rule for call in nodes.find(node, RuleRef))
     return True
 
 
@@ -119,7 +132,7 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
         raise LeftRecursion(name, "what stands before the recursion may be empty: put some text there")
 
 
-Calls = tuple[set[str], set[str]]
+RuleCalls = tuple[set[str], set[str]]
 """The rules that a rule calls with something left to read after the call, and those of its tail calls."""
 
 
@@ -129,7 +142,7 @@ def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     return set().union(*self_embedding_groups({name: calls_in(rule.body, rules, ends) for name, rule in rules.items()}))
 
 
-def self_embedding_groups(calls: Mapping[str, Calls]) -> list[set[str]]:
+def self_embedding_groups(calls: Mapping[str, RuleCalls]) -> list[set[str]]:
     """The groups of rules that call each other in a cycle, some call of which is no tail call; callees first."""
     calling = {name for name, found in calls.items() if any(found)}
     if all(calling.isdisjoint(nested) for nested, _ in calls.values()):
@@ -144,16 +157,16 @@ def calls_in(
     ends: dict[str, set[int]],
     below: Callable[[Node], Sequence[Node]] = operator.attrgetter("parts"),
     entered: Callable[[str], Container[int]] | None = None,
-) -> Calls:
+) -> RuleCalls:
     """The calls in `node`.
 
     `ends` remembers the :func:`ending_parameters` of rules from call to call. `below` gives the parts of a node that
     are looked into, the first ones at least; `entered` the numbers of a rule's arguments that are, by default all.
     """
-    calls: Calls = set(), set()
+    calls: RuleCalls = set(), set()
 
     def visit(node: Node, tail: bool) -> None:
-        if isinstance(node, Call):
+        if isinstance(node, RuleRef):
             calls[tail].add(node.rule)
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
@@ -169,7 +182,7 @@ def calls_in(
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
             to = calls[tail]
             for item in below(node):
-                if type(item) is Call and not item.args:  # most of what isn't a leaf
+                if type(item) is RuleRef and not item.args:  # most of what isn't a leaf
                     to.add(item.rule)
                 elif type(item) not in LEAVES:
                     visit(item, tail)
@@ -215,7 +228,7 @@ class LeftCorners:
         """
         return self_embedding_groups({name: self.of(self.rules[name].body, name) for name in among})
 
-    def of(self, node: Node, rule: str) -> Calls:
+    def of(self, node: Node, rule: str) -> RuleCalls:
         """The calls that `node`, in `rule`, can begin with."""
         below = partial(self.first_items, rule=rule)
         return calls_in(node, self.rules, self._ends, below, self.first_parameters)
@@ -229,9 +242,9 @@ class LeftCorners:
                     return below[: i + 1]
         return below
 
-    def calls(self, node: Node, rule: str) -> Iterator[Call]:
+    def calls(self, node: Node, rule: str) -> Iterator[RuleRef]:
         """Iterate over the calls that `node` can begin with, those in arguments aside."""
-        if isinstance(node, Call):
+        if isinstance(node, RuleRef):
             yield node
             return
         for item in self.first_items(node, rule):
@@ -258,7 +271,7 @@ class LeftCorners:
                     yield None
             case Related():
                 return  # the parameter's value only selects which values these are
-            case Call():
+            case RuleRef():
                 for arg, name in zip(node.args, self.rules[node.rule].params):
                     if any(True for _ in self._uses(arg, rule, param)):
                         yield node.rule, name
@@ -310,24 +323,24 @@ class _Elimination:
             body = nodes.seq([nodes.alt([rest for head, rest in own if not head]), again])
         else:  # `target$name`: what can follow once a text of `name` is read, up to the end of one of `target`
             every = [(name, head, rest) for name, found in self.heads.items() for head, rest in found]
-            body = nodes.alt([nodes.seq([r, Call(f"{target}${n}")]) for n, head, r in every if not head])
+            body = nodes.alt([nodes.seq([r, RuleRef(f"{target}${n}")]) for n, head, r in every if not head])
             for name in self.group:
-                steps = [nodes.seq([r, Call(f"{target}${n}")]) for n, head, r in every if head == name]
+                steps = [nodes.seq([r, RuleRef(f"{target}${n}")]) for n, head, r in every if head == name]
                 after = nodes.alt([*steps, EMPTY] if name == target else steps)
                 self.out[f"{target}${name}"] = Rule(f"{target}${name}", after)
         if self.nullable.rule(target):
             text = nonempty_name(target)
             self.out[text] = Rule(text, body, rule.params, rule.line)
-            body = nodes.alt([Call(text, tuple(args)), EMPTY])
+            body = nodes.alt([RuleRef(text, tuple(args)), EMPTY])
         self.out[target] = Rule(target, body, rule.params, rule.line)
 
     def split(self, node: Node, rule: str) -> Iterator[tuple[str | None, Node]]:
         """Split what `node` reads, the empty text aside, into (leading call into the group or None, what follows)."""
         match node:
             # Of each piece only what comes first is split; what follows it is kept whole.
-            case Call() if node.rule in self.group:
+            case RuleRef() if node.rule in self.group:
                 yield node.rule, EMPTY
-            case Call() if self.nullable.always(node, rule):
+            case RuleRef() if self.nullable.always(node, rule):
                 yield None, self.nonempty_call(node, rule)
             case Alt():
                 for item in node.items:
@@ -351,11 +364,11 @@ class _Elimination:
         self.made += made
         self.limits.check("nodes", self.made, "eliminating left recursion takes too many nodes")
 
-    def nonempty_call(self, node: Call, rule: str) -> Node:
+    def nonempty_call(self, node: RuleRef, rule: str) -> Node:
         """A call for the nonempty texts of a nullable rule outside the group."""
         if self.rules[node.rule].params:
             raise LeftRecursion(rule, f"{node.rule}{{...}} may be empty and hides the recursion: put some text before")
-        call = Call(nonempty_name(node.rule))
+        call = RuleRef(nonempty_name(node.rule))
         if call.rule not in self.out:
             self.out.update(nonempty_rules(self.out, self.nullable, call))
         return call
@@ -378,9 +391,9 @@ def _may_begin_alike(node: Alt) -> bool:
     for one in node.items:
         first = one.items[0] if type(one) is Seq and one.items else one
         key: object = type(first)
-        if type(first) is Call:
+        if type(first) is RuleRef:
             key = first.rule
-        elif type(first) is Literal:
+        elif type(first) is LiteralText:
             key = first.data
         elif type(first) is nodes.Chars:
             key = first.chars
@@ -395,7 +408,7 @@ def _left_factor_alternatives(node: Alt) -> Node:
     for item in node.items:
         for one in item.items if isinstance(item, Alt) else (item,):
             first = _first_item(one)
-            if type(first) is Literal or (type(first) is Call and not first.args):  # most of them
+            if type(first) is LiteralText or (type(first) is RuleRef and not first.args):  # most of them
                 key = nodes.shape(first)
             else:  # what comes after the end of an action is the action's own: it is found by its identity
                 key = nodes.shape(first) if first and not nodes.has_step(first) else (id(one),)

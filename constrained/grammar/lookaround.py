@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.alternating_automaton import AlternatingAutomaton, State, Steps
+from constrained.grammar.alternating_automaton import AlternatingAutomaton, AlternatingState, Steps
 from constrained.grammar.assertions import ANY, looks, walk_inside
 from constrained.grammar.bdd import FALSE, TRUE
 from constrained.grammar.charset import CharSet, partition, union
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
+from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule, RuleRef
 
 _SHARED = 16
 """Larger expressions become a rule, because a token is often used in many places."""
@@ -115,7 +115,7 @@ class LookingToken:
             node, rules = _row_of_rules(name, class_of[start], last, merged)
         elif len(nodes.walk(node)) > _SHARED:
             whole = f"{name}$all"
-            node, rules = Call(whole), {whole: Rule(whole, node)}
+            node, rules = RuleRef(whole), {whole: Rule(whole, node)}
         for rule in rules.values():
             nodes.placed(rule.body, self._place)
         return nodes.placed(node, self._place), rules
@@ -123,8 +123,8 @@ class LookingToken:
     def _build(self, automaton: AlternatingAutomaton, alone: bool) -> None:
         # The states in which the expression is read: a start for each past, and what each leads to.
         pasts = [automaton.text_start] if alone else automaton.pasts()
-        states: _Numbers[State] = _Numbers(automaton)
-        conditions: _Numbers[tuple[bool, State]] = _Numbers(automaton)
+        states: _Numbers[AlternatingState] = _Numbers(automaton)
+        conditions: _Numbers[tuple[bool, AlternatingState]] = _Numbers(automaton)
         starts = [states[automaton.state(past, automaton.start)] for past in pasts]
         parts: list[tuple[Node | None, int]] = []
         edges: list[Edges] = []
@@ -141,7 +141,7 @@ class LookingToken:
 
         # The conditions on the text after the expression: one for each state in which it may end, and what each becomes
         # with every character that follows. 0 and 1 are MET and NEVER_MET, so that the others are numbered from 2.
-        def number(then: State) -> int:
+        def number(then: AlternatingState) -> int:
             decided = {TRUE: MET, FALSE: NEVER_MET}.get(then[1])
             return 2 + conditions[False, then] if decided is None else decided
 
@@ -299,7 +299,7 @@ def _row_of_rules(
         while inline(state) and edges[state]:
             ((state, chars),) = edges[state].items()
             items.append(nodes.one_of(chars))
-        return nodes.seq([*items, (ends[state] or NEVER) if inline(state) else Call(rule_name(state))])
+        return nodes.seq([*items, (ends[state] or NEVER) if inline(state) else RuleRef(rule_name(state))])
 
     def body(state: int) -> Node:
         loop = edges[state].get(state)
@@ -318,4 +318,4 @@ def _row_of_rules(
     if users[start] == 1:  # no edge leads back to it
         return body(start), rules
     rules[rule_name(start)] = Rule(rule_name(start), body(start))
-    return Call(rule_name(start)), rules
+    return RuleRef(rule_name(start)), rules

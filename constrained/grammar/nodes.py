@@ -44,7 +44,7 @@ Spans = tuple[tuple[int, int], ...]
 
 
 @dataclass(eq=False, slots=True)
-class Literal(Node):
+class LiteralText(Node):
     """Exactly these bytes; `joined` are the (offset, place) of neighbours that were joined to it."""
 
     data: bytes
@@ -88,7 +88,7 @@ class Except(Node):
             for byte, same in groupby(range(low + ends, high), lambda i: self.values[i][depth]):
                 group = list(same)
                 heads.append((byte, byte))
-                out.append(seq([Literal(bytes((byte,))), after(group[0], group[-1] + 1, depth + 1)]))
+                out.append(seq([LiteralText(bytes((byte,))), after(group[0], group[-1] + 1, depth + 1)]))
             others = self.chars & charset(heads).complement() if heads else self.chars
             return alt([*out, seq([Chars(others), repeat(Chars(self.chars), 0, None)])] if others else out)
 
@@ -123,7 +123,7 @@ class Repeat(Node):
 
 
 @dataclass(eq=False, slots=True)
-class Call(Node):
+class RuleRef(Node):
     """A rule, with the arguments of its template parameters."""
 
     rule: str
@@ -163,7 +163,7 @@ class Related(Node):
 
 
 # The same fields under another name, found without a call in Python.
-Seq.parts, Alt.parts, Call.parts = Seq.items, Alt.items, Call.args  # type: ignore[misc]
+Seq.parts, Alt.parts, RuleRef.parts = Seq.items, Alt.items, RuleRef.args  # type: ignore[misc]
 
 ScopeValue = bytes | tuple[bytes, ...] | Node
 
@@ -280,7 +280,7 @@ NEVER = Alt(())
 def literal(text: str | bytes, strings: Spans = ()) -> Node:
     """Exactly `text`."""
     data = text.encode() if isinstance(text, str) else text
-    return Literal(data, strings=strings) if data else EMPTY
+    return LiteralText(data, strings=strings) if data else EMPTY
 
 
 def string(text: str) -> Node:
@@ -294,7 +294,7 @@ def one_of(chars: CharSet, place: Place | None = None) -> Node:
     if not chars:
         return NEVER
     low, high = chars.ranges[0]
-    return Literal(chr(low).encode(), place) if low == high and len(chars.ranges) == 1 else Chars(chars, place)
+    return LiteralText(chr(low).encode(), place) if low == high and len(chars.ranges) == 1 else Chars(chars, place)
 
 
 def choices(
@@ -308,7 +308,7 @@ def choices(
         return Choices(
             ordered, place, {value: strings[value] for value in ordered if value in strings} if strings else {}
         )
-    return Literal(ordered[0], place, strings=strings.get(ordered[0], ())) if ordered[0] else EMPTY
+    return LiteralText(ordered[0], place, strings=strings.get(ordered[0], ())) if ordered[0] else EMPTY
 
 
 def seq(items: Iterable[Node]) -> Node:
@@ -325,7 +325,7 @@ def seq(items: Iterable[Node]) -> Node:
         kinds = list(map(type, parts))
     if Alt in kinds and NEVER in parts:
         return NEVER
-    if kinds.count(Literal) > 1 and (Literal, Literal) in pairwise(kinds):
+    if kinds.count(LiteralText) > 1 and (LiteralText, LiteralText) in pairwise(kinds):
         parts = _join_literals(parts)
     return parts[0] if len(parts) == 1 else Seq(tuple(parts)) if parts else EMPTY
 
@@ -335,12 +335,12 @@ def _join_literals(parts: list[Node]) -> list[Node]:
     out: list[Node] = []
     for _, group in groupby(parts, type):
         row = list(group)
-        literals = [one for one in row if isinstance(one, Literal)]
+        literals = [one for one in row if isinstance(one, LiteralText)]
         out += [_join(literals)] if len(literals) > 1 else row
     return out
 
 
-def _join(literals: list[Literal]) -> Literal:
+def _join(literals: list[LiteralText]) -> LiteralText:
     places: list[tuple[int, Place | None]] = []
     strings: list[tuple[int, int]] = []
     offset = 0
@@ -350,7 +350,7 @@ def _join(literals: list[Literal]) -> Literal:
         offset += len(part.data)
     changes = [(offset, place) for (offset, place), (_, before) in zip(places[1:], places) if place != before]
     data = b"".join([part.data for part in literals])
-    return Literal(data, literals[0].place, tuple(changes), tuple(strings))
+    return LiteralText(data, literals[0].place, tuple(changes), tuple(strings))
 
 
 _MANY_REPEATS = 16
@@ -360,7 +360,9 @@ def _merge_repeats(parts: list[Node]) -> list[Node]:
     """Write ``x? x? x? ...`` as ``x{0,n}``: a long row of equal repeats can be read in exponentially many ways."""
 
     def key(part: Node):
-        simple = isinstance(part, Repeat) and isinstance(part.item, (Literal, Chars, Choices, Call, Var, Slot, Related))
+        simple = isinstance(part, Repeat) and isinstance(
+            part.item, (LiteralText, Chars, Choices, RuleRef, Var, Slot, Related)
+        )
         return shape(part.item) if isinstance(part, Repeat) and simple else part
 
     out: list[Node] = []
@@ -387,7 +389,7 @@ def alt(items: Iterable[Node]) -> Node:
     if Alt in kinds:
         flat = [inner for item in flat for inner in (item.items if isinstance(item, Alt) else (item,))]
         kinds.update(map(type, flat))
-    if Literal in kinds or Choices in kinds:
+    if LiteralText in kinds or Choices in kinds:
         flat = _merge_texts(flat)
     unique = list(dict.fromkeys(flat))  # by identity
     return unique[0] if len(unique) == 1 else Alt(tuple(unique)) if unique else NEVER
@@ -395,12 +397,12 @@ def alt(items: Iterable[Node]) -> Node:
 
 def _merge_texts(items: list[Node]) -> list[Node]:
     """Alternatives with the texts among them as one choice, which comes first."""
-    texts: list[Literal | Choices] = []
+    texts: list[LiteralText | Choices] = []
     others: list[Node] = []
     values: set[bytes] = set()
     strings: dict[bytes, Spans] = {}
     for item in items:
-        if isinstance(item, Literal):
+        if isinstance(item, LiteralText):
             texts.append(item)
             values.add(item.data)
             if item.strings:
@@ -453,7 +455,7 @@ def related(relation: str, arguments: Sequence[Node]) -> Related:
         raise ValueError("what comes first is a slot, a `%declare`d terminal, or a relation of one")
     if relation == AT and isinstance(values, Related):
         raise ValueError("what comes first is a slot, which is bound by key")
-    if to and not isinstance(to[0], (Var, Literal)):
+    if to and not isinstance(to[0], (Var, LiteralText)):
         raise ValueError("what a value is related to is a template's parameter, or a text")
     return Related(relation, values, *to)
 
@@ -461,14 +463,14 @@ def related(relation: str, arguments: Sequence[Node]) -> Related:
 def placed(node: Node, place: Place | None) -> Node:
     """Record where `node`, just made and used nowhere else, is written; return it."""
     for part in walk(node) if place else ():
-        if isinstance(part, (Literal, Chars, Choices)) and part.place is None:
+        if isinstance(part, (LiteralText, Chars, Choices)) and part.place is None:
             part.place = place
     return node
 
 
 def place_of(node: Node, offset: int = 0) -> Place | None:
     """Where a node, or the byte of it at an offset, is written."""
-    if isinstance(node, Literal):
+    if isinstance(node, LiteralText):
         return next((place for start, place in reversed(node.joined) if start <= offset), node.place)
     return node.place if isinstance(node, (Chars, Choices)) else None
 
@@ -476,7 +478,7 @@ def place_of(node: Node, offset: int = 0) -> Place | None:
 # Looking at a tree; folds, rewriting and fixed points are in `traverse`
 
 
-LEAVES: frozenset[type[Node]] = frozenset({Literal, Chars, Choices, Except, Var, Slot})
+LEAVES: frozenset[type[Node]] = frozenset({LiteralText, Chars, Choices, Except, Var, Slot})
 """Types of node with nothing below: asked first, as most nodes are such."""
 
 
@@ -512,10 +514,10 @@ def has_step(node: Node) -> bool:
 
 def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
     """A key that is equal for nodes that read the same texts in the same way; `key`: that of the nodes below."""
-    if isinstance(node, Literal):
-        return (Literal, node.data)
-    if isinstance(node, Call) and not node.args:
-        return (Call, node.rule)
+    if isinstance(node, LiteralText):
+        return (LiteralText, node.data)
+    if isinstance(node, RuleRef) and not node.args:
+        return (RuleRef, node.rule)
     if isinstance(node, Inner):
         return (type(node), *node.key)
     # Identity stands for equality only where equal things are one object (character sets) or may not be merged.
@@ -530,8 +532,8 @@ def shape(node: Node, key: Callable[[Node], Hashable] | None = None) -> tuple:
             return (Except, id(node.chars), node.values)
         case Repeat():
             return (type(node), node.low, node.high, *below)
-        case Call():
-            return (Call, node.rule, *below)
+        case RuleRef():
+            return (RuleRef, node.rule, *below)
         case Var() | Slot():
             return (type(node), node.name)
         case Related():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, scoped_value
-from constrained.grammar.nodes import Call, Node, Rule, find
+from constrained.grammar.nodes import Node, Rule, RuleRef, find
 
 
 def nonempty_name(rule: str) -> str:
@@ -39,8 +39,8 @@ def without_empty(node: Node, nullable: Nullable) -> Node:
             if value := scoped_value(node):
                 return without_empty(value, nullable)
             return nodes.Scoped(without_empty(node.node, nullable), node.values)
-        case Call():
-            return Call(nonempty_name(node.rule), node.args)
+        case RuleRef():
+            return RuleRef(nonempty_name(node.rule), node.args)
     return nodes.NEVER
 
 
@@ -50,7 +50,7 @@ def nonempty_rules(rules: Mapping[str, Rule], nullable: Nullable, node: Node) ->
     originals = {nonempty_name(name): rule for name, rule in rules.items() if nullable.rule(name)}
     work = [node]
     for piece in work:
-        for call in find(piece, Call):
+        for call in find(piece, RuleRef):
             rule = originals.get(call.rule)
             if rule is not None and call.rule not in rules and call.rule not in out:
                 body = without_empty(rule.body, nullable)

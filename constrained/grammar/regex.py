@@ -151,7 +151,7 @@ def _few_texts(node: Node) -> list[str] | None:
 
     def leaf(node: Node) -> list[str] | None:
         match node:
-            case nodes.Literal():
+            case nodes.LiteralText():
                 return [node.data.decode()]
             case nodes.Choices():
                 return few(value.decode() for value in node.values)

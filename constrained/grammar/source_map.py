@@ -14,7 +14,7 @@ from functools import cached_property
 
 from constrained.grammar.lark_definitions import Definition
 from constrained.grammar.lark_reader import IGNORED, LarkRules
-from constrained.grammar.nodes import STEP, Call, Node, Related, Repeat, Slot, Var, place_of
+from constrained.grammar.nodes import STEP, Node, Related, Repeat, RuleRef, Slot, Var, place_of
 from constrained.grammar.source import SourceSpan
 from constrained.grammar.traverse import Pieces, Unit, argument_sources, rebuild, units
 
@@ -32,7 +32,7 @@ class SourceMap:
 
     def _copy(self, node: Node, rule: str) -> Node:
         def leaf(node: Node) -> Node:
-            if isinstance(node, Call):
+            if isinstance(node, RuleRef):
                 return copy(node)
             copied = copy(node)
             if isinstance(node, Related):

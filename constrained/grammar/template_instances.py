@@ -11,7 +11,7 @@ from itertools import compress
 from operator import attrgetter
 
 from constrained.grammar.analysis import TextlessArguments
-from constrained.grammar.nodes import LEAVES, NEVER, Call, Literal, Node, Related, Rule, Seq, Var, find, shape
+from constrained.grammar.nodes import LEAVES, NEVER, LiteralText, Node, Related, Rule, RuleRef, Seq, Var, find, shape
 from constrained.grammar.traverse import reachable, rebuild
 
 MOST = 1_000
@@ -23,7 +23,7 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
     out = dict(rules)
     if not any(map(attrgetter("params"), rules.values())):
         return out
-    calls = (call for rule in rules.values() for call in rule.find(Call))
+    calls = (call for rule in rules.values() for call in rule.find(RuleRef))
     arguments = [arg for call in calls for arg in call.args if type(arg) not in LEAVES]
     if not (arguments or every):
         return out
@@ -36,7 +36,7 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
     work = list(rules)
 
     def write_out(node: Node) -> Node:
-        if not isinstance(node, Call) or not node.args:
+        if not isinstance(node, RuleRef) or not node.args:
             return node
         template = out[node.rule]
         texts = every and not template.find(Related)
@@ -45,7 +45,7 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
         values: dict[str, Node] = {
             param: arg
             for param, arg in zip(template.params, node.args)
-            if every and ((find(arg, Call) and _is_closed(arg)) or (texts and isinstance(arg, Literal)))
+            if every and ((find(arg, RuleRef) and _is_closed(arg)) or (texts and isinstance(arg, LiteralText)))
         }
         if len(made) >= MOST:
             values.clear()
@@ -60,15 +60,15 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
             body = with_values(template.body, values)
             out[name] = Rule(name, body, tuple(compress(template.params, left)), template.line)
             work.append(name)
-        return Call(made[key], tuple(compress(node.args, left)))
+        return RuleRef(made[key], tuple(compress(node.args, left)))
 
     for name in work:
         rule = out[name]
-        if any(call.args for call in rule.find(Call)):
+        if any(call.args for call in rule.find(RuleRef)):
             written = rebuild(rule.body, write_out)
             out[name] = Rule(name, written, rule.params, rule.line)
     if every:  # templates that nobody calls any more may still be left-recursive
-        used = reachable(out, Seq(tuple(Call(name) for name, rule in out.items() if not rule.params)))
+        used = reachable(out, Seq(tuple(RuleRef(name) for name, rule in out.items() if not rule.params)))
         out = {name: rule for name, rule in out.items() if name in used}
     return out
 

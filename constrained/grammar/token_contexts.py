@@ -26,14 +26,14 @@ from constrained.grammar.nodes import (
     LEAVES,
     NEVER,
     Alt,
-    Call,
     Chars,
     Choices,
-    Literal,
+    LiteralText,
     Node,
     Related,
     Repeat,
     Rule,
+    RuleRef,
     Seq,
     Slot,
     Var,
@@ -128,7 +128,7 @@ def _check_parts(token: LookingUse) -> None:
             raise token.error(
                 "a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal"
             )
-        if isinstance(part, Call):
+        if isinstance(part, RuleRef):
             raise token.error(
                 "a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it"
             )
@@ -212,7 +212,7 @@ class Contexts:
         # A whole text may end only where all that was asked of the text to come is met by its end.
         ends = [c for c in whole.bodies if all(self.looking[i].met[condition] for i, condition in c.asked)]
         self.written[whole.name] = Rule(whole.name, nodes.alt([whole.bodies[context] for context in ends]))
-        return Call(whole.name)
+        return RuleRef(whole.name)
 
     def first_sets(self) -> dict[Node, int]:
         """The first set of each token, with an extra bit that identifies the token."""
@@ -269,11 +269,11 @@ class Contexts:
                 return _union(self.read(item, context) for item in node.items)
             case Repeat():
                 return self.repeat(node, context)
-            case Call():
+            case RuleRef():
                 return self.call(node, context)
             case Chars():
                 return {then: Chars(both, node.place) for both, then in self.meeting(node.chars, context)}
-            case Literal():
+            case LiteralText():
                 end = self.after(context, node.data)
                 return {} if end is None else {end: node}
             case Choices():
@@ -298,7 +298,7 @@ class Contexts:
             return node is EMPTY
         if ("stays", node) not in self.kept:
             below = nodes.walk(node)
-            has = any(isinstance(n, LookingUse) or (isinstance(n, Call) and n.rule in self.rewritten) for n in below)
+            has = any(isinstance(n, LookingUse) or (isinstance(n, RuleRef) and n.rule in self.rewritten) for n in below)
             self.kept["stays", node] = not has
         return self.kept["stays", node]
 
@@ -386,7 +386,7 @@ class Contexts:
             unit = self.units[node, context] = _Unit(node, context, name, params)
             self.work.append(unit)
         unit.users[self.unit] = None
-        return {exit: Call(rule, args) for exit, rule in unit.exits.items()}
+        return {exit: RuleRef(rule, args) for exit, rule in unit.exits.items()}
 
     def repeat(self, node: Repeat, context: TokenContext) -> Exits:
         result = dict(self.read(node.item, context))
@@ -401,7 +401,7 @@ class Contexts:
         after = self.followed(EMPTY, result, self.kept.setdefault(("more", node), more))
         return _union([{context: EMPTY}, after]) if node.low == 0 else after
 
-    def call(self, node: Call, context: TokenContext) -> Exits:
+    def call(self, node: RuleRef, context: TokenContext) -> Exits:
         # An argument whose texts are known is written into the body, so that it is read in its own context. A parameter
         # that a relation uses must stay one.
         rule = self.rules[node.rule]

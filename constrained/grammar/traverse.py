@@ -14,11 +14,11 @@ from constrained.grammar import nodes
 from constrained.grammar.nodes import (
     LEAVES,
     Alt,
-    Call,
     Node,
     Related,
     Repeat,
     Rule,
+    RuleRef,
     Seq,
     Var,
     find,
@@ -61,7 +61,7 @@ def fold(
     """
 
     def value(node: Node) -> T:
-        if type(node) in LEAVES or isinstance(node, Call):  # most nodes
+        if type(node) in LEAVES or isinstance(node, RuleRef):  # most nodes
             return leaf(node)
         if isinstance(node, Seq):
             return seq(map(value, node.items))
@@ -86,8 +86,8 @@ def rebuild(node: Node, leaf: Callable[[Node], Node]) -> Node:
     """
 
     def below(node: Node) -> Node:
-        if isinstance(node, Call) and node.args:
-            node = Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
+        if isinstance(node, RuleRef) and node.args:
+            node = RuleRef(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
         return leaf(node)
 
     return fold(node, below, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
@@ -97,7 +97,7 @@ def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
     """Return, for each (rule, parameter), every argument given to it, after the rule that gives it."""
     out: dict[tuple[str, str], Pieces] = {}
     for rule in rules.values():
-        for call in rule.find(Call):
+        for call in rule.find(RuleRef):
             for name, arg in zip(rules[call.rule].params, call.args):
                 out.setdefault((call.rule, name), []).append((rule.name, arg))
     return out
@@ -127,7 +127,7 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
     for unit, given in pieces.items():
         for rule, piece in given:
             for node in walk(piece):
-                if isinstance(node, Call):
+                if isinstance(node, RuleRef):
                     out.setdefault(node.rule, set()).add(unit)
                 elif type(node) is Var:
                     out.setdefault((rule, node.name), set()).add(unit)
@@ -180,8 +180,8 @@ def least_fixpoint(
 
 def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
     """The rules that a text of `start` can pass through, in the order they are met."""
-    called = (call.rule for call in find(start, Call))
-    return reached(called, lambda name: (call.rule for call in rules[name].find(Call)))
+    called = (call.rule for call in find(start, RuleRef))
+    return reached(called, lambda name: (call.rule for call in rules[name].find(RuleRef)))
 
 
 def reached(start: Iterable[H], after: Callable[[H], Iterable[H]]) -> list[H]:

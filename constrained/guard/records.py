@@ -32,7 +32,7 @@ SOLVED = 1.0 - 1e-6
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordedConversation:
     """A recorded conversation.
 
     Attributes
@@ -103,7 +103,7 @@ class Findings:
 
     Attributes
     ----------
-    conversations : list of Record
+    conversations : list of RecordedConversation
     calls : int
     errors : int
         Calls that the tools answered with an error.
@@ -116,7 +116,7 @@ class Findings:
         Why the policy wouldn't have the user asked for some of these.
     """
 
-    conversations: list[Record] = field(default_factory=list)
+    conversations: list[RecordedConversation] = field(default_factory=list)
     calls: int = 0
     errors: int = 0
     gold_calls: int = 0
@@ -178,14 +178,14 @@ class Findings:
         return sorted(rows, key=lambda row: -row["calls"])
 
 
-def read_record(value: Any, where: str) -> Record:
+def read_record(value: Any, where: str) -> RecordedConversation:
     """A record from a line of a file: a list of messages, or an object with them.
 
     The messages are under "messages" or (tau-bench) "traj"; the outcome is "solved", "success" or "reward"; the calls
     that should have been made are "gold", or in tau-bench's "info". Raises DataError: there are no messages.
     """
     if isinstance(value, list):
-        return Record(where, value)
+        return RecordedConversation(where, value)
     if not isinstance(value, Mapping):
         raise DataError(f"{where}: no conversation but a {type(value).__name__}", "give a list of messages")
     messages = next((value[key] for key in ("messages", "traj", "conversation") if key in value), None)
@@ -195,7 +195,9 @@ def read_record(value: Any, where: str) -> Record:
     task: Any = value.get("task") or info.get("task") or {}
     gold = value.get("gold") or (task.get("actions") if isinstance(task, Mapping) else None) or ()
     pairs = [_gold(one) for one in gold if isinstance(one, Mapping)]
-    return Record(where, messages, value.get("tools"), _solved(value), tuple(pair for pair in pairs if pair))
+    return RecordedConversation(
+        where, messages, value.get("tools"), _solved(value), tuple(pair for pair in pairs if pair)
+    )
 
 
 def _solved(value: Mapping[str, Any]) -> bool | None:
@@ -216,7 +218,7 @@ def _gold(action: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
     return action["name"], arguments
 
 
-def read_records(values: Iterable[tuple[str, Any]]) -> Iterator[Record]:
+def read_records(values: Iterable[tuple[str, Any]]) -> Iterator[RecordedConversation]:
     """The records of a file, (where, value) by (where, value); also of a file of tau2-bench's results.
 
     Raises DataError: a value is no conversation.
@@ -234,7 +236,7 @@ def read_records(values: Iterable[tuple[str, Any]]) -> Iterator[Record]:
 
 
 def check_records(
-    records: Iterable[Record],
+    records: Iterable[RecordedConversation],
     policy: Policy,
     tools: Any = None,
     *,
@@ -245,7 +247,7 @@ def check_records(
 
     Parameters
     ----------
-    records : iterable of Record
+    records : iterable of RecordedConversation
     policy : Policy
     tools : list, str, Path or None
         As in `Guard`; default: those of each record.
@@ -290,7 +292,7 @@ def _inside(target: Form, told: frozenset[str]) -> bool:
     return not isinstance(target, Name) and root(target) in told
 
 
-def _check(record: Record, guard: Guard, findings: Findings, mutating: set[str]) -> None:
+def _check(record: RecordedConversation, guard: Guard, findings: Findings, mutating: set[str]) -> None:
     point = guard.start
     waiting: list[tuple[int, ToolCall, Verdict, Conversation]] = []
     events = [
@@ -345,8 +347,8 @@ def _answers(events: list[tuple[int, Any]], number: int) -> list[str | None]:
 
 
 def _note(
-    record: Record, guard: Guard, findings: Findings, mutating: set[str], number: int, call: ToolCall, verdict: Verdict,
-    before: Conversation, answer: str | None,
+    record: RecordedConversation, guard: Guard, findings: Findings, mutating: set[str], number: int, call: ToolCall,
+    verdict: Verdict, before: Conversation, answer: str | None,
 ) -> None:  # fmt: skip
     failed = answer is not None and guard.policy.failed(answer)
     gold = any(call.name == name and call.arguments == arguments for name, arguments in record.gold)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var
+from constrained.grammar.nodes import EMPTY, Alt, Node, Repeat, Rule, RuleRef, Seq, Var
 from constrained.grammar.traverse import Pieces, argument_sources
 from constrained.knowledge.follow_sets import END, ActionFollowSets, Actions, continuations, writes_text
 
 START = "start"
 
-Group = tuple[str, ...]
+ActionGroup = tuple[str, ...]
 """Actions with the same predecessors and the same successors."""
 
 
@@ -39,7 +39,7 @@ class ActionGraph:
         self._sources: dict[tuple[str, str], tuple[list[tuple[str, str]], Pieces]] = {}
         self.rules: dict[str, tuple[str, ...]] = {}
         self.may_end: set[str] = set()
-        self._add(START, self._follow.first(Call(start), start))
+        self._add(START, self._follow.first(RuleRef(start), start))
         # Breadth first, so that `rules` lists actions in the order in which paths reach them.
         work = list(self.rules[START])
         for name in work:
@@ -98,7 +98,7 @@ class ActionGraph:
                 for after in continuations(rule.body):
                     if isinstance(after, Var):
                         after = arguments.get(after.name, after)
-                    if not isinstance(after, Call) or writes_text(self._rules[after.rule].body):
+                    if not isinstance(after, RuleRef) or writes_text(self._rules[after.rule].body):
                         return None
                     actions = out.setdefault((point, after.rule), [])
                     if call.rule not in actions:
@@ -107,7 +107,7 @@ class ActionGraph:
                         work.append(after.rule)
         return out
 
-    def groups(self) -> dict[Group, list[Group]]:
+    def groups(self) -> dict[ActionGroup, list[ActionGroup]]:
         """Each group of actions -> the groups that may follow it; ("start",) is a group by itself.
 
         Every action of the second group may follow every action of the first.
@@ -135,9 +135,9 @@ class ActionGraph:
         return distances
 
 
-def _calls(node: Node) -> Iterator[Call]:
+def _calls(node: Node) -> Iterator[RuleRef]:
     """The calls in `node`, without those inside arguments."""
-    if isinstance(node, Call):
+    if isinstance(node, RuleRef):
         yield node
     elif isinstance(node, (Alt, Seq, Repeat)):
         for item in node.parts:

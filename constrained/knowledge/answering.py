@@ -6,7 +6,7 @@ For agents that answer without acting first (chain of thought), or that plan all
 
 from __future__ import annotations
 
-from constrained.grammar.nodes import Call, Rule, alt
+from constrained.grammar.nodes import Rule, RuleRef, alt
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.base import Knowledge
@@ -28,8 +28,8 @@ def answer_only(knowledge: Knowledge) -> Knowledge | None:
     names = answer_actions(knowledge)
     if not names:
         return None
-    start = Rule(START, alt([Call(name) for name in names]))
-    grammar = knowledge.grammar.with_rules({**knowledge.grammar.all_rules(), START: start}, Call(START))
+    start = Rule(START, alt([RuleRef(name) for name in names]))
+    grammar = knowledge.grammar.with_rules({**knowledge.grammar.all_rules(), START: start}, RuleRef(START))
     comments = {**knowledge.comments, START: ""}  # the overview explains the other actions
     return ActionKnowledge(knowledge.name, PathState(grammar, ActionGraph(grammar.all_rules(), START)), comments)
 

@@ -9,7 +9,7 @@ from constrained.automaton import Grammar
 from constrained.automaton.parse import readings, text_of
 from constrained.grammar import nodes
 
-_TEXT = (nodes.Var, nodes.Literal, nodes.Slot, nodes.Related)
+_TEXT = (nodes.Var, nodes.LiteralText, nodes.Slot, nodes.Related)
 
 
 def slot_values(grammar: Grammar, commands: Iterable[str]) -> dict[str, Sequence[str] | Mapping[str, Sequence[str]]]:
@@ -49,7 +49,7 @@ def _without_key(rules: Mapping[str, nodes.Rule]) -> frozenset[str]:
     result = set()
     for node in (node for rule in rules.values() for node in (nodes.Seq((rule.body,)), *nodes.walk(rule.body))):
         if not isinstance(node, nodes.Related) or node.relation != nodes.AT:
-            keys = node.parts[1:] if isinstance(node, nodes.Call) else ()
+            keys = node.parts[1:] if isinstance(node, nodes.RuleRef) else ()
             for part, key in zip_longest(node.parts, keys):
                 if isinstance(part, nodes.Slot) and not isinstance(key, _TEXT):
                     result.add(part.name)

@@ -79,7 +79,7 @@ def nonempty(grammar: Grammar) -> Grammar:
 def _with_nonempty_rules(rules: Mapping[str, Rule]) -> dict[str, Rule]:
     """`rules`, and for each nullable rule a copy without the empty text."""
     nullable = _nullable(rules)
-    copies = nodes.seq([nodes.Call(nonempty_name(name)) for name in rules if nullable.rule(name)])
+    copies = nodes.seq([nodes.RuleRef(nonempty_name(name)) for name in rules if nullable.rule(name)])
     return {**rules, **nonempty_rules(rules, nullable, copies)}
 
 

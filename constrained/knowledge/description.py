@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from textwrap import TextWrapper
 
-from constrained.grammar.nodes import Call, Literal, Rule, Seq, Slot, Var, is_step
+from constrained.grammar.nodes import LiteralText, Rule, RuleRef, Seq, Slot, Var, is_step
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.world import World
 from constrained.planning.model import conjuncts, renamed
@@ -107,13 +107,13 @@ def _form(rule: Rule, graph: ActionGraph) -> str | None:
     for node in rule.body.items if isinstance(rule.body, Seq) else (rule.body,):
         if is_step(node):
             break
-        if isinstance(node, Literal):
+        if isinstance(node, LiteralText):
             piece = node.data.decode("utf-8", "replace")
         elif isinstance(node, Var):
             piece = names.get(node.name, node.name.upper())
         elif isinstance(node, Slot):
             piece = node.name
-        elif isinstance(node, Call) and not node.args and node.rule.isupper():
+        elif isinstance(node, RuleRef) and not node.args and node.rule.isupper():
             piece = node.rule
         elif graph.leads_on(node, rule.name):  # what follows the action's text
             break

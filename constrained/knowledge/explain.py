@@ -23,7 +23,7 @@ from constrained.knowledge.path_state import PathState, action_bytes
 from constrained.knowledge.report import Judgement
 from constrained.knowledge.unordered import UnorderedActions, longest_prefix
 from constrained.knowledge.world import read_world
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.belief_state import BeliefState
 
 ARROW = "->"
 """Between the actions of a written path (KnowAgent's ActionPath)."""
@@ -128,7 +128,7 @@ def explain_file(
             grammar, source, start, source_map=source_map, world=read_world(source)
         ).bind(**values or {})
         if knowledge.own_world is not None:
-            knowledge = knowledge.with_facts(Known(knowledge.own_world).facts_now())
+            knowledge = knowledge.with_facts(BeliefState(knowledge.own_world).facts_now())
         unbound = knowledge.grammar.unbound()
         return explain_path(knowledge.bind(**knowledge.grammar.stand_ins()), path, text), unbound
     # A grammar without `_STEP` has one text, not a path of actions.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from constrained.grammar import nodes
 from constrained.grammar.first_follow import FollowSets
-from constrained.grammar.nodes import Call, Node, Rule, is_step
+from constrained.grammar.nodes import Node, Rule, RuleRef, is_step
 from constrained.grammar.traverse import fold, reachable, units
 
 END = ""
@@ -23,17 +23,17 @@ class ActionFollowSets(FollowSets[Actions]):
     """The first and follow sets of the rules that paths from the rule `start` pass through."""
 
     def __init__(self, rules: dict[str, Rule], start: str):
-        passed = {name: rules[name] for name in reachable(rules, Call(start))}
+        passed = {name: rules[name] for name in reachable(rules, RuleRef(start))}
         self._writing = {name for name, rule in passed.items() if writes_text(rule.body)}
         pieces = units(passed)
         for name in self._writing:
             pieces[name] = [(name, rest) for rest in continuations(passed[name].body)]
-        super().__init__(pieces, Call(start), {}, {END: None}, self._writing)
+        super().__init__(pieces, RuleRef(start), {}, {END: None}, self._writing)
 
     def leaf(self, node: Node) -> Actions | None:
-        if isinstance(node, Call) and node.rule in self._writing:
+        if isinstance(node, RuleRef) and node.rule in self._writing:
             return {node.rule: None}
-        return None if isinstance(node, (Call, nodes.Var)) else self.end if is_step(node) else {}
+        return None if isinstance(node, (RuleRef, nodes.Var)) else self.end if is_step(node) else {}
 
     def union(self, sets: Iterable[Actions]) -> Actions:
         return {action: None for actions in sets for action in actions}
@@ -50,7 +50,7 @@ def writes_text(node: Node) -> bool:
     """Whether a rule's body reads text or slots itself, instead of only choosing between rules."""
 
     def leaf(node: Node) -> bool:
-        return not is_step(node) and not isinstance(node, (nodes.Call, nodes.Var, nodes.Scoped))
+        return not is_step(node) and not isinstance(node, (nodes.RuleRef, nodes.Var, nodes.Scoped))
 
     return fold(node, leaf, any, any, lambda _, item: item)
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from math import atan2, cos, hypot, pi, sin
 
 from constrained import html
-from constrained.knowledge.action_graph import START, ActionGraph, Group
+from constrained.knowledge.action_graph import START, ActionGraph, ActionGroup
 from constrained.knowledge.description import successors
 from constrained.knowledge.report import counted
 
@@ -197,12 +197,12 @@ def _circle(graph: ActionGraph, comments: Mapping[str, str]) -> Drawing | None:
     return width, height, parts
 
 
-def _around(groups: Sequence[Group], radius: float) -> dict[Group, Point]:
+def _around(groups: Sequence[ActionGroup], radius: float) -> dict[ActionGroup, Point]:
     angles = (2 * pi * i / len(groups) - pi / 2 for i in range(len(groups)))
     return {group: (radius * cos(angle), radius * sin(angle)) for group, angle in zip(groups, angles)}
 
 
-def _crowded(at: Mapping[Group, Point], half: Mapping[Group, Point]) -> bool:
+def _crowded(at: Mapping[ActionGroup, Point], half: Mapping[ActionGroup, Point]) -> bool:
     """Whether two boxes leave too little room for an arrow between them."""
     return any(
         abs(at[a][0] - at[b][0]) < half[a][0] + half[b][0] + 36

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from constrained.automaton import Grammar
-from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Scoped, Seq, Var, alt, find, repeat, seq
+from constrained.grammar.nodes import NEVER, Alt, Node, Repeat, Rule, RuleRef, Scoped, Seq, Var, alt, find, repeat, seq
 from constrained.knowledge.follow_sets import ends_step, writes_text
 
 
@@ -76,7 +76,7 @@ class _StepLimit:
                 return self.cost(node.node, self._scope_costs(node), inside)
             case Var():
                 return costs.get(node.name, 0)
-            case Call() if not inside:
+            case RuleRef() if not inside:
                 return self._call_cost(node.rule, self._argument_costs(node, costs))
         return 0
 
@@ -108,7 +108,7 @@ class _StepLimit:
                 piece = values.pieces[node.name]
                 pruned = self.prune(piece, _NO_VALUES, left, False)
                 return node if pruned is piece else pruned
-            case Call() if not inside:
+            case RuleRef() if not inside:
                 return self._prune_call(node, values, left)
         return node
 
@@ -125,7 +125,7 @@ class _StepLimit:
         ]
         return node if _same(items, node.items) else seq(items)
 
-    def _prune_call(self, node: Call, values: _ArgumentValues, left: int) -> Node:
+    def _prune_call(self, node: RuleRef, values: _ArgumentValues, left: int) -> Node:
         rule = self.rules[node.rule]
         costs = self._argument_costs(node, values.costs)
         # Which arguments are pieces of grammar that can be pruned themselves: those passed on, and those with calls but
@@ -135,13 +135,13 @@ class _StepLimit:
             if isinstance(arg, Var):
                 if arg.name in values.pieces:
                     pieces[param] = values.pieces[arg.name]
-            elif find(arg, Call) and not find(arg, Var):
+            elif find(arg, RuleRef) and not find(arg, Var):
                 pieces[param] = arg
         # One pruned copy of the rule for each limit, costs and pieces; a copy that is being made may call itself.
         numbers = [self._pieces.setdefault(piece, len(self._pieces)) for piece in pieces.values()]
         name = f"{node.rule} within {left} {costs} {numbers}"
         if name in self._being_pruned:
-            return Call(name, node.args)
+            return RuleRef(name, node.args)
         if name not in self.rules:
             self._being_pruned.add(name)
             inside = writes_text(rule.body)
@@ -149,7 +149,7 @@ class _StepLimit:
             body = self.prune(rule.body, within, left - inside, inside)
             self.rules[name] = Rule(name, body, rule.params, rule.line)
             self._being_pruned.discard(name)
-        return node if self.rules[name].body is rule.body else Call(name, node.args)
+        return node if self.rules[name].body is rule.body else RuleRef(name, node.args)
 
     def _call_cost(self, name: str, costs: tuple[int, ...]) -> int:
         key = (name, costs)
@@ -161,7 +161,7 @@ class _StepLimit:
             self._call_costs[key] = min(cost, self._over)
         return self._call_costs.get(key, self._over)
 
-    def _argument_costs(self, node: Call, costs: Mapping[str, int]) -> tuple[int, ...]:
+    def _argument_costs(self, node: RuleRef, costs: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(self.cost(arg, costs, False) for arg in node.args)
 
     def _scope_costs(self, node: Scoped) -> dict[str, int]:

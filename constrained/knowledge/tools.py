@@ -20,10 +20,10 @@ from constrained.errors import GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, missing_property, read_schema, write_schema
-from constrained.grammar.nodes import Call, Node, Rule, Slot
+from constrained.grammar.nodes import Node, Rule, RuleRef, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.lines.expression import Expression
-from constrained.knowledge.lines.forms import Compare, Form, Item, Member, Name
+from constrained.knowledge.lines.forms import Compare, Form, Subscript, Member, Name
 from constrained.knowledge.lines.syntax import MAX_DEPTH
 from constrained.knowledge.mcp_tools import is_address, tools_at
 from constrained.knowledge.python_tools import python_tool
@@ -150,7 +150,9 @@ def tool_rules(
     ends = set(names if end is None else _known(names, end, "end"))
     style, template = layout(whitespace), _template(call_format)
     rules: dict[str, Rule] = {}
-    then: dict[tuple[str, ...], Call] = {}  # one rule for all tools with the same successors, as there may be thousands
+    then: dict[
+        tuple[str, ...], RuleRef
+    ] = {}  # one rule for all tools with the same successors, as there may be thousands
     for tool in tools:
         if _has_slot(tool.parameters):
             hint = "give policy=: a .lark file with `//: tells ORDER = $.path by tool`"
@@ -159,11 +161,11 @@ def tool_rules(
         call = _call(tool, rule, template, call_format in CALL_FORMATS, rules, style, options)
         after = tuple(successors.get(rule, names))
         if after not in then:
-            then[after] = Call(f"#{len(then)}")
-            rules[then[after].rule] = Rule(then[after].rule, nodes.alt(Call(rule_of[name]) for name in after))
+            then[after] = RuleRef(f"#{len(then)}")
+            rules[then[after].rule] = Rule(then[after].rule, nodes.alt(RuleRef(rule_of[name]) for name in after))
         may_end = [nodes.EMPTY] if tool.name in ends else []
         rules[rule] = Rule(rule, nodes.seq([call, Slot(STEP), nodes.alt([then[after], *may_end])]))
-    rules[START] = Rule(START, nodes.alt([Call(rule_of[name]) for name in successors.get(START, names)]))
+    rules[START] = Rule(START, nodes.alt([RuleRef(rule_of[name]) for name in successors.get(START, names)]))
     # A schema that no value fits, or an order without an end, leaves a tool without calls.
     productive = productive_rules(rules)
     for tool in tools:
@@ -174,7 +176,7 @@ def tool_rules(
                 raise KnowledgeError(f"{lacking}: {missing.message}", missing.hint)
             hint = "look for keywords that rule each other out, and let some tool after it end the plan"
             raise KnowledgeError(lacking, hint)
-    return Grammar(trim(rules, productive), Call(START), {STEP}, limits=options.limits)
+    return Grammar(trim(rules, productive), RuleRef(START), {STEP}, limits=options.limits)
 
 
 RESPOND = {
@@ -318,7 +320,7 @@ def _without_slots(
         below: Form = Name(name) if at is None else Member(at, name)
         plain["properties"] = {**plain["properties"], name: _without_slots(tool, inner, below, needs, seen)}
     if at is not None and "items" in plain:
-        below = Item(at, (Name("i"),))
+        below = Subscript(at, (Name("i"),))
         plain["items"] = _without_slots(tool, plain["items"], below, needs, seen)
     return plain
 

@@ -57,7 +57,7 @@ class UnorderedActions:
     def _note_fixed(self, scope: nodes.Scoped) -> None:
         """Note the values that `scope` gives to the rules it calls."""
         for node in nodes.walk(scope.node):
-            if isinstance(node, nodes.Call):
+            if isinstance(node, nodes.RuleRef):
                 for param, arg in zip(self._grammar.rules[node.rule].params, node.args):
                     value = scope.values.get(arg.name) if isinstance(arg, nodes.Var) else None
                     if isinstance(value, (bytes, tuple)):
@@ -76,7 +76,7 @@ class UnorderedActions:
         pieces: list[Node] = []
         for caller, arg in arguments:
             match arg:
-                case nodes.Literal():
+                case nodes.LiteralText():
                     texts.add(arg.data)
                 case nodes.Choices():
                     texts.update(arg.values)
@@ -100,7 +100,7 @@ class UnorderedActions:
         value = self._grammar.bindings.get(slot.name, ())
         if isinstance(value, dict):
             keys = [key for key, values in value.items() if isinstance(values, Grammar)]
-            return [nodes.Related(nodes.AT, slot, nodes.Literal(key)) for key in keys]
+            return [nodes.Related(nodes.AT, slot, nodes.LiteralText(key)) for key in keys]
         return [slot] if isinstance(value, Grammar) else []
 
 

@@ -20,7 +20,7 @@ from constrained.automaton import Vocabulary
 from constrained.decoding.forward import AnySequence, TokenSequence
 from constrained.decoding.loop import NextLogits
 from constrained.decoding.prefix_cache import PrefixCache, common_prefix
-from constrained.decoding.ragged_forward import Pieces
+from constrained.decoding.ragged_forward import PromptSplitter
 from constrained.decoding.vocabulary import llama_cpp_vocabulary
 from constrained.errors import ModelError
 from constrained.files import file_digest
@@ -234,7 +234,7 @@ class _BatchReader:
 
     def __init__(self, engine: LlamaCpp, texts: Sequence[TokenSequence]):
         self.engine, self.sequences = engine, {id(text): row for row, text in enumerate(texts)}
-        self._pieces = Pieces()
+        self._pieces = PromptSplitter()
 
     def next_logits(self, texts: Sequence[AnySequence]) -> tuple[list[AnySequence], torch.Tensor, np.ndarray | None]:
         kept = {id(text): self.sequences[id(text)] for text in texts if id(text) in self.sequences}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from constrained.guard.messages import Answered, Heard, Said, message_events
-from constrained.guard.records import Findings, Record, Violation
+from constrained.guard.records import Findings, RecordedConversation, Violation
 from constrained.html import code, faint, paragraph, plain, table
 from constrained.pages.html_page import page
 
@@ -78,7 +78,7 @@ def _conditions(data: dict[str, Any]) -> str:
     return f"<h2>Refused by</h2>{table(head, rows)}" if rows else ""
 
 
-def _violation(one: Violation, record: Record) -> str:
+def _violation(one: Violation, record: RecordedConversation) -> str:
     arguments = one.verdict.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     fate = "not answered" if one.answer is None else "stopped by the tool" if one.failed else "carried out"
@@ -94,7 +94,7 @@ def _violation(one: Violation, record: Record) -> str:
     )
 
 
-def _said(record: Record, number: int) -> Iterator[tuple[str, str]]:
+def _said(record: RecordedConversation, number: int) -> Iterator[tuple[str, str]]:
     """The last texts before a message, with who said them; also what the user's own tools showed."""
     result: list[tuple[str, str]] = []
     for message in record.messages[:number]:

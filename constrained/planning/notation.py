@@ -32,8 +32,8 @@ class Word(str):
         return word
 
 
-class Listed(tuple):
-    """An expression with the offset of its parenthesis in the text, `at`."""
+class SExpression(tuple):
+    """An expression in parentheses, with their offset in the text, `at`."""
 
     at: int
 
@@ -52,7 +52,7 @@ def read_expression(source: Source, what: str) -> Formula:
     PddlError
         The text nests too deeply, is empty, ends too early, closes too much, or goes on after the expression.
     """
-    whole: Listed | None = None
+    whole: SExpression | None = None
     open_lists: list[tuple[list, int]] = []  # what each open parenthesis holds so far, and its offset
     for match in _TOKEN.finditer(source.text):
         token = match.group()
@@ -68,7 +68,7 @@ def read_expression(source: Source, what: str) -> Formula:
             if not open_lists:
                 raise _error(source, match.start(), f"{what} has a closing parenthesis too many")
             items, start = open_lists.pop()
-            closed = Listed(items)
+            closed = SExpression(items)
             closed.at = start
             if open_lists:
                 open_lists[-1][0].append(closed)
@@ -90,7 +90,7 @@ def read_expression(source: Source, what: str) -> Formula:
     raise _error(source, start, message, "a closing parenthesis is missing, or the file is cut short")
 
 
-def _after(source: Source, match: re.Match[str], what: str, whole: Listed) -> PddlError:
+def _after(source: Source, match: re.Match[str], what: str, whole: SExpression) -> PddlError:
     """The error that a text goes on after its expression."""
     begun = f"that begins on line {source.line_column(whole.at)[0]}"
     if match.group() == ")":

@@ -17,7 +17,7 @@ from constrained.errors import PddlError
 from constrained.grammar.source import Source
 from constrained.planning import model
 from constrained.planning.model import Condition, Domain, Formula
-from constrained.planning.notation import Listed, Part, Word, read_expression, words_in
+from constrained.planning.notation import Part, SExpression, Word, read_expression, words_in
 
 MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
@@ -111,7 +111,7 @@ class DomainReader:
     def place(self, part: Part) -> dict[str, Any]:
         """The place of `part`, of its first word if it has any, as the keywords that PddlError takes."""
         first = next(words_in(part), part)
-        if not isinstance(first, (Word, Listed)):
+        if not isinstance(first, (Word, SExpression)):
             return {"source": self.source.name}
         return self.source.span(first.at).for_error()
 

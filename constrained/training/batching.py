@@ -23,12 +23,12 @@ POOL = 50
 Row = tuple[int, ...]
 """Indices of the texts in one row."""
 
-Step = list[Row]
+BatchStep = list[Row]
 
 
 def lay_out_steps(
     lengths: Sequence[int], *, rows: int, epochs: float, seed: int, packed: int | None = None
-) -> list[Step]:
+) -> list[BatchStep]:
     """Lay out the steps of a whole run.
 
     Parameters
@@ -42,13 +42,13 @@ def lay_out_steps(
     packed : int, optional
         Pack texts into rows of at most this many tokens.
     """
-    steps: list[Step] = []
+    steps: list[BatchStep] = []
     epoch = 0
     while epoch < epochs:
         rng = random.Random(f"rows {seed} {epoch}")
         order = list(range(len(lengths)))
         rng.shuffle(order)
-        epoch_steps: list[Step] = []
+        epoch_steps: list[BatchStep] = []
         if packed:
             packed_rows = _pack(order, lengths, packed)
             rng.shuffle(packed_rows)
@@ -65,7 +65,7 @@ def lay_out_steps(
     return steps
 
 
-def _split(rows: list[Row], size: int) -> list[Step]:
+def _split(rows: list[Row], size: int) -> list[BatchStep]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
@@ -102,7 +102,7 @@ class RowDataset(Dataset):
 class BatchSampler:
     """The batches of one process."""
 
-    steps: list[Step]
+    steps: list[BatchStep]
     batch: int  # rows in a batch
     accumulation: int  # batches of each process in a step; some are empty if a step has too few rows
     process: int = 0  # the number of this process

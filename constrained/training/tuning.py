@@ -29,7 +29,7 @@ from constrained.errors import DataError, TrainingError
 from constrained.models import LoadedModel
 from constrained.models.adapters import add_adapter, keep_requires_grad, read_adapter, require_bare
 from constrained.models.loaded import quiet_transformers
-from constrained.training.batching import BatchSampler, RowDataset, Step, collate, lay_out_steps
+from constrained.training.batching import BatchSampler, RowDataset, BatchStep, collate, lay_out_steps
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import Encoded, TrainingText, encode_all
 from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, describe_run, finish, last_good, locked
@@ -187,7 +187,7 @@ def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
 
 
 def _train(
-    module: Any, arguments: Any, texts: list[Encoded], steps: list[Step], tuning: Tuning, checkpoints: Path
+    module: Any, arguments: Any, texts: list[Encoded], steps: list[BatchStep], tuning: Tuning, checkpoints: Path
 ) -> list[dict]:
     """Train to the end, from the last checkpoint if there is one, and return the log of all steps."""
     state = PartialState()

@@ -6,7 +6,7 @@ import pytest
 
 from constrained import ActionKnowledge, generate_plan
 from constrained.agents.episode import Episode
-from constrained.agents.levels import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, History, Ways
+from constrained.agents.levels import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, History, GoalPaths
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
@@ -118,7 +118,7 @@ def test_what_cannot_be_undone_is_safe_only_if_a_way_is_found_after_it():
     """A crate pushed too far can't be pulled back, though the relaxed task thinks that one can walk round it."""
     domain = read_domain(domains.PUSHING)
     text = domains.PUSHING_PROBLEM.replace("(:goal (crate-at c5))", "(:goal (and (crate-at c3) (me-at c1)))")
-    task, ways = PlanningTask(domain, read_problem_of(domain, text)), Ways()
+    task, ways = PlanningTask(domain, read_problem_of(domain, text)), GoalPaths()
     actions = {str(action): [action] for action in task.applicable(task.initial)}
     facts = SimpleNamespace(task=task, state=task.initial, optimistic=(), actions=actions)
     assert not Relaxed.of(task).dead_end(task.apply(task.initial, actions["(push c2 c3 c4)"][0]))

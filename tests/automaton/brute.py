@@ -32,7 +32,7 @@ class Language:
         self.prefixes = {text[:i] for text in self.texts for i in range(len(text) + 1)}
 
     def of(self, node: n.Node, env: dict) -> frozenset[Text]:
-        if isinstance(node, n.Literal):
+        if isinstance(node, n.LiteralText):
             return self.cut([(node.data, False)])
         if isinstance(node, n.Chars):
             chars = (chr(c) for a, b in node.chars.ranges for c in range(a, b + 1))
@@ -63,7 +63,7 @@ class Language:
             if isinstance(values, Grammar):
                 return self.cut([(t, False) for t in Language(values, self.longest).texts])
             return self.cut([(v, False) for v in values])
-        assert isinstance(node, n.Call)
+        assert isinstance(node, n.RuleRef)
         out = frozenset()
         for values in self.arguments(node, env):
             out |= self.rule(self.grammar.rules[node.rule].body, values)
@@ -81,7 +81,7 @@ class Language:
             active.discard(key)
         return self.known[key]
 
-    def arguments(self, node: n.Call, env: dict) -> list[dict]:
+    def arguments(self, node: n.RuleRef, env: dict) -> list[dict]:
         params = self.grammar.rules[node.rule].params
         ways: list[dict] = [{}]
         for i in reversed(range(len(node.args))):
@@ -93,14 +93,14 @@ class Language:
                 is_key = isinstance(before, n.Slot) and isinstance(self.grammar.bindings.get(before.name), dict)
                 if isinstance(arg, n.Var):
                     values = [env[arg.name]]
-                elif isinstance(arg, n.Literal):
+                elif isinstance(arg, n.LiteralText):
                     values = [arg.data]
                 elif isinstance(arg, n.Choices) and is_key:
                     values = arg.values
                 elif isinstance(bound, dict):
                     values = bound.get(way[params[i + 1]], ())
                     if isinstance(values, Grammar):
-                        node = n.Related("at", arg, n.Literal(way[params[i + 1]]))
+                        node = n.Related("at", arg, n.LiteralText(way[params[i + 1]]))
                         nodes = self.__dict__.setdefault("nodes", {})
                         values = [self.piece(nodes.setdefault((arg.name, node.to.data), node), {})]
                 elif isinstance(arg, n.Related) and not isinstance(found := self.related(arg, env), Grammar):

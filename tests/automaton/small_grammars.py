@@ -7,7 +7,7 @@ import random
 from hypothesis import strategies as st
 
 from constrained import Grammar, Vocabulary
-from constrained.grammar.nodes import Choices, Literal
+from constrained.grammar.nodes import Choices, LiteralText
 from tests.automaton.brute import Language
 
 BYTES = [bytes((b,)) for b in range(256)]
@@ -76,9 +76,9 @@ def vocabularies(name: str) -> dict[str, Vocabulary]:
 
 def _strings(grammar: Grammar) -> set[bytes]:
     found = [
-        node for rule in grammar.all_rules().values() for node in rule.nodes if isinstance(node, (Literal, Choices))
+        node for rule in grammar.all_rules().values() for node in rule.nodes if isinstance(node, (LiteralText, Choices))
     ]
-    texts = [(node.data, node.strings) for node in found if isinstance(node, Literal)]
+    texts = [(node.data, node.strings) for node in found if isinstance(node, LiteralText)]
     texts += [item for node in found if isinstance(node, Choices) for item in node.strings.items()]
     return {text[start:end] for text, spans in texts for start, end in spans}
 

@@ -20,7 +20,7 @@ from hypothesis import assume, given, settings
 from constrained import ActionKnowledge, Grammar, GrammarError, LimitError
 from constrained.automaton.export import START, write_out
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.grammar.nodes import Call
+from constrained.grammar.nodes import RuleRef
 from constrained.limits import Limits
 from tests.automaton.brute import Language
 from tests.automaton.cases import knowledge
@@ -35,7 +35,7 @@ LOOP = 'start: "a" b | "c"\nb: "x" start | "y" b | "z"\n'
 
 
 def written_out(grammar: Grammar) -> Grammar:
-    return Grammar(write_out(grammar, grammar.automaton.templates), Call(START))
+    return Grammar(write_out(grammar, grammar.automaton.templates), RuleRef(START))
 
 
 @settings(max_examples=80)

@@ -262,10 +262,10 @@ def test_the_bridges_constructs_are_checked():
     [
         n.Seq(7),
         n.Alt(None),
-        n.Literal("a"),
+        n.LiteralText("a"),
         n.Chars("a"),
-        n.Call("start", 3),
-        n.Call("missing"),
+        n.RuleRef("start", 3),
+        n.RuleRef("missing"),
         n.Choices((b"b", b"a")),
         n.Choices(("a",)),
         n.Repeat(n.Seq(()), None, 1),
@@ -282,7 +282,7 @@ def test_nodes_that_the_kernel_reads_by_itself_are_checked(node):
         engine.row([(CHOICES, VALUES, automaton.root, 0, 3, 0, "x")])
 
 
-@pytest.mark.parametrize("types", [None, (), (n.Literal,), [n.Literal] * 7, (7,) * 7])
+@pytest.mark.parametrize("types", [None, (), (n.LiteralText,), [n.LiteralText] * 7, (7,) * 7])
 def test_the_bridges_types_of_nodes_are_checked(types):
     bridge = Bridge(Grammar.from_choices(["ab"]).automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
     bridge.types = types

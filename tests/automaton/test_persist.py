@@ -217,8 +217,8 @@ def test_a_string_without_a_table_is_read_by_a_rule(tmp_path):
     compile_grammar(GRAMMARS["a pattern of more states than a table has"](), VOCABULARY).save(path)
     header, content = map(json.loads, path.read_bytes().split(b"\n"))
     (text,) = (entry for entry in content["objects"] if entry[0] == "JsonText")
-    assert text[2] is None and content["objects"][text[1]][0] == "Call"
-    for other in (None, next(i for i, entry in enumerate(content["objects"]) if entry[0] == "Literal")):
+    assert text[2] is None and content["objects"][text[1]][0] == "RuleRef"
+    for other in (None, next(i for i, entry in enumerate(content["objects"]) if entry[0] == "LiteralText")):
         text[1] = other
         body = json.dumps(content).encode()
         path.write_bytes(json.dumps(header | {"sha256": sha256(body).hexdigest()}).encode() + b"\n" + body)
@@ -278,6 +278,6 @@ def test_limits_hold_for_files(tmp_path):
 
 def test_rules_made_during_generation_are_not_saved(tmp_path):
     lazy = Rule("start", nodes.LazyText(lambda: nodes.literal("a"), 1))
-    compiled = compile_grammar(Grammar({"start": lazy}, nodes.Call("start")), VOCABULARY)
+    compiled = compile_grammar(Grammar({"start": lazy}, nodes.RuleRef("start")), VOCABULARY)
     with pytest.raises(DataError, match="made during generation"):
         compiled.save(tmp_path / "c")

@@ -17,7 +17,7 @@ from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import ConstrainedError, DataError, KnowledgeError, UnreachableError
 from constrained.knowledge.world import read_world
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.belief_state import BeliefState
 from constrained.planning.relaxed import Relaxed
 from tests.environments.walk import WALK
 from tests.knowledge.world.kitchen import KITCHEN
@@ -102,7 +102,7 @@ def test_a_run_that_is_continued_goes_where_it_would_have_gone(lines):
 def test_what_a_task_asks_for_and_nobody_saw_is_imagined():
     lines = "\n".join(line for line in KITCHEN.splitlines() if not line.startswith(("//: object", "//: init")))
     world = read_world(lines.replace("//: goal some t: thing (hot(t), in(t, cupboard))\n", ""))
-    known = Known(world, "put a hot egg in fridge")
+    known = BeliefState(world, "put a hot egg in fridge")
     known.read("On the fridge 1, you see nothing.")
     known.read("On the shelf 1, you see a cup 2, and a cup 1.")
     assert known.objects == {"fridge 1": "fridge", "shelf 1": "shelf", "cup 2": "cup", "cup 1": "cup"}

@@ -200,7 +200,7 @@ def test_action_knowledge_may_look_around():
 
 def test_what_it_is_made_into_knows_where_the_terminal_is_written():
     grammar = Grammar.from_lark('start: A\nA: B+\nB: /a(?!a)/ | "b"\n')
-    texts = [n for rule in grammar.rules.values() for n in nodes.walk(rule.body) if isinstance(n, nodes.Literal)]
+    texts = [n for rule in grammar.rules.values() for n in nodes.walk(rule.body) if isinstance(n, nodes.LiteralText)]
     spans = [SourceSpan(*nodes.place_of(n)) for n in texts]
     assert spans and {(span.definition, span.line, span.column) for span in spans} == {("B", 3, 4)}
 

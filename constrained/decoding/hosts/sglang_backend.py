@@ -58,7 +58,7 @@ def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any
     serving = get_serving()
     if serving.enable_strict_thinking:
         raise ConstrainedError("--enable-strict-thinking needs SGLang's own grammar backends", "leave it out")
-    backend = ConstraintBackend(model_vocabulary(tokenizer, vocab_size, eos_token_ids))
+    backend = SglangBackend(model_vocabulary(tokenizer, vocab_size, eos_token_ids))
     if not serving.reasoning_parser:
         return backend
     parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
@@ -68,7 +68,7 @@ def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any
 def begin(result: Any, manager: Any, req: Any) -> None:
     """Set the budget of a request that has got its grammar, so that its text is whole within its limit."""
     grammar = getattr(req.grammar, "grammar", req.grammar)  # in the wrapper for thoughts, if there is one
-    if not isinstance(grammar, ConstraintGrammar):
+    if not isinstance(grammar, SglangGrammar):
         return
     try:
         grammar.begin(req, thinks=grammar is not req.grammar and req.require_reasoning)
@@ -76,7 +76,7 @@ def begin(result: Any, manager: Any, req: Any) -> None:
         req.set_finish_with_abort(str(error))
 
 
-class ConstraintGrammar(RequestMatcher, BaseGrammarObject):
+class SglangGrammar(RequestMatcher, BaseGrammarObject):
     """SGLang's grammar object for one request; copies are those of other requests with the same constraint."""
 
     def __init__(self, compiled: CompiledGrammar, begun: str, lock: Any):
@@ -85,8 +85,8 @@ class ConstraintGrammar(RequestMatcher, BaseGrammarObject):
         with lock:
             RequestMatcher.__init__(self, compiled.matcher(begun), lock)
 
-    def copy(self) -> ConstraintGrammar:
-        return ConstraintGrammar(self.compiled, self.begun, self._lock)
+    def copy(self) -> SglangGrammar:
+        return SglangGrammar(self.compiled, self.begun, self._lock)
 
     def begin(self, req: Any, thinks: bool) -> None:
         """Set a request's token budget (after its thought, if it `thinks`). VocabularyError: no text fits in it."""
@@ -132,7 +132,7 @@ class ConstraintGrammar(RequestMatcher, BaseGrammarObject):
         return None  # no jump-forward: SGLang's scheduler asks for every token
 
 
-class ConstraintBackend(BaseGrammarBackend):
+class SglangBackend(BaseGrammarBackend):
     """Makes the grammar objects of one server, from specifications as JSON text, schemas and regular expressions."""
 
     def __init__(self, vocabulary: Vocabulary):
@@ -140,9 +140,9 @@ class ConstraintBackend(BaseGrammarBackend):
         self.cache_of_compiled = CompiledCache(vocabulary)
 
     # SGLang's wrapper for thoughts takes these from the backend.
-    allocate_vocab_mask = staticmethod(ConstraintGrammar.allocate_vocab_mask)
-    move_vocab_mask = staticmethod(ConstraintGrammar.move_vocab_mask)
-    apply_vocab_mask = staticmethod(ConstraintGrammar.apply_vocab_mask)
+    allocate_vocab_mask = staticmethod(SglangGrammar.allocate_vocab_mask)
+    move_vocab_mask = staticmethod(SglangGrammar.move_vocab_mask)
+    apply_vocab_mask = staticmethod(SglangGrammar.apply_vocab_mask)
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
         return self._grammar(key_string if key_string.lstrip().startswith("{") else {"lark": key_string})
@@ -160,6 +160,6 @@ class ConstraintBackend(BaseGrammarBackend):
         cache = self.cache_of_compiled
         try:
             compiled, begun = cache.compiled(specification)
-            return ConstraintGrammar(compiled, begun, cache.lock)
+            return SglangGrammar(compiled, begun, cache.lock)
         except ConstrainedError as error:
             return InvalidGrammarObject(str(error))

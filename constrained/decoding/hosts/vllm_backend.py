@@ -39,7 +39,7 @@ PROTOCOLS = {
 """Requests over HTTP whose beam search drops `vllm_xargs`."""
 
 
-class ConstraintGrammar(RequestMatcher):
+class VllmGrammar(RequestMatcher):
     """vLLM's `StructuredOutputGrammar` for one request."""
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
@@ -59,7 +59,7 @@ class ConstraintGrammar(RequestMatcher):
         self.rollback(self.read)
 
 
-class ConstraintBackend:
+class VllmBackend:
     """Makes the grammars of one engine; `manager` is its `StructuredOutputManager`."""
 
     def __init__(self, manager: Any):
@@ -75,7 +75,7 @@ class ConstraintBackend:
             model_vocabulary(self.manager.tokenizer, config.get_vocab_size(), generation.get("eos_token_id"))
         )
 
-    def grammar(self, request: Any) -> ConstraintGrammar:
+    def grammar(self, request: Any) -> VllmGrammar:
         """The grammar of a request.
 
         Raises ConstrainedError, ValueError: the request can't be served; vLLM answers it with the reason.
@@ -86,8 +86,8 @@ class ConstraintBackend:
             with self._reading:
                 cache = self.cache
             if thinks:
-                return ConstraintGrammar(cache.matcher(specification), cache.lock, lambda: self._left(request))
-            return ConstraintGrammar(cache.matcher(specification, self._left(request)), cache.lock)
+                return VllmGrammar(cache.matcher(specification), cache.lock, lambda: self._left(request))
+            return VllmGrammar(cache.matcher(specification, self._left(request)), cache.lock)
         except (ConstrainedError, ValueError) as error:
             logger.error("request %s is refused: %s", request.request_id, error)
             raise
@@ -150,7 +150,7 @@ def install() -> None:
     if hasattr(StructuredOutputManager.grammar_init, "constrained"):
         return  # vLLM loads plugins more than once
     # vLLM checks the class of a grammar. The two functions that follow take vLLM's own path for all other requests.
-    StructuredOutputGrammar.register(ConstraintGrammar)
+    StructuredOutputGrammar.register(VllmGrammar)
     make_request, make_grammar = StructuredOutputRequest.from_sampling_params, StructuredOutputManager.grammar_init
 
     def from_sampling_params(sampling_params: Any) -> Any:
@@ -169,7 +169,7 @@ def install() -> None:
             make_grammar(self, request)
             return
         if not hasattr(self, "constrained"):
-            self.constrained = ConstraintBackend(self)
+            self.constrained = VllmBackend(self)
         if self._grammar_bitmask is None:
             self._grammar_bitmask = _bitmask(self.vllm_config)
         if hasattr(self, "executor") and self._use_async_grammar_compilation:
@@ -183,8 +183,8 @@ def install() -> None:
     refuse_beams()
 
 
-def _at_once(make: Callable[[], ConstraintGrammar]) -> Future[ConstraintGrammar]:
-    done: Future[ConstraintGrammar] = Future()
+def _at_once(make: Callable[[], VllmGrammar]) -> Future[VllmGrammar]:
+    done: Future[VllmGrammar] = Future()
     try:
         done.set_result(make())
     except Exception as error:  # the scheduler answers the request with it

@@ -162,7 +162,7 @@ def _has(tree: Node, character: str) -> bool:
     for node in nodes.walk(tree):
         if isinstance(node, nodes.Chars) and code in node.chars:
             return True
-        if isinstance(node, nodes.Literal) and character.encode() in node.data:
+        if isinstance(node, nodes.LiteralText) and character.encode() in node.data:
             return True
         if isinstance(node, nodes.Choices) and any(character.encode() in value for value in node.values):
             return True
@@ -182,7 +182,7 @@ def texts(value: str, closing: str = "") -> set[bytes]:
 
 def spelled(node: Node) -> Node:
     """A tree of characters as the text between the quotes of a JSON string."""
-    if isinstance(node, nodes.Literal):
+    if isinstance(node, nodes.LiteralText):
         return nodes.seq(
             [
                 nodes.literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))]))

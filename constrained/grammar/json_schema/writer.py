@@ -30,11 +30,11 @@ from constrained.grammar.members import Names
 from constrained.grammar.nodes import (
     EMPTY,
     NEVER,
-    Call,
     Choices,
-    Literal,
+    LiteralText,
     Node,
     Rule,
+    RuleRef,
     Seq,
     alt,
     choices,
@@ -77,7 +77,7 @@ class Writer:
         node = self.node((self.document.root,))
         dead = self._settle()
         self.settled = True
-        return NEVER if isinstance(node, Call) and node.rule in dead else node
+        return NEVER if isinstance(node, RuleRef) and node.rule in dead else node
 
     def _settle(self) -> set[str]:
         """Write what can't be deferred, and take out what no value fits; return the rules without any text."""
@@ -139,14 +139,14 @@ class Writer:
     def _needed(self, needs: list[list[Schema]], unsure: dict[Schema, str]) -> Node:
         """What must have a text for one of some lists of schemas to have values."""
         names = ([unsure[one] if one in unsure else self._value_of(one) for one in parts] for parts in needs)
-        return alt(Seq(tuple(map(Call, parts))) for parts in names)
+        return alt(Seq(tuple(map(RuleRef, parts))) for parts in names)
 
     def _value_of(self, part: Schema) -> str:
         """The name of a schema's values, if it is written."""
         return self._parts.get(self.document.first(part), "")
 
     def _pruned(self, node: Node) -> Node:
-        if not self._dead or not any(call.rule in self._dead for call in find(node, Call)):
+        if not self._dead or not any(call.rule in self._dead for call in find(node, RuleRef)):
             return node
         return prune(node, self._dead.__contains__)
 
@@ -156,13 +156,13 @@ class Writer:
             self.defer(name, write)
             if not self.settled:
                 self._containers.append((name, kind, shape))
-        return Call(name)
+        return RuleRef(name)
 
     def defer(self, name: str, write: Callable[[], Node]) -> Node:
         """A call of a rule of which some text is certain: written when a text reaches it."""
         if name not in self.rules:
             self.rules.defer(name, lambda: self._pruned(write()))
-        return Call(name)
+        return RuleRef(name)
 
     def _write_containers(self) -> None:
         while self._containers:
@@ -283,9 +283,9 @@ class Writer:
         elif key not in self._scalars:
             node = write(name, *arguments)
             self._scalars[key] = node
-            if node is not NEVER and node is not EMPTY and not isinstance(node, (Call, Literal, Choices)):
+            if node is not NEVER and node is not EMPTY and not isinstance(node, (RuleRef, LiteralText, Choices)):
                 self.add(Rule(name, node))
-                self._scalars[key] = Call(name)
+                self._scalars[key] = RuleRef(name)
         return self._scalars[key]
 
     def _string(self, name: str, shape: Shape) -> Node:

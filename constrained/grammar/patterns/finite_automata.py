@@ -140,7 +140,7 @@ class Nfa:
 
     def _add(self, node: nodes.Node, to: int) -> int:
         """The state from which `node` is read up to state `to`."""
-        if isinstance(node, nodes.Literal):
+        if isinstance(node, nodes.LiteralText):
             for character in reversed(node.data.decode()):
                 to = self._edge(_only(character), to)
             return to

@@ -11,7 +11,7 @@ from constrained.grammar.assertions import looks
 def lengths(node: nodes.Node) -> tuple[int, int | None]:
     """The fewest and the most characters (None: no bound) of a text of `node`."""
     match node:
-        case nodes.Literal():
+        case nodes.LiteralText():
             return (length := len(node.data.decode())), length
         case nodes.Chars():
             return 1, 1
@@ -33,7 +33,7 @@ def lengths(node: nodes.Node) -> tuple[int, int | None]:
 def example(node: nodes.Node) -> str | None:
     """One text of `node`, with a or 0 where any will do, as most patterns have these; None if it looks around."""
     match node:
-        case nodes.Literal():
+        case nodes.LiteralText():
             return node.data.decode()
         case nodes.Chars():
             return next((c for c in "a0" if ord(c) in node.chars), chr(node.chars.ranges[-1][0]))
@@ -53,7 +53,7 @@ def example(node: nodes.Node) -> str | None:
 def few_of(node: nodes.Node, most: int) -> list[str] | None:
     """The texts of `node`; None if there plainly may be more than `most`, or it looks around."""
     match node:
-        case nodes.Literal():
+        case nodes.LiteralText():
             return [node.data.decode()]
         case nodes.Choices():
             return [value.decode() for value in node.values] if len(node.values) <= most else None
@@ -87,7 +87,7 @@ def _joined(ways: list[list[list[str] | None]], most: int) -> list[str] | None:
 def prefix(node: nodes.Node) -> str:
     """Characters that all texts of `node` begin with."""
     match node:
-        case nodes.Literal():
+        case nodes.LiteralText():
             return node.data.decode()
         case nodes.Chars(chars) if chars.ranges and chars.ranges[0][0] == chars.ranges[-1][1]:
             return chr(chars.ranges[0][0])
@@ -101,7 +101,7 @@ def prefix(node: nodes.Node) -> str:
             out = ""
             for item in node.items:
                 out += prefix(item)
-                if not isinstance(item, nodes.Literal):
+                if not isinstance(item, nodes.LiteralText):
                     break
             return out
     return ""

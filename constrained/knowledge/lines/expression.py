@@ -19,19 +19,19 @@ from constrained.errors import KnowledgeError
 from constrained.knowledge.lines.forms import (
     Calculate,
     Call,
-    Choice,
     Compare,
+    Comprehension,
+    Conditional,
     Constant,
-    Each,
     Form,
-    Item,
-    Listed,
+    ListComprehension,
     ListOf,
     MappingOf,
     Member,
     Minus,
     Name,
     Negation,
+    Subscript,
     all_parts,
     is_condition,
     membership,
@@ -277,21 +277,21 @@ def _compiled(form: Form) -> Run:
             first, second = _compiled(left), _compiled(right)
             work = (COMPARE if isinstance(form, Compare) else _CALCULATE)[sign]
             return lambda names, evaluation: work(first(names, evaluation), second(names, evaluation))
-        case Choice(value, condition, other):
+        case Conditional(value, condition, other):
             then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(other)
             return lambda names, evaluation: (then if asked(names, evaluation) else otherwise)(names, evaluation)
-        case Each():
+        case Comprehension():
             return _comprehension(form)
-        case Listed(each):
+        case ListComprehension(each):
             values = _compiled(each)
             return lambda names, evaluation: list(values(names, evaluation))
         case Member(inner, name):
             of = _compiled(inner)
             return lambda names, evaluation: of(names, evaluation)[name]
-        case Item(inner, (only,)):
+        case Subscript(inner, (only,)):
             of, key = _compiled(inner), _compiled(only)
             return lambda names, evaluation: of(names, evaluation)[key(names, evaluation)]
-        case Item(inner, keys):
+        case Subscript(inner, keys):
             of, several = _compiled(inner), [*map(_compiled, keys)]
             return lambda names, evaluation: of(names, evaluation)[key_of([key(names, evaluation) for key in several])]
         case Minus(inner):
@@ -341,7 +341,7 @@ def _either(parts: list[Run], wanted: bool) -> Run:
     return run
 
 
-def _comprehension(form: Each) -> Run:
+def _comprehension(form: Comprehension) -> Run:
     each, source, bound = _compiled(form.element), _compiled(form.values), form.names
     test = None if form.condition is None else _compiled(form.condition)
     single = bound[0] if len(bound) == 1 else None

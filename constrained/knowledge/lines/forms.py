@@ -40,7 +40,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Item:
+class Subscript:
     """An element of a list, or of a table under one key or several, ``flight[number, date]``."""
 
     of: Form
@@ -88,7 +88,7 @@ class Negation:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Conditional:
     """``value if condition else other``."""
 
     value: Form
@@ -97,8 +97,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Each:
-    """A comprehension, ``element for names in values if condition``."""
+class Comprehension:
+    """The values of ``element for names in values if condition``, one after the other."""
 
     element: Form
     names: tuple[str, ...]
@@ -107,8 +107,8 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """The list of a comprehension's values."""
+class ListComprehension:
+    """The list of a comprehension's values, ``[element for names in values]``."""
 
     each: Form
 
@@ -127,8 +127,8 @@ class MappingOf:
     pairs: tuple[tuple[Form, Form], ...]
 
 
-Value = (Constant | Name | Member | Item | Call | Compare | Calculate | Minus | Negation | Choice | Each | Listed
-         | ListOf | MappingOf)  # fmt: skip
+Value = (Constant | Name | Member | Subscript | Call | Compare | Calculate | Minus | Negation | Conditional
+         | Comprehension | ListComprehension | ListOf | MappingOf)  # fmt: skip
 Form = Union[Literal[str], Literal["Form"], "Junction[Form]", "Quantified[Form]", Value]
 """A condition or a value."""
 
@@ -165,7 +165,7 @@ def names_in(form: Form) -> frozenset[str]:
             return frozenset([predicate]).union(*map(names_in, parts_of(form)))
     names: frozenset[str] = frozenset().union(*map(names_in, parts_of(form)))
     match form:
-        case Each(names=bound):
+        case Comprehension(names=bound):
             return names.difference(bound)
         case Quantified(variables=variables):
             return names.difference(v.name for v in variables)

@@ -11,22 +11,22 @@ from lark import Token
 
 from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
-from constrained.grammar.lark_syntax import Alternatives, Name, Quoted, Range, walk
+from constrained.grammar.lark_syntax import Expansions, Quoted, Range, Symbol, walk
 from constrained.grammar.lark_tokens import comments
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lines.expression import Expression
 from constrained.knowledge.lines.forms import (
     Calculate,
-    Choice,
     Compare,
-    Each,
+    Comprehension,
+    Conditional,
     Form,
-    Item,
-    Listed,
+    ListComprehension,
     ListOf,
     MappingOf,
     Member,
     Minus,
+    Subscript,
     negation,
 )
 from constrained.knowledge.lines.pattern import Pattern, PatternError
@@ -172,16 +172,20 @@ class LineReader:
             case "member", [inner, name]:
                 return Member(form(inner), str(name))
             case "item", [inner, *keys]:
-                return Item(form(inner), tuple(map(form, keys)))
+                return Subscript(form(inner), tuple(map(form, keys)))
             case "choice", [value, condition, other]:
-                return Choice(form(value), form(condition), form(other))
+                return Conditional(form(value), form(condition), form(other))
             case "listing", _:
                 element, *names, values, condition = tree.children
                 test = None if condition is None else form(condition)
-                return Each(form(element), tuple(map(str, names)), form(values), test)
+                return Comprehension(form(element), tuple(map(str, names)), form(values), test)
             case "list", _:
                 listed = tuple(map(form, parts))
-                return Listed(listed[0]) if len(listed) == 1 and isinstance(listed[0], Each) else ListOf(listed)
+                return (
+                    ListComprehension(listed[0])
+                    if len(listed) == 1 and isinstance(listed[0], Comprehension)
+                    else ListOf(listed)
+                )
             case "mapping", _:
                 pairs = (pair.children for pair in parts)
                 return MappingOf(tuple((form(key), form(value)) for key, value in pairs))
@@ -217,11 +221,11 @@ def is_policy(source: Source, statements: Iterable[ParseTree]) -> bool:
     return any(slot in outline.declared and _begins_with(slot, entry.options) for slot, entry in own)
 
 
-def _begins_with(slot: str, options: Alternatives) -> bool:
+def _begins_with(slot: str, options: Expansions) -> bool:
     """Whether some alternative begins with a slot."""
     for items in options.items:
-        pieces = (item for item in walk(Alternatives([items])) if isinstance(item, (Name, Quoted, Range)))
+        pieces = (item for item in walk(Expansions([items])) if isinstance(item, (Symbol, Quoted, Range)))
         first = next(pieces, None)
-        if isinstance(first, Name) and first.text == slot:
+        if isinstance(first, Symbol) and first.text == slot:
             return True
     return False

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from constrained.grammar import STEP
 from constrained.grammar.lark_outline import RULE, Outline, OutlineEntry, rule_comments
-from constrained.grammar.lark_syntax import Group, Item, Name, Repeated
+from constrained.grammar.lark_syntax import Group, Item, Repeated, Symbol
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.names import has_step
@@ -33,7 +33,7 @@ def _writes(entry: OutlineEntry) -> bool:
     """Whether a rule has text of its own."""
     alternatives = entry.options.items
     parts = (part for items in alternatives for part in _parts(items))
-    return any(not isinstance(part, Name) or (part.text.isupper() and part.text != STEP) for part in parts)
+    return any(not isinstance(part, Symbol) or (part.text.isupper() and part.text != STEP) for part in parts)
 
 
 def writing(outline: Outline, start: str) -> set[str]:
@@ -43,7 +43,7 @@ def writing(outline: Outline, start: str) -> set[str]:
     after: set[str] = set()
     for entry in outline.definitions:
         for items in entry.options.items:
-            names = [part.text for part in _parts(items) if isinstance(part, Name)]
+            names = [part.text for part in _parts(items) if isinstance(part, Symbol)]
             may_act = entry.name == start or (len(items) == 1 and has_step(entry))
             after.update(names[names.index(STEP) + 1 :] if STEP in names else names if may_act else ())
     return {
@@ -79,13 +79,13 @@ def missing_steps(outline: Outline, start: str) -> Iterator[Finding]:
                 )
 
 
-def _runs_into(items: Sequence[Item], actions: Collection[str]) -> Name | None:
+def _runs_into(items: Sequence[Item], actions: Collection[str]) -> Symbol | None:
     """The action that follows text in an alternative, before any _STEP."""
     text = False
     for part in _parts(items):
-        if isinstance(part, Name) and part.text == STEP:
+        if isinstance(part, Symbol) and part.text == STEP:
             return None
-        if not isinstance(part, Name) or part.text.isupper():
+        if not isinstance(part, Symbol) or part.text.isupper():
             text = True
         elif part.text in actions and text:
             return part

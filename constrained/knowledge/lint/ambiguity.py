@@ -19,7 +19,7 @@ from constrained.automaton.state import Prefix
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet
 from constrained.grammar.lark_outline import Outline
-from constrained.grammar.nodes import Literal, Rule, Seq, has_step, is_step, seq, shape
+from constrained.grammar.nodes import LiteralText, Rule, Seq, has_step, is_step, seq, shape
 from constrained.grammar.traverse import reachable
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
@@ -206,9 +206,9 @@ def _has_closing_byte(grammar: Grammar, action: str) -> bool:
     items = list(
         takewhile(lambda item: not is_step(item), rule.body.items if isinstance(rule.body, Seq) else [rule.body])
     )
-    if rule.params or not items or not isinstance(end := items.pop(), Literal) or len(grammar.nested()) > 1:
+    if rule.params or not items or not isinstance(end := items.pop(), LiteralText) or len(grammar.nested()) > 1:
         return False
-    items.append(Literal(end.data[:-1]))
+    items.append(LiteralText(end.data[:-1]))
     bodies = [grammar.rules[name].body for name in reachable(grammar.all_rules(), seq(items))]
     return not any(map(has_step, [*items, *bodies])) and end.data[-1] not in text_bytes([*items, *bodies], grammar)
 

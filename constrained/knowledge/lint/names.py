@@ -22,7 +22,7 @@ from constrained.grammar.lark_outline import (
     spelled,
     without_repeat,
 )
-from constrained.grammar.lark_syntax import Group, Name, walk
+from constrained.grammar.lark_syntax import Group, Symbol, walk
 from constrained.knowledge.lint.finding import Finding
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -97,7 +97,7 @@ def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
         for definition in outline.definitions
         for name in names_in(definition.options)
         for i, arg in enumerate((name.args or ())[:-1], 1)
-        if isinstance(arg, Name) and arg.text in outline.declared
+        if isinstance(arg, Symbol) and arg.text in outline.declared
     }
 
 

@@ -30,7 +30,7 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
         assumed = {name: Rule(name, nodes.EMPTY) if name in reported else rule for name, rule in rules.items()}
         bad = reached.intersection(rules) - productive_rules(assumed) - reported
         calls = {
-            name: [call.rule for call in rules[name].find(nodes.Call) if call.rule in bad]
+            name: [call.rule for call in rules[name].find(nodes.RuleRef) if call.rule in bad]
             for name in outline.by_name
             if name in bad
         }
@@ -84,7 +84,7 @@ def _writes(node: Node, rules: Mapping[str, bool]) -> bool:
     """Whether `node` may read some text; `rules` says which rules do."""
 
     def leaf(node: Node) -> bool:
-        if isinstance(node, nodes.Call):
+        if isinstance(node, nodes.RuleRef):
             return rules[node.rule] or any(_writes(arg, rules) for arg in node.args)
         return not isinstance(node, nodes.Choices) or any(node.values)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from constrained.grammar import STEP
 from constrained.grammar.lark_outline import RULE, Outline, OutlineEntry, names_in, rule_comments, spelled
-from constrained.grammar.lark_syntax import Item, Name, Quoted
+from constrained.grammar.lark_syntax import Item, Quoted, Symbol
 from constrained.knowledge.lint.finding import Finding
 
 
@@ -34,7 +34,7 @@ def slips(outline: Outline, actions: Collection[str]) -> Iterator[Finding]:
 
 
 def _is_step(item: Item) -> bool:
-    return isinstance(item, Name) and item.text == STEP
+    return isinstance(item, Symbol) and item.text == STEP
 
 
 def _writes(items: Iterable[Item]) -> bool:
@@ -57,7 +57,9 @@ def _no_space(outline: Outline, entry: OutlineEntry, items: Sequence[Item]) -> I
     """Words that run into a value: ``"pick" i``."""
 
     def is_value(item: Item) -> bool:
-        return isinstance(item, Name) and not item.args and (item.text in entry.params or item.text in outline.declared)
+        return (
+            isinstance(item, Symbol) and not item.args and (item.text in entry.params or item.text in outline.declared)
+        )
 
     for i, (first, second) in enumerate(pairwise(_before_step(items))):
         before = is_value(second) and re.search(r"[^\W\d_]{2}$", _words(first))
@@ -98,7 +100,7 @@ def _swapped(outline: Outline, entry: OutlineEntry) -> Iterator[Finding]:
             continue
         # Which argument each parameter is named after; -1 if none or several. Only a complete match in another order is
         # reported.
-        names = [arg.text if isinstance(arg, Name) and not arg.args else "" for arg in name.args or ()]
+        names = [arg.text if isinstance(arg, Symbol) and not arg.args else "" for arg in name.args or ()]
         meant = []
         for param in template.params:
             fits = [i for i, text in enumerate(names) if text and _named_for(param, text)]
@@ -126,7 +128,7 @@ def _slot_for_parameter(outline: Outline, entry: OutlineEntry, items: Sequence[I
         if len(given) != 1 or not given <= set(outline.declared):
             continue
         for item in _before_step(items):
-            if isinstance(item, Name) and {item.text} == given:
+            if isinstance(item, Symbol) and {item.text} == given:
                 yield Finding(
                     "slot-for-parameter",
                     f"{item.text} may have another value here than '{param}'",
@@ -171,7 +173,7 @@ def _outside_brackets(
     outline: Outline, items: Sequence[Item], acting: Sequence[Sequence[Item]], actions: Collection[str]
 ) -> Iterator[Finding]:
     """An alternative that only names another action, beside one that writes: ``"a" _STEP b | c``."""
-    if not acting or len(items) != 1 or not isinstance(items[0], Name) or items[0].text not in actions:
+    if not acting or len(items) != 1 or not isinstance(items[0], Symbol) or items[0].text not in actions:
         return
     last = acting[-1]
     rest = [spelled(item) for item in last[len(_before_step(last)) + 1 :]]

@@ -17,7 +17,7 @@ from constrained.grammar.lark_outline import (
     spelled,
     without_repeat,
 )  # fmt: skip
-from constrained.grammar.lark_syntax import Alternatives, Group, Item, Name, Quoted, Repeated, walk
+from constrained.grammar.lark_syntax import Expansions, Group, Item, Quoted, Repeated, Symbol, walk
 from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import Node, Rule, is_step
 from constrained.grammar.template_instances import write_out_instances
@@ -45,7 +45,7 @@ def endless(outline: Outline, names: set[str], definitions: Mapping[str, Definit
             yield from _repeats(entry, outline)
 
 
-def _ignored(options: Alternatives, outline: Outline) -> Finding:
+def _ignored(options: Expansions, outline: Outline) -> Finding:
     first = without_repeat(next(walk(options)))
     return Finding(
         "endless-text",
@@ -56,7 +56,7 @@ def _ignored(options: Alternatives, outline: Outline) -> Finding:
     )
 
 
-def _unbounded(options: Alternatives) -> Iterator[tuple[Quoted | Repeated, str]]:
+def _unbounded(options: Expansions) -> Iterator[tuple[Quoted | Repeated, str]]:
     """The regular expressions and repeats without a bound, each with its text for a message."""
     for item in walk(options):
         if isinstance(item, Quoted) and item.text[0] == "/" and bounded_pattern(item.text) != item.text:
@@ -74,9 +74,9 @@ def _repeats(entry: OutlineEntry, outline: Outline) -> Iterator[Finding]:
             )
             continue
         inner, once = item.item, _shown(item.item)
-        if isinstance(inner, Name) and inner.text == STEP:
+        if isinstance(inner, Symbol) and inner.text == STEP:
             continue
-        token = not isinstance(inner, Group) and (not isinstance(inner, Name) or inner.text.isupper())
+        token = not isinstance(inner, Group) and (not isinstance(inner, Symbol) or inner.text.isupper())
         if entry.kind == TERMINAL or token:
             fix = f"bound it: `{once}~{item.low}..{_BOUND}`"
             yield Finding("endless-text", f"{shown} may be written without end", fix, span)
@@ -87,7 +87,7 @@ def _repeats(entry: OutlineEntry, outline: Outline) -> Iterator[Finding]:
 
 def _takes_steps(item: Item, outline: Outline) -> bool:
     """Whether an action ends within `item`: then its repeat is a plan, not a text."""
-    names = [item.text] if isinstance(item, Name) else []
+    names = [item.text] if isinstance(item, Symbol) else []
     if isinstance(item, Group):
         names = [name.text for name in names_in(item.options)]
     return any(STEP in outline.reachable(name) for name in names)
@@ -119,7 +119,7 @@ def bounded_pattern(pattern: str) -> str:
 
 def _imported(imported: OutlineEntry, definition: Definition | None) -> Iterator[Finding]:
     def parts(owner: Definition) -> Iterator[Definition]:
-        names = ((body, item) for body in owner.bodies for item in walk(body.options) if isinstance(item, Name))
+        names = ((body, item) for body in owner.bodies for item in walk(body.options) if isinstance(item, Symbol))
         return (part for body, item in names if (part := body.scope.definition(item.text)) is not None)
 
     def name(terminal: Definition) -> str:
@@ -162,13 +162,13 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
 
     def may_end_action(rule: str, found: Mapping[str, bool]) -> bool:
         body = instances[rule].body
-        return any(is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(body))
+        return any(is_step(n) or (isinstance(n, nodes.RuleRef) and found[n.rule]) for n in nodes.walk(body))
 
     bodies = {name: [(name, rule.body)] for name, rule in instances.items()}
     ending = {name for name, ends in least_fixpoint(bodies, may_end_action, False).items() if ends}
     calls: dict[str, set[str]] = {}
     for name, rule in instances.items():
-        inside = (node.rule for node in _before_step(rule.body, ending) if isinstance(node, nodes.Call))
+        inside = (node.rule for node in _before_step(rule.body, ending) if isinstance(node, nodes.RuleRef))
         calls.setdefault(_template(name), set()).update(map(_template, inside))
     return calls
 
@@ -183,7 +183,7 @@ def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
     if isinstance(node, nodes.Seq):
         for item in node.items:
             yield from _before_step(item, ending)
-            if is_step(item) or (isinstance(item, nodes.Call) and item.rule in ending):
+            if is_step(item) or (isinstance(item, nodes.RuleRef) and item.rule in ending):
                 return
     elif isinstance(node, (nodes.Alt, nodes.Repeat)):
         for item in node.parts:

@@ -16,7 +16,7 @@ from constrained.errors import VocabularyError
 from constrained.grammar import nodes
 from constrained.grammar.lark_outline import Outline
 from constrained.grammar.lark_syntax import Quoted, Range, walk
-from constrained.grammar.nodes import Chars, Choices, Literal, Node
+from constrained.grammar.nodes import Chars, Choices, LiteralText, Node
 from constrained.grammar.source import SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding
@@ -132,8 +132,8 @@ def _missing(node: Node, tokens: TokenCover) -> list[str]:
     result: set[str] = set()
     for part in nodes.walk(node):
         match part:
-            case Literal() | Choices():
-                for data in (part.data,) if isinstance(part, Literal) else part.values:
+            case LiteralText() | Choices():
+                for data in (part.data,) if isinstance(part, LiteralText) else part.values:
                     at = tokens.gap(data)
                     if at is not None:
                         result.add(_character(data, at))

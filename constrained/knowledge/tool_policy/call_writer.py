@@ -73,17 +73,17 @@ def call_grammar(calls: Calls, memory: Memory) -> Grammar | None:
     return memory.cached(calls, calls.looks_at, build)
 
 
-class Way(NamedTuple):
+class Branch(NamedTuple):
     """One alternative at a choice: its text, and what is still to be written after it."""
 
-    key: tuple  # ways with the same key continue in the same way
+    key: tuple  # branches with the same key continue in the same way
     text: str
     agenda: Agenda
     args: dict
 
 
 class CallWriter:
-    """Writes the calls of one tool in one memory, and caches which ways lead to a whole call."""
+    """Writes the calls of one tool in one memory, and caches which branches lead to a whole call."""
 
     def __init__(self, calls: Calls, memory: Memory):
         self.calls, self.evaluation = calls, memory.evaluation(calls.functions)
@@ -202,13 +202,13 @@ class CallWriter:
         names.update((name, args[name]) for name in expression.names if name in args)
         return names if index is None else {**names, "i": index}
 
-    def _ways(self, agenda: Agenda, args: dict, parts: list[Node] | None = None) -> Iterable[Way] | None:
+    def _branches(self, agenda: Agenda, args: dict, parts: list[Node] | None = None) -> Iterable[Branch] | None:
         """The alternatives at the next choice; () where no choice is left, None where the call can't be completed.
 
         With `parts`, the text up to that choice is added to them.
         """
-        # `sure` is the text that all ways share, `args` the values written so far. Without `parts`, only whether the
-        # call can be completed is asked: then text that no condition can rule out is not built.
+        # `sure` is the text that all branches share, `args` the values written so far. Without `parts`, the question is
+        # only whether the call can be completed: then text that no condition can rule out is not built.
         sure = [] if parts is None else parts
         while agenda is not None:
             item, agenda = agenda
@@ -266,42 +266,46 @@ class CallWriter:
                         args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
                 case "more", path, schema, count:
                     # End the list here, or write one more element.
-                    ways = [("]", agenda, args)] if count >= schema.get("minItems", 0) else []
+                    branches = [("]", agenda, args)] if count >= schema.get("minItems", 0) else []
                     if count < min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
                         another = ("value", (*path, count), schema.get("items", {}))
                         after = another, (("more", path, schema, count + 1), agenda)
-                        ways.append((", " if count else "", after, args))
-                    return self._numbered(item, args, ways) if ways else None
+                        branches.append((", " if count else "", after, args))
+                    return self._numbered(item, args, branches) if branches else None
         return ()
 
-    def _numbered(self, item: tuple, args: dict, ways: Iterable[tuple[str, Agenda, dict]]) -> Iterator[Way]:
+    def _numbered(self, item: tuple, args: dict, branches: Iterable[tuple[str, Agenda, dict]]) -> Iterator[Branch]:
         place = self._place(item, args)
-        return (Way((place, number), *way) for number, way in enumerate(ways))
+        return (Branch((place, number), *branch) for number, branch in enumerate(branches))
 
     def can_finish(self, agenda: Agenda, args: dict) -> bool:
         """Whether the agenda can be written so that every condition holds."""
-        ways = self._ways(agenda, args)
-        return ways == () or (ways is not None and any(map(self._leads_to_end, ways)))
+        branches = self._branches(agenda, args)
+        return branches == () or (branches is not None and any(map(self._leads_to_end, branches)))
 
-    def _leads_to_end(self, way: Way) -> bool:
-        if way.key not in self._found:
+    def _leads_to_end(self, branch: Branch) -> bool:
+        if branch.key not in self._found:
             self._cases += 1
             if self._cases > MAX_CASES:
-                what = f"tool {self.calls.name!r}: more than {MAX_CASES:,} ways were tried to find a call of it"
+                what = f"tool {self.calls.name!r}: more than {MAX_CASES:,} branches were tried to find a call of it"
                 raise KnowledgeError(what, "bound its lists, or let conditions choose earlier arguments first")
-            self._found[way.key] = self.can_finish(way.agenda, way.args)
-        return self._found[way.key]
+            self._found[branch.key] = self.can_finish(branch.agenda, branch.args)
+        return self._found[branch.key]
 
     def write(self, agenda: Agenda, args: dict) -> Node:
         """The node of all texts of the agenda, of which there must be some (see `can_finish`)."""
         parts: list[Node] = []
-        ways, open_ways = self._ways(agenda, args, parts), []
-        for way in ways or ():
+        branches, open_branches = self._branches(agenda, args, parts), []
+        for branch in branches or ():
             self._cases = 0
-            if self._leads_to_end(way):
-                rest = LazyText(partial(self.write, way.agenda, way.args), _LONGEST) if way.agenda else nodes.EMPTY
-                open_ways.append(nodes.seq([nodes.literal(way.text), rest]))
-        return nodes.seq([*parts, nodes.alt(open_ways)] if ways else parts)
+            if self._leads_to_end(branch):
+                rest = (
+                    LazyText(partial(self.write, branch.agenda, branch.args), _LONGEST)
+                    if branch.agenda
+                    else nodes.EMPTY
+                )
+                open_branches.append(nodes.seq([nodes.literal(branch.text), rest]))
+        return nodes.seq([*parts, nodes.alt(open_branches)] if branches else parts)
 
 
 def _with(args: dict, path: Path, value: Any) -> dict:

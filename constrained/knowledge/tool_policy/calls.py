@@ -30,7 +30,7 @@ Agenda = tuple | None
 """What is still to be written, as a linked list: (item, rest); None at the end."""
 
 
-class Condition(NamedTuple):
+class ArgumentCondition(NamedTuple):
     """A condition of a policy on a call's arguments, with what it says of the value at one path.
 
     Attributes
@@ -115,9 +115,9 @@ class Calls:
         self._relevant: dict[str | int, list[str]] = {}
         self.before, self.after = call_around(template, name)
         self.static: list[Expression] = []  # conditions that mention no argument
-        self.domains: dict[tuple[str, ...], list[Condition]] = {}
+        self.domains: dict[tuple[str, ...], list[ArgumentCondition]] = {}
         self.checks: dict[str, list[Expression]] = {}
-        self.conditions: list[Condition] = []
+        self.conditions: list[ArgumentCondition] = []
         self.mentioned: dict[str, int] = {}  # argument -> the position of the last argument whose conditions use it
         # Sort the conditions: without arguments, on one path, or to be checked after the last argument that they use.
         expressions = policy.needs.get(name, [])
@@ -126,7 +126,7 @@ class Calls:
                 self._add(expression, used)
             else:
                 self.static.append(expression)
-                self.conditions.append(Condition(expression, (), "", expression))
+                self.conditions.append(ArgumentCondition(expression, (), "", expression))
         self.narrows = any(not condition.sign for given in self.domains.values() for condition in given)
         # The arguments that are written under conditions; all others are whatever the schema admits.
         self.governed = {path[0] for path in self.domains} | set(self.mentioned)
@@ -146,7 +146,7 @@ class Calls:
         else:
             path = narrowed_path(expression.form, last) or ()
             path = () if _kind_at(self.schema, path) in NESTED else path
-        condition = Condition(expression, path, sign, Expression(values) if sign else expression)
+        condition = ArgumentCondition(expression, path, sign, Expression(values) if sign else expression)
         self.conditions.append(condition)
         if path:
             self.domains.setdefault(path, []).append(condition)

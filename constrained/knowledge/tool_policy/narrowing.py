@@ -11,10 +11,10 @@ from constrained.knowledge.lines.forms import (
     Call,
     Compare,
     Form,
-    Item,
     Member,
     Name,
     Negation,
+    Subscript,
     all_parts,
     membership,
     names_in,
@@ -33,7 +33,7 @@ def path_of(form: Form) -> tuple[str, ...] | None:
             return (name,)
         case Member(inner, step) if (below := path_of(inner)) is not None:
             return (*below, step)
-        case Item(inner, (Name("i"),)) if (below := path_of(inner)) is not None:
+        case Subscript(inner, (Name("i"),)) if (below := path_of(inner)) is not None:
             return (*below, "[i]")
     return None
 

@@ -11,7 +11,7 @@ from typing import Any
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown, key_of
-from constrained.knowledge.lines.forms import Form, Item, Member, Name, argument
+from constrained.knowledge.lines.forms import Form, Member, Name, Subscript, argument
 from constrained.knowledge.lines.pattern import Pattern
 from constrained.knowledge.lines.tells import Stored, Tells
 from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
@@ -231,7 +231,7 @@ class Policy:
                 return [name]
             case Member(of, name):
                 return [*self.place_of(of, names, evaluation), name]
-            case Item(of, keys):
+            case Subscript(of, keys):
                 found = [Expression(key).value(names, evaluation) for key in keys]
                 return [*self.place_of(of, names, evaluation), key_of(found)]
         raise AssertionError(target)
@@ -242,7 +242,7 @@ def root(target: Form) -> str:
     match target:
         case Name(name):
             return name
-        case Member(of) | Item(of):
+        case Member(of) | Subscript(of):
             return root(of)
     raise AssertionError(target)
 

@@ -13,7 +13,7 @@ from lark import Token
 
 from constrained.grammar.lark_literals import Fault, text_and_flags
 from constrained.grammar.lark_outline import SLOT, OutlineEntry
-from constrained.grammar.lark_syntax import Name, Quoted, Value, walk
+from constrained.grammar.lark_syntax import Quoted, Symbol, Value, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.lines.reader import is_policy, plain
@@ -203,15 +203,15 @@ class _WorldReader(Conditions):
                     pieces.append(text_and_flags(item)[0])
                 except Fault:
                     return None
-            elif isinstance(item, Name) and item.text == STEP:
+            elif isinstance(item, Symbol) and item.text == STEP:
                 return tuple(pieces) if pieces else None
-            elif isinstance(item, Name) and item.args is None and item.text in entry.params:
+            elif isinstance(item, Symbol) and item.args is None and item.text in entry.params:
                 pieces.append(f"?{item.text}")
-            elif isinstance(item, Name) and item.text in self.slots and self.slot_type(item.text):
+            elif isinstance(item, Symbol) and item.text in self.slots and self.slot_type(item.text):
                 pieces.append(f"?{item.text.lower()}")
             else:
                 return None
-        return tuple(pieces) if pieces and not isinstance(entry.options.items[0][-1], Name) else None
+        return tuple(pieces) if pieces and not isinstance(entry.options.items[0][-1], Symbol) else None
 
     def slot_type(self, slot: str) -> str | None:
         """The type that a slot is named after."""
@@ -223,7 +223,7 @@ class _WorldReader(Conditions):
         found: dict[str, list[tuple[OutlineEntry, list[Value]]]] = {}
         for caller in self.rules.values():
             for item in walk(caller.options):
-                if isinstance(item, Name) and item.args:
+                if isinstance(item, Symbol) and item.args:
                     found.setdefault(item.text, []).append((caller, item.args))
         return found
 
@@ -235,7 +235,7 @@ class _WorldReader(Conditions):
         place = self.rules[rule].params.index(parameter)
         for caller, arguments in self.calls.get(rule, ()):
             argument = arguments[place]
-            if not isinstance(argument, Name):
+            if not isinstance(argument, Symbol):
                 continue
             if argument.text in caller.params:
                 types |= self.given_types(caller.name, argument.text, seen | {(rule, parameter)})

@@ -15,14 +15,14 @@ MAX_LISTED = 30
 """Most objects that an error lists."""
 
 
-class Wanted(NamedTuple):
+class AskedProblem(NamedTuple):
     """A problem with the goal that a sentence asks for; `words`: hole -> the object, or the type, that it names."""
 
     problem: Problem
     words: Mapping[str, str]
 
 
-def wanted(world: World, task: str) -> Wanted | None:
+def asked_problem(world: World, task: str) -> AskedProblem | None:
     """A world's problem with the goal that a sentence asks for; None if no `goal` line has such a sentence.
 
     A hole may name an object ("r303"), an object after its type ("room r303"), or a type ("room": any room). Of several
@@ -42,7 +42,7 @@ def wanted(world: World, task: str) -> Wanted | None:
             objects = {hole: name for hole, name in words.items() if name in _objects(world)}
             types = {hole: name for hole, name in words.items() if hole not in objects}
             goal, place = filled(one.goal.condition, types, objects), one.goal.span.for_error()
-            return Wanted(replace(problem, condition=goal, goal_place=place), words)
+            return AskedProblem(replace(problem, condition=goal, goal_place=place), words)
     if asked:
         raise _no_object(world, task, asked[0])
     return None

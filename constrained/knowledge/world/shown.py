@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.belief_state import BeliefState
 from constrained.knowledge.world.world import ASKS, Piece, Shows, Where
 from constrained.planning.answers import Values, answers, unified
 from constrained.planning.facts import Fact
@@ -29,11 +29,11 @@ class Shown:
 
     Parameters
     ----------
-    known : Known
+    known : BeliefState
         It must not change after the first question, since answers are cached.
     """
 
-    def __init__(self, known: Known):
+    def __init__(self, known: BeliefState):
         self.known, self.wording = known, known.world.wording
         self._facts = (known.world.domain.predicates.keys() - known.world.kinds) | self.wording.means.keys()
         self._means: dict[str, list[Fact]] = {}

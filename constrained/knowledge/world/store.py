@@ -13,7 +13,7 @@ from constrained.planning.wording import squeezed
 MAX_THINGS = 2_000
 """Objects that answers may name; more are ignored."""
 
-Pattern = tuple[str | None, ...]
+FactPattern = tuple[str | None, ...]
 """A fact in which None stands for any object."""
 
 
@@ -37,7 +37,7 @@ class FactStore:
         self.objects: dict[str, str] = {}
         self.types = dict(world.domain.types)
         self._facts: dict[str, dict[Fact, None]] = {}
-        self._denied: set[Pattern] = set()
+        self._denied: set[FactPattern] = set()
         self._complete: set[str] = set()
         self._spelling: dict[str, str] = {}
 
@@ -120,7 +120,7 @@ class FactStore:
         self._denied.add(fact)
         self.changed()
 
-    def rule_out(self, pattern: Pattern) -> None:
+    def rule_out(self, pattern: FactPattern) -> None:
         """Note that no fact that matches a pattern holds."""
         for fact in self.of(str(pattern[0]), *pattern[1:]):
             self._facts[fact[0]].pop(fact)
@@ -134,7 +134,7 @@ class FactStore:
             term in self.objects and self.is_kind(self.objects[term], p.type) for term, p in zip(terms, declared)
         )
 
-    def one_of(self, fact: Fact) -> Iterator[Pattern]:
+    def one_of(self, fact: Fact) -> Iterator[FactPattern]:
         """For each argument that has one value at a time, the fact with None in its place."""
         for number in self.world.single.get(fact[0], ()):
             yield *fact[: number + 1], None, *fact[number + 2 :]

@@ -9,7 +9,7 @@ import torch
 from constrained import Grammar, compile_grammar
 from constrained.decoding.hosts.request_matcher import RequestMatcher
 from constrained.decoding.hosts.specification import CompiledCache
-from constrained.decoding.hosts.vllm_backend import ConstraintGrammar
+from constrained.decoding.hosts.vllm_backend import VllmGrammar
 from tests.decoding.hosts.texts import GRAMMARS
 from tests.decoding.tiny import tiny
 
@@ -54,7 +54,7 @@ def test_after_a_thought_a_text_is_whole_within_what_is_left(caplog):
 
 def test_the_grammar_object_for_vllm():
     compiled = compile_grammar(GRAMMARS["choices"], VOCABULARY)
-    grammar = ConstraintGrammar(compiled.matcher(), Lock())
+    grammar = VllmGrammar(compiled.matcher(), Lock())
     assert grammar.validate_tokens(ids("lox")) == ids("lo") and grammar.read == 0
     assert grammar.accept_tokens("1", [*ids("look"), EOS]) and not grammar.is_terminated()
     mask = torch.zeros((1, VOCABULARY.words), dtype=torch.int32)

@@ -199,7 +199,7 @@ def test_a_thought_without_a_parser_is_refused_and_with_one_it_is_free(model, mo
 
 def test_a_budget_for_a_thought_that_is_constrained_is_refused():
     def backend(**manager):
-        return vllm_backend.ConstraintBackend(SimpleNamespace(tokenizer=None, **manager))
+        return vllm_backend.VllmBackend(SimpleNamespace(tokenizer=None, **manager))
 
     request = SimpleNamespace(sampling_params=SimpleNamespace(thinking_token_budget=5))
     assert backend(reasoner_cls=object, enable_in_reasoning=False)._thinks(request)

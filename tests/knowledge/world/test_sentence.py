@@ -4,7 +4,7 @@ import pytest
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.world import read_world
-from constrained.knowledge.world.sentence import sentences, wanted
+from constrained.knowledge.world.sentence import asked_problem, sentences
 from constrained.planning import PlanningTask
 from constrained.planning.wording import condition_words
 
@@ -28,7 +28,7 @@ def world():
 
 
 def goal(world, task: str) -> str:
-    problem = wanted(world, task).problem
+    problem = asked_problem(world, task).problem
     return condition_words(problem.condition, PlanningTask(world.domain, problem))
 
 
@@ -48,16 +48,16 @@ def test_a_hole_is_the_object_that_the_sentence_names(world, task, words):
 
 
 def test_a_type_stands_for_any_of_its_objects(world):
-    problem = wanted(world, "book a suite for bob").problem
+    problem = asked_problem(world, "book a suite for bob").problem
     start = PlanningTask(world.domain, problem)
     assert [start.reached_goal(start.initial.changed(added=[("booked", "bob", room)])) for room in ("r101", "s1")] == [
         False, True
     ]  # fmt: skip
-    assert wanted(world, "book a suite for bob").words == {"r": "suite", "g": "bob"}
+    assert asked_problem(world, "book a suite for bob").words == {"r": "suite", "g": "bob"}
 
 
 def test_a_sentence_of_no_goal_line_asks_for_nothing(world):
-    assert wanted(world, "sing a song") is None
+    assert asked_problem(world, "sing a song") is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_sentence_of_no_goal_line_asks_for_nothing(world):
 )
 def test_an_object_that_is_not_there_is_said_with_those_that_are(world, task, message, listed):
     with pytest.raises(KnowledgeError) as caught:
-        wanted(world, task)
+        asked_problem(world, task)
     assert message in caught.value.message and caught.value.hint == f"there are: {listed}"
 
 

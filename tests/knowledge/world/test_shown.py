@@ -4,7 +4,7 @@ import pytest
 
 from constrained.errors import GrammarError
 from constrained.knowledge.world import read_world
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.belief_state import BeliefState
 from constrained.knowledge.world.shown import Shown
 from tests.knowledge.world.kitchen import KITCHEN
 
@@ -25,7 +25,7 @@ def known(task="put a hot cup in shelf", *answers, lines=LINES):
     kitchen = [
         line for line in KITCHEN.splitlines() if not line.startswith(("//: object", "//: init", "//: goal some"))
     ]
-    found = Known(read_world("\n".join([*kitchen, lines])), task)
+    found = BeliefState(read_world("\n".join([*kitchen, lines])), task)
     for answer in answers:
         found.read(answer)
     return found

@@ -38,7 +38,7 @@ Lists = Mapping[str, list[str]]
 """Variable -> the objects that an answer names for it."""
 
 
-class Known(FactStore):
+class BeliefState(FactStore):
     """What is known of a world.
 
     Parameters
