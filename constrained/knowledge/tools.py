@@ -23,7 +23,7 @@ from constrained.grammar.json_schema import Layout, Options, layout, missing_pro
 from constrained.grammar.nodes import Node, Rule, RuleRef, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.lines.expression import Expression
-from constrained.knowledge.lines.forms import Compare, Form, Subscript, Member, Name
+from constrained.knowledge.lines.forms import Compare, Form, Member, Name, Subscript
 from constrained.knowledge.lines.syntax import MAX_DEPTH
 from constrained.knowledge.mcp_tools import is_address, tools_at
 from constrained.knowledge.python_tools import python_tool

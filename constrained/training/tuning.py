@@ -29,7 +29,7 @@ from constrained.errors import DataError, TrainingError
 from constrained.models import LoadedModel
 from constrained.models.adapters import add_adapter, keep_requires_grad, read_adapter, require_bare
 from constrained.models.loaded import quiet_transformers
-from constrained.training.batching import BatchSampler, RowDataset, BatchStep, collate, lay_out_steps
+from constrained.training.batching import BatchSampler, BatchStep, RowDataset, collate, lay_out_steps
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import Encoded, TrainingText, encode_all
 from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, describe_run, finish, last_good, locked

@@ -6,7 +6,7 @@ import pytest
 
 from constrained import ActionKnowledge, generate_plan
 from constrained.agents.episode import Episode
-from constrained.agents.levels import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, History, GoalPaths
+from constrained.agents.levels import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, GoalPaths, History
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.settings import Settings
