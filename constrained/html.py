@@ -44,7 +44,7 @@ def output(*parts: str) -> str:
     return f'<div class="constrained-output"><style>{style}</style>{"".join(parts)}</div>'
 
 
-def plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Convert text from elsewhere to HTML: escaped, without control characters, cut to `MOST_CHARACTERS`."""
     more = len(text) - MOST_CHARACTERS
     text = text[:MOST_CHARACTERS]
@@ -55,13 +55,13 @@ def plain(text: str) -> str:
 
 def code(text: str) -> str:
     """Return text in a fixed-width font, kept on one line if it is short; empty if `text` is."""
-    return f"<code{_NO_WRAP if len(text) <= _SHORT else ''}>{plain(text)}</code>" if text else ""
+    return f"<code{_NO_WRAP if len(text) <= _SHORT else ''}>{escaped(text)}</code>" if text else ""
 
 
 def excerpt(line: str, first: int, last: int) -> str:
     """Return a line of a file with characters `first` to `last` (excluded) marked, and at most 60 on either side."""
     before, marked, after = line[max(0, first - 60) : first].lstrip(), line[first:last], line[last : last + 60]
-    return f"<code>{plain(before)}<mark>{plain(marked)}</mark>{plain(after)}</code>"
+    return f"<code>{escaped(before)}<mark>{escaped(marked)}</mark>{escaped(after)}</code>"
 
 
 def faint(html: str) -> str:
@@ -76,8 +76,9 @@ def paragraph(html: str) -> str:
 
 def badge(word: str, reason: str = "") -> str:
     """Return a verdict or severity with its symbol and colour, the reason below it."""
-    html = f'<span class="verdict {word if word in SYMBOLS else "faint"}">{SYMBOLS.get(word, "")} {plain(word)}</span>'
-    return f"{html}<br>{faint(plain(reason))}" if reason else html
+    style = word if word in SYMBOLS else "faint"
+    html = f'<span class="verdict {style}">{SYMBOLS.get(word, "")} {escaped(word)}</span>'
+    return f"{html}<br>{faint(escaped(reason))}" if reason else html
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str | int]], headings: Mapping[int, str] | None = None) -> str:
@@ -105,7 +106,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str | int]], headings: Ma
                 lines.append(across(f"{len(cut):,} rows are not shown here"))
             continue
         if headings and number in headings:
-            lines.append(across(plain(headings[number])))
+            lines.append(across(escaped(headings[number])))
         cells = (f"<td {_RIGHT if isinstance(cell, (int, Figure)) else _LEFT}>{cell}</td>" for cell in row)
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table>{"".join(lines)}</table></div>'

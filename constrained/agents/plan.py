@@ -217,17 +217,16 @@ class Plan:
         """Show the task, the outcome, and each step with verdict, observation and pruned mass."""
         usage = self.usage
         measures = [f"{name} {value:g}" for name, value in self.outcome.items() if name != "success"]
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
         outcome = f"{self.came_to}: {self.invalid} invalid, {self.misordered} misordered actions"
         model = f"model {self.model}" if self.model else ""
         masks = "masks on" if self.constrained else "masks off"
         settings = [self.strategy, model, f"knowledge {self.knowledge}", masks, f"seed {self.seed}"]
         facts = [
-            f"<strong>{html.plain(self.task)}</strong>",
-            "; ".join(
-                [f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}, {outcome}", *map(html.plain, measures)]
-            ),
-            html.faint(html.plain(", ".join(filter(None, settings)))),
-            f"Note: {html.plain(self.note)}" if self.note else "",
+            f"<strong>{html.escaped(self.task)}</strong>",
+            "; ".join([f"{steps}, {outcome}", *map(html.escaped, measures)]),
+            html.faint(html.escaped(", ".join(filter(None, settings)))),
+            f"Note: {html.escaped(self.note)}" if self.note else "",
         ]
         cost = (
             f"{usage['completion_tokens']:,.0f} tokens written, {usage['forced_tokens']:,.0f} of them forced; "
@@ -236,11 +235,11 @@ class Plan:
         # Columns that would be empty in every row are left out.
         columns: dict[str, Callable[[Step], str | int]] = {"step": lambda step: step.n}
         if any(step.thought for step in self.steps):
-            columns["thought"] = lambda step: html.plain(step.thought)
+            columns["thought"] = lambda step: html.escaped(step.thought)
         columns["action"] = lambda step: html.code(step.action)
         columns["verdict"] = lambda step: html.badge(step.verdict, step.reason)
         if any(step.observation is not None for step in self.steps):
-            columns["observation"] = lambda step: html.plain(step.observation or "")
+            columns["observation"] = lambda step: html.escaped(step.observation or "")
         if self.constrained:
             columns["pruned mass"] = lambda step: html.Figure(f"{step.pruned_mass:.1%}")
         rows = [[cell(step) for cell in columns.values()] for step in self.steps]

@@ -14,7 +14,7 @@ from typing import Any
 from constrained.agents.episode import Episode
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary
 from constrained.automaton.explain import expected
-from constrained.automaton.parse import readings
+from constrained.automaton.parse import parses
 from constrained.decoding.request import Generation, Request
 from constrained.environments.base import WithForm
 from constrained.errors import KnowledgeError
@@ -167,7 +167,7 @@ class _Answered:
         if self.action is None or self.grammar is None:
             return None
         whole = self.begun + self.text
-        parts = next(readings(self.grammar.grammar, whole), ())
+        parts = next(parses(self.grammar.grammar, whole), ())
         return next((len(whole[: part.start].encode()) for part in parts if part.name == ACTION), None)
 
     def _expected(self, so_far: bytes) -> str:

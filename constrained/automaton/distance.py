@@ -70,7 +70,7 @@ class Distance:
             bounds = self._of_grammar(inner)
             bodies = [rule.body for rule in inner.all_rules().values()] if bounds.nests else []
             calls = [c for body in bodies for c in n.walk(body) if isinstance(c, n.RuleRef) and id(c) in bounds.nests]
-            bounds.settle(calls)
+            bounds.solve(calls)
             deepest = max([deepest, *(bounds.rules[call.rule][1] for call in calls)])
             begins |= bounds.begins
         return deepest, begins
@@ -144,7 +144,7 @@ class Distance:
 
     def _of_node(self, node: n.Node, grammar: ContextFreeGrammar) -> Bound:
         if node not in self._nodes:
-            self._nodes[node] = self._of_grammar(grammar).settled(node)
+            self._nodes[node] = self._of_grammar(grammar).bounds_of(node)
         return self._nodes[node]
 
     def _of_grammar(self, grammar: ContextFreeGrammar) -> _Bounds:
@@ -175,12 +175,12 @@ class _Bounds:
         self._slots: dict[str, Bound] = {}
         self._parameters: dict[str, Bound] = {}
 
-    def settled(self, node: n.Node) -> Bound:
+    def bounds_of(self, node: n.Node) -> Bound:
         """The bounds of `node`; those of the rules that it can reach are computed first."""
-        self.settle([node])
+        self.solve([node])
         return self._of(node)
 
-    def settle(self, nodes: Iterable[n.Node]) -> None:
+    def solve(self, nodes: Iterable[n.Node]) -> None:
         """Compute the bounds of the rules that `nodes` can reach; unbounded if the iteration doesn't converge."""
         reached = self._reached(nodes)
         if not reached:
@@ -342,7 +342,7 @@ class _Bounds:
 
     def _of_values(self, value: SlotValue) -> list[Bound]:
         """The bounds of each text, and of each grammar, that a slot is bound to."""
-        inner = [self.of_grammar(grammar).settled(grammar.start) for grammar in grammars_in(value)]
+        inner = [self.of_grammar(grammar).bounds_of(grammar.start) for grammar in grammars_in(value)]
         return [*((len(text), len(text)) for text in texts_in(value)), *inner]
 
 

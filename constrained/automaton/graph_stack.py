@@ -133,7 +133,7 @@ class GraphStack:
             if len(same) == 1:
                 out.append(first)
                 continue
-            for low, high in union((repeat.low, repeat.high) for _, repeat in same):
+            for low, high in merged_counts((repeat.low, repeat.high) for _, repeat in same):
                 out.append(self._frames.frame(self._frames.repeat(node.item, low, high), first.env, first.next))
         return alternatives(out)
 
@@ -179,7 +179,8 @@ class GraphStack:
                 alike.setdefault(q.reads() if _is_joinable(q) else (q,), []).append(q)
         for same in texts.values():
             first = same[0]
-            for low, high in union((q.low, q.high) for q in same) if len(same) > 1 else ((first.low, first.high),):
+            counts = merged_counts((q.low, q.high) for q in same) if len(same) > 1 else [(first.low, first.high)]
+            for low, high in counts:
                 text = self._positions.text(first.chars, first.inside, low, high, first.rest)
                 alike.setdefault(text.reads() if _is_joinable(text) else (text,), []).append(text)
         return tuple(
@@ -188,7 +189,7 @@ class GraphStack:
         )
 
 
-def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+def merged_counts(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
     """Merge ranges of counts that leave no gap between them (None: no upper end)."""
     out: list[tuple[int, int | None]] = []
     for low, high in sorted(counts, key=lambda count: count[0]):

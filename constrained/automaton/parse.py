@@ -44,13 +44,13 @@ def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
 
     Raises ActionError: `grammar` doesn't admit the text.
     """
-    for parts in readings(grammar, text):
+    for parts in parses(grammar, text):
         return {part.name: text[part.start : part.end] for part in reversed(parts)}
     shown = text if len(text) <= 80 else f"{text[:80]}..."
     raise ActionError(f"{shown!r} is no text of the grammar that it is read by")
 
 
-def readings(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
+def parses(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
     """Yield all parses of `text` up to the end of an action, each as its parts. The shipped formats are unambiguous."""
     for end, parts in _TextParser(grammar, text).ends(grammar.start, {}, 0, ()):
         if end >= len(text):

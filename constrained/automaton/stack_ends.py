@@ -141,7 +141,7 @@ class StackEnds:
             rules = self._rules.get(id(grammar))
             if rules is None:
                 rules = self._rules[id(grammar)] = _Rules(grammar)
-            self._texts[key] = node, rules.settled(node)
+            self._texts[key] = node, rules.shortest_text(node)
         return self._texts[key][1]
 
 
@@ -152,7 +152,7 @@ class _Rules:
         self.grammar = grammar
         self._texts: dict[str, bytes | None] = {}  # None: no text is known yet
 
-    def settled(self, node: n.Node) -> bytes:
+    def shortest_text(self, node: n.Node) -> bytes:
         """The shortest text of `node`; those of the rules that it can reach are computed first."""
         reached: dict[str, n.Node] = {}
         work = [node]

@@ -14,7 +14,7 @@ from constrained.knowledge.lines.tells import Tells
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world.belief_state import BeliefState
-from constrained.knowledge.world.sentence import asked_problem, sentences
+from constrained.knowledge.world.sentence import asked_problem, goal_sentences
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import FactSet
@@ -136,7 +136,7 @@ def own_task(knowledge: Knowledge) -> str:
         )
     environment = WorldEnvironment(world)
     if not environment.judged:
-        tasks = ", ".join(sentences(world)) or "its words, or add a `//: goal` line"
+        tasks = ", ".join(goal_sentences(world)) or "its words, or add a `//: goal` line"
         raise DataError(f"{world.source.name} has no goal of its own", f"give a task: {tasks}")
     return environment.task
 
@@ -175,7 +175,7 @@ def own_world(knowledge: Knowledge, task: str) -> tuple[WorldEnvironment, str]:
             )
     environment, note = WorldEnvironment(world, task), ""
     if not environment.judged:
-        goals, own = sentences(world), world.problem.condition
+        goals, own = goal_sentences(world), world.problem.condition
         words = "" if own is None else condition_words(own, environment.facts.task)
         if own is not None and task.strip() == words:
             environment = WorldEnvironment(world)

@@ -103,7 +103,7 @@ def literal_node(literal: Quoted, limits: Limits) -> Node:
     text, flags = text_and_flags(literal)
     if literal.text[0] == '"' and not flags:
         try:
-            return nodes.string(text)
+            return nodes.lark_string(text)
         except UnicodeEncodeError:
             hint = "write the character itself, or \\U and eight digits"
             raise Fault("a lone surrogate is not text", 0, hint) from None

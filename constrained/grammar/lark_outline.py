@@ -114,11 +114,11 @@ class Outline:
 
     def uses(self, definition: OutlineEntry) -> Iterator[str]:
         """Iterate over the names of rules and terminals in a definition, parameters aside."""
-        return (n.text for n in names_in(definition.options) if n.text not in definition.params)
+        return (n.text for n in symbols_in(definition.options) if n.text not in definition.params)
 
     def reachable(self, start: str) -> set[str]:
         """The names that a text of `start` can pass through, and those of `%ignore`."""
-        starts = [start, *(name.text for options in self.ignored for name in names_in(options))]
+        starts = [start, *(name.text for options in self.ignored for name in symbols_in(options))]
         return set(reached(starts, lambda name: (used for d in self.by_name.get(name, ()) for used in self.uses(d))))
 
     def span_of(self, name: str) -> SourceSpan | None:
@@ -177,7 +177,7 @@ def _statement_at(text: str, line: int) -> tuple[int, int]:
     return first, len(text)
 
 
-def names_in(options: Expansions) -> Iterator[Symbol]:
+def symbols_in(options: Expansions) -> Iterator[Symbol]:
     """Iterate over the names of rules, terminals and parameters used, as they stand."""
     return (item for item in walk(options) if isinstance(item, Symbol))
 

@@ -139,7 +139,9 @@ RuleCalls = tuple[set[str], set[str]]
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """The rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
-    return set().union(*self_embedding_groups({name: calls_in(rule.body, rules, ends) for name, rule in rules.items()}))
+    return set().union(
+        *self_embedding_groups({name: rule_calls_in(rule.body, rules, ends) for name, rule in rules.items()})
+    )
 
 
 def self_embedding_groups(calls: Mapping[str, RuleCalls]) -> list[set[str]]:
@@ -151,7 +153,7 @@ def self_embedding_groups(calls: Mapping[str, RuleCalls]) -> list[set[str]]:
     return [group for group in groups if not all(group.isdisjoint(calls[name][0]) for name in group)]
 
 
-def calls_in(
+def rule_calls_in(
     node: Node,
     rules: Mapping[str, Rule],
     ends: dict[str, set[int]],
@@ -231,7 +233,7 @@ class LeftCorners:
     def of(self, node: Node, rule: str) -> RuleCalls:
         """The calls that `node`, in `rule`, can begin with."""
         below = partial(self.first_items, rule=rule)
-        return calls_in(node, self.rules, self._ends, below, self.first_parameters)
+        return rule_calls_in(node, self.rules, self._ends, below, self.first_parameters)
 
     def first_items(self, node: Node, rule: str) -> Sequence[Node]:
         """The nodes directly below `node` that it can begin with."""

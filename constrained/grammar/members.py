@@ -91,13 +91,13 @@ class Names:
         return others if self.apart else min(others, 1)
 
     @cached_property
-    def asked(self) -> int:
+    def condition_bits(self) -> int:
         """The names that the condition depends on, as bits."""
         return sum(1 << i for i in {i for i, then, other in self.condition if then != other})
 
     def meets(self, written: int, finally_so: bool = False) -> bool:
         """Whether the condition is met with those names, and others that may still come unless `finally_so`."""
-        key = written & self.asked, finally_so
+        key = written & self.condition_bits, finally_so
         if key not in self._made:
             result = [False, True]
             for i, then, other in self.condition:
@@ -189,7 +189,7 @@ class Names:
         """The names that may come next, as bits: those not written with which the condition can still be met."""
         left = (1 << len(self.values)) - 1 & ~written
         for i in range(len(self.values)) if self.condition else ():
-            if (left & self.asked) >> i & 1 and not self.meets(written | self.required | 1 << i):
+            if (left & self.condition_bits) >> i & 1 and not self.meets(written | self.required | 1 << i):
                 left &= ~(1 << i)
         return left
 

@@ -283,7 +283,7 @@ def literal(text: str | bytes, strings: Spans = ()) -> Node:
     return LiteralText(data, strings=strings) if data else EMPTY
 
 
-def string(text: str) -> Node:
+def lark_string(text: str) -> Node:
     """Exactly `text`, which stands so in a `.lark` file."""
     data = text.encode()
     return literal(data, ((0, len(data)),))

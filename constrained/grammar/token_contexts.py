@@ -200,7 +200,7 @@ class Contexts:
         self.work.append(whole)
         while self.work:
             self.unit = unit = self.work.popleft()
-            unit.bodies = self.settled(self.read(unit.node, unit.context), self.follow.of.get(unit.name, -1))
+            unit.bodies = self.simplified(self.read(unit.node, unit.context), self.follow.of.get(unit.name, -1))
             new = [context for context in unit.bodies if context not in unit.exits]
             if new:
                 unit.exits.update((context, self.new_name(unit.name)) for context in new)
@@ -227,12 +227,12 @@ class Contexts:
                     out[token] |= 1 << len(self.classes) if looking.ends[start] is EMPTY else -1
         return out
 
-    def settled(self, exits: Exits, after: int) -> Exits:
-        """`exits`, with each context simplified by :meth:`settle`."""
-        ways = ((self.settle(context, after), node) for context, node in exits.items())
+    def simplified(self, exits: Exits, after: int) -> Exits:
+        """`exits`, with each context simplified by :meth:`simplify`."""
+        ways = ((self.simplify(context, after), node) for context, node in exits.items())
         return _union({context: node} for context, node in ways if context is not None)
 
-    def settle(self, context: TokenContext, after: int) -> TokenContext | None:
+    def simplify(self, context: TokenContext, after: int) -> TokenContext | None:
         """Simplify a context, given the follow set `after`; None if no text that can follow meets the conditions."""
         asked = set()
         for i, condition in context.asked:
@@ -352,7 +352,7 @@ class Contexts:
             exits = self.read(item, context)
             if len(exits) != 1:
                 rest = self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
-                exits = self.settled(exits, self.first(rest))
+                exits = self.simplified(exits, self.first(rest))
             if len(exits) != 1:
                 return self.followed(nodes.seq(done), exits, rest)
             ((context, first),) = exits.items()
@@ -458,7 +458,7 @@ class Contexts:
                 name = self.new_name(f"{node.name}$")
                 texts[exit], more = looking.node_of(name, 0, [way.get(exit) for way in ends], edges)
                 self.written.update(more)
-        exits = self.settled(self.kept[key], self.follow.of[node])
+        exits = self.simplified(self.kept[key], self.follow.of[node])
         if asked == self.asked:  # no rule was called whose exits may still grow
             self.kept[node, context] = exits
         return exits

@@ -14,7 +14,7 @@ from constrained.grammar.json_schema import Options
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START
-from constrained.knowledge.base import Knowledge, read_path
+from constrained.knowledge.base import Knowledge, path_start
 from constrained.knowledge.demonstration import Demonstration
 from constrained.knowledge.path_state import PathState, PossibleActions
 from constrained.knowledge.tool_knowledge import CallKnowledge, ToolKnowledge
@@ -102,7 +102,7 @@ class ActionKnowledge(Knowledge):
 
         Raises KnowledgeError: the grammar has no actions.
         """
-        name, state, comments, demonstrations = read_path(grammar, source, start)
+        name, state, comments, demonstrations = path_start(grammar, source, start)
         return cls(name, state, comments, world=world, demonstrations=demonstrations, source_map=source_map)
 
     @overload

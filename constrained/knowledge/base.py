@@ -37,7 +37,7 @@ class ReadPath(NamedTuple):
     demonstrations: Sequence[Demonstration]
 
 
-def read_path(grammar: Grammar, source: Source, start: str = START) -> ReadPath:
+def path_start(grammar: Grammar, source: Source, start: str = START) -> ReadPath:
     """The start of a path over the actions of a grammar that was read from `source`.
 
     Raises KnowledgeError: the grammar has no actions.

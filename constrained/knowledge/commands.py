@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from constrained.automaton import Grammar
-from constrained.automaton.parse import readings, text_of
+from constrained.automaton.parse import parses, text_of
 from constrained.grammar import nodes
 
 _TEXT = (nodes.Var, nodes.LiteralText, nodes.Slot, nodes.Related)
@@ -30,7 +30,7 @@ def slot_values(grammar: Grammar, commands: Iterable[str]) -> dict[str, Sequence
     free = Grammar(grammar.rules, grammar.start, grammar.slots, limits=grammar.limits)
     result: dict[str, dict[str | None, dict[str, None]]] = {}
     for command in commands:
-        for parts in readings(free, command):
+        for parts in parses(free, command):
             for part in parts:
                 if part.chosen is not None and part.name:
                     key = text_of(part.chosen.key, parts, command)

@@ -329,15 +329,15 @@ def to_html(
 ) -> str:
     """Action knowledge as a notebook shows it: the graph, then each action with its definition and successors."""
     rows = [
-        [html.code(action), html.plain(comments.get(action, "")), html.plain(successors(graph, action))]
+        [html.code(action), html.escaped(comments.get(action, "")), html.escaped(successors(graph, action))]
         for action in graph.actions
     ]
     facts = [
-        f"<strong>{html.plain(name)}</strong>: {counted(len(rows), 'action')}",
-        html.plain(comments.get(START, "")),
-        f"first: {html.plain(successors(graph, START))}",
-        f"slots with values: {html.plain(', '.join(bound))}" if bound else "",
-        f"slots to be bound: {html.plain(', '.join(unbound))}" if unbound else "",
+        f"<strong>{html.escaped(name)}</strong>: {counted(len(rows), 'action')}",
+        html.escaped(comments.get(START, "")),
+        f"first: {html.escaped(successors(graph, START))}",
+        f"slots with values: {html.escaped(', '.join(bound))}" if bound else "",
+        f"slots to be bound: {html.escaped(', '.join(unbound))}" if unbound else "",
         f"so far: {' → '.join(map(html.code, path[-3:]))}" if path else "",
     ]
     picture = html.picture(to_svg(name, graph, comments), f"Action graph of {name}")

@@ -98,7 +98,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         rows: list[list[str | int]] = [
-            [n, html.code(j.text), html.badge(j.verdict), html.code(j.action or ""), html.plain(j.reason)]
+            [n, html.code(j.text), html.badge(j.verdict), html.code(j.action or ""), html.escaped(j.reason)]
             for n, j in enumerate(self.steps, 1)
         ]
         wrong = f"{self.invalid} invalid, {self.misordered} misordered"

@@ -22,7 +22,7 @@ def within_steps(grammar: Grammar, steps: int) -> Grammar:
     The same object if nothing is removed.
     """
     limit = _StepLimit(grammar, steps)
-    limit.settle(grammar.start)
+    limit.solve(grammar.start)
     start = limit.prune(grammar.start, _NO_VALUES, steps, False)
     return grammar if start is grammar.start else grammar.with_rules(limit.rules, start)
 
@@ -53,7 +53,7 @@ class _StepLimit:
         self._being_pruned: set[str] = set()  # rules may call themselves
         self._pieces: dict[Node, int] = {}  # those that rules were pruned with, numbered
 
-    def settle(self, start: Node) -> None:
+    def solve(self, start: Node) -> None:
         """Find the cost of each rule with the arguments it is called with: the least fixed point."""
         before = None
         while before != self._call_costs:
@@ -63,7 +63,7 @@ class _StepLimit:
         self._settled = True
 
     def cost(self, node: Node, costs: Mapping[str, int], inside: bool) -> int:
-        """The fewest actions in a text of `node`. Visits all calls in `node`, which `settle` relies on."""
+        """The fewest actions in a text of `node`. Visits all calls in `node`, which `solve` relies on."""
         match node:
             case Seq():
                 parts = zip(node.items, _inside_action(node, inside))

@@ -79,7 +79,7 @@ class CallForm:
 
     def call(self, action: Any) -> tuple[str, dict[str, Any]]:
         """(tool, arguments) of a call in any form, as JSON values. Raises CallFault: it isn't one of a known tool."""
-        action = plain(action)
+        action = as_dict(action)
         if isinstance(action, str):
             return self._parsed(action)
         if not isinstance(action, Mapping):
@@ -106,7 +106,7 @@ class CallForm:
 
         Raises KnowledgeError: it can't be written as JSON.
         """
-        action = plain(action)
+        action = as_dict(action)
         try:
             return self.write(*self.call(action))
         except CallFault:
@@ -262,14 +262,14 @@ _NO_CALLS = ("function_call_output", "reasoning")
 """Items of OpenAI's Responses API that are neither messages nor calls."""
 
 
-def plain(value: Any) -> Any:
+def as_dict(value: Any) -> Any:
     """An object of a provider's client library (a pydantic model) as a dictionary; other values as they are."""
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
 def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
     """The actions and calls among actions, calls and messages (OpenAI's and Anthropic's) of the assistant."""
-    for action in map(plain, actions):
+    for action in map(as_dict, actions):
         if not isinstance(action, Mapping) or "role" not in action:
             if not isinstance(action, Mapping) or action.get("type") not in _NO_CALLS:
                 yield action

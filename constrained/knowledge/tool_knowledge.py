@@ -11,7 +11,7 @@ from constrained.automaton import Grammar
 from constrained.grammar.json_schema import Options
 from constrained.grammar.nodes import STEP
 from constrained.knowledge.action_graph import START, ActionGraph
-from constrained.knowledge.base import Knowledge, read_path
+from constrained.knowledge.base import Knowledge, path_start
 from constrained.knowledge.demonstration import Demonstration
 from constrained.knowledge.path_state import PathState, PossibleActions
 from constrained.knowledge.report import INVALID, Judgement
@@ -142,7 +142,7 @@ class ToolKnowledge(CallKnowledge):
         """The knowledge of the tools that a policy's rules name; see `ActionKnowledge.from_tools`."""
         listed = read_tools(tools, options.limits, may_be_empty=some)
         policy = policy if isinstance(policy, Policy) else read_policy(policy)
-        name, state, comments, demonstrations = read_path(Grammar.from_lark(policy.source), policy.source)
+        name, state, comments, demonstrations = path_start(Grammar.from_lark(policy.source), policy.source)
         box = toolbox(listed, policy, call_format, options)
         check_policy(box.policy, state.grammar.slots - {STEP}, box.form.schemas, some=some)
         comments = {**dict.fromkeys(state.graph.actions, ""), **comments}

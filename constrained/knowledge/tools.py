@@ -27,7 +27,7 @@ from constrained.knowledge.lines.forms import Compare, Form, Member, Name, Subsc
 from constrained.knowledge.lines.syntax import MAX_DEPTH
 from constrained.knowledge.mcp_tools import is_address, tools_at
 from constrained.knowledge.python_tools import python_tool
-from constrained.knowledge.tool_calls import CallForm, call_around, call_literal, closing_marker, plain, referred
+from constrained.knowledge.tool_calls import CallForm, as_dict, call_around, call_literal, closing_marker, referred
 from constrained.knowledge.tool_policy import Memory, Policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
@@ -79,7 +79,7 @@ def read_tools(tools: Any, limits: Limits, *, may_be_empty: bool = False) -> lis
 
 def _listed(given: Any) -> list[Any]:
     """The tools of a list, of one tool, of a ``tools/list`` result, or of the JSON-RPC messages that carry results."""
-    given = plain(given)
+    given = as_dict(given)
     if isinstance(given, Mapping) and "name" not in given:
         if isinstance(given.get("error"), Mapping):
             what = f"the tool list is an error: {str(given['error'].get('message', given['error']))[:200]}"
@@ -92,7 +92,7 @@ def _listed(given: Any) -> list[Any]:
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
     listed: list[Any] = []
-    for one in map(plain, given):  # a long list comes in pages, one message each
+    for one in map(as_dict, given):  # a long list comes in pages, one message each
         paged = isinstance(one, Mapping) and "name" not in one and not one.keys().isdisjoint(("result", "tools"))
         listed += _listed(one) if paged else [one]
     return listed

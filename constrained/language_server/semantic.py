@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from constrained.grammar import STEP
-from constrained.grammar.lark_outline import IMPORT, SLOT, TERMINAL, Outline, OutlineEntry, names_in
+from constrained.grammar.lark_outline import IMPORT, SLOT, TERMINAL, Outline, OutlineEntry, symbols_in
 from constrained.knowledge.base import Knowledge
 
 TYPES = ("function", "class", "type", "variable", "parameter", "macro", "keyword")
@@ -31,7 +31,7 @@ def _tokens(outline: Outline, knowledge: Knowledge | None) -> Iterator[Token]:
     for definition in outline.definitions:
         span = definition.span
         yield span.line, span.column, (span.end or 0) - span.column, _type(definition, actions), 1
-        for used in names_in(definition.options):
+        for used in symbols_in(definition.options):
             line, column = outline.source.line_column(used.at)
             definitions = outline.by_name.get(used.text)
             if used.text in definition.params:

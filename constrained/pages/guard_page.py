@@ -8,7 +8,7 @@ from typing import Any
 
 from constrained.guard.messages import Answered, Heard, Said, message_events
 from constrained.guard.records import Findings, RecordedConversation, Violation
-from constrained.html import code, faint, paragraph, plain, table
+from constrained.html import code, escaped, faint, paragraph, table
 from constrained.pages.html_page import page
 
 MOST = 500
@@ -25,7 +25,7 @@ def guard_page(findings: Findings, policy: str) -> str:
     """The page of what `check_records` found; `policy` is its name."""
     data = findings.to_dict()
     records = {record.name: record for record in findings.conversations}
-    parts = [f"<h1>{plain(policy)}: recorded conversations</h1>", _summary(data), _outcomes(data), _conditions(data)]
+    parts = [f"<h1>{escaped(policy)}: recorded conversations</h1>", _summary(data), _outcomes(data), _conditions(data)]
     shown = findings.violations[:MOST]
     parts += ["<h2>Violations</h2>", *(_violation(one, records[one.conversation]) for one in shown)]
     if len(shown) < len(findings.violations):
@@ -43,7 +43,7 @@ def _summary(data: dict[str, Any]) -> str:
     if "calls by users" in data:
         unmet = data["not admitted of these"]
         rows += [["calls by users", data["calls by users"]], ["not admitted of these", sum(unmet.values())]]
-        rows += [[plain(why), calls] for why, calls in unmet.items()]
+        rows += [[escaped(why), calls] for why, calls in unmet.items()]
     return table(["", ""], rows)
 
 
@@ -65,7 +65,7 @@ def _conditions(data: dict[str, Any]) -> str:
     head = ["condition", "about", "line", "calls", "stopped by the tool", "near misses", "gold"]
     rows = [
         [
-            plain(row["why"]),
+            escaped(row["why"]),
             row["kind"],
             row["line"] or "",
             row["calls"],
@@ -85,12 +85,12 @@ def _violation(one: Violation, record: RecordedConversation) -> str:
     marks = [fate, f"near miss: no {one.missing}" if one.missing else "", "gold" if one.gold else ""]
     if record.solved is not None:
         marks.append("solved" if record.solved else "failed")
-    why = "".join(f"<li>{plain(str(unmet))} {faint(plain(unmet.kind))}</li>" for unmet in one.verdict.unmet)
-    before = "".join(f"<p>{faint(plain(who))} {plain(_cut(said))}</p>" for who, said in _said(record, one.message))
-    head = f"{plain(one.conversation)}, message {one.message}: {code(one.verdict.name)}"
+    why = "".join(f"<li>{escaped(str(unmet))} {faint(escaped(unmet.kind))}</li>" for unmet in one.verdict.unmet)
+    before = "".join(f"<p>{faint(escaped(who))} {escaped(_cut(said))}</p>" for who, said in _said(record, one.message))
+    head = f"{escaped(one.conversation)}, message {one.message}: {code(one.verdict.name)}"
     return (
-        f"<details><summary>{head} {faint(plain(', '.join(filter(None, marks))))}</summary>{before}"
-        f"<p>{code(_cut(text))}</p><ul>{why}</ul><p>{faint('answer')} {plain(_cut(one.answer or ''))}</p></details>"
+        f"<details><summary>{head} {faint(escaped(', '.join(filter(None, marks))))}</summary>{before}"
+        f"<p>{code(_cut(text))}</p><ul>{why}</ul><p>{faint('answer')} {escaped(_cut(one.answer or ''))}</p></details>"
     )
 
 

@@ -143,10 +143,10 @@ def condition_words(condition: Condition, domain: Domain | PlanningTask) -> str:
     """A condition in words: "openable r and not opened r"; "" if it always holds."""
     match condition:
         case Literal("=", terms, positive):
-            return (" is " if positive else " is not ").join(plain(term, domain) for term in terms)
+            return (" is " if positive else " is not ").join(spelled_term(term, domain) for term in terms)
         case Literal(predicate, terms, positive):
             return ("" if positive else "not ") + " ".join(
-                [domain.spell(predicate), *(plain(term, domain) for term in terms)]
+                [domain.spell(predicate), *(spelled_term(term, domain) for term in terms)]
             )
         case Junction(operator, parts):
             worded = [(part, words) for part in parts if (words := condition_words(part, domain))]
@@ -157,7 +157,7 @@ def condition_words(condition: Condition, domain: Domain | PlanningTask) -> str:
             word = "anything" if quantifier == "every" else "something"
             return condition_words(renamed(part, dict.fromkeys((v.name for v in variables), word)), domain)
         case Quantified(quantifier, variables, part):
-            names = " ".join(plain(v.name, domain) for v in variables)
+            names = " ".join(spelled_term(v.name, domain) for v in variables)
             return f"{quantifier} {names} with ({condition_words(part, domain)})"
 
 
@@ -179,12 +179,12 @@ def effect_words(action: Action, domain: Domain) -> str:
 def _effect(effect: Effect, domain: Domain) -> str:
     words = condition_words(effect.literal, domain)
     if effect.variables:
-        words += f" for every {' '.join(plain(v.name, domain) for v in effect.variables)}"
+        words += f" for every {' '.join(spelled_term(v.name, domain) for v in effect.variables)}"
     condition = condition_words(effect.condition, domain)
     return f"{words} if {condition}" if condition else words
 
 
-def plain(term: str, domain: Domain | PlanningTask) -> str:
+def spelled_term(term: str, domain: Domain | PlanningTask) -> str:
     """A variable or constant in the spelling of the file, without its question mark."""
     return domain.spell(term).lstrip("?")
 

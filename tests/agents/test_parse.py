@@ -26,7 +26,7 @@ from constrained.agents.strategies.knowledge_graph import Triple, read_triples
 from constrained.agents.strategies.lumos.conversation import KEEP, STOP
 from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, read_subgoal
 from constrained.agents.strategies.rewoo import read_plan
-from constrained.automaton.parse import parse, readings
+from constrained.automaton.parse import parse, parses
 from constrained.errors import ActionError
 from constrained.models import load
 from tests.agents.baselines import GENERAL, house
@@ -107,7 +107,7 @@ def test_a_step_has_one_reading_and_it_is_what_was_written(form, thought, action
     head = step_prompt("", form, n, path).removeprefix("\n")
     text = head + (f"{thought}\nAction: {action}" if form in UNNUMBERED else step_answer(form, n, thought, action))
     assert grammar.matches(text)
-    [parts] = readings(grammar, text)
+    [parts] = parses(grammar, text)
     spans = {part.name: text[part.start : part.end] for part in parts}
     assert spans["ACTION"] == action and spans.get("thought", "") == ("" if form == "act" else thought)
     assert parse_step(grammar, text).action == action
@@ -170,7 +170,7 @@ def test_a_subgoal_is_read_whatever_it_looks_like(subgoal, number):
     grammar = first_subgoal() if number == 1 else next_subgoal(number, number)
     text = f"{KEEP if number > 1 else ''}Subgoal {number}: {subgoal}"
     assert grammar.matches(text) and read_subgoal(text, number) == subgoal
-    assert len(list(readings(grammar, text))) == 1
+    assert len(list(parses(grammar, text))) == 1
 
 
 @given(one=subgoals, other=subgoals, first=actions, second=actions, third=actions)

@@ -3,7 +3,7 @@
 import pytest
 
 from constrained import Grammar
-from constrained.automaton.parse import parse, readings
+from constrained.automaton.parse import parse, parses
 from constrained.errors import ActionError
 
 
@@ -17,10 +17,10 @@ def test_what_is_no_text_of_the_grammar_is_refused():
 
 def test_parts_that_may_be_left_out_or_come_again():
     grammar = Grammar.from_lark('start: [a] b* "c"~1..2\na: "x"\nb: "y" | "zé"\n')
-    assert list(readings(grammar, "xc")) != [] and "b" not in parse(grammar, "xc")
-    [parts] = readings(grammar, "yzéycc")
+    assert list(parses(grammar, "xc")) != [] and "b" not in parse(grammar, "xc")
+    [parts] = parses(grammar, "yzéycc")
     assert [part.name for part in parts] == ["start", "b", "b", "b"] and parse(grammar, "zéc")["b"] == "zé"
-    assert len(list(readings(Grammar.from_lark('start: a a?\na: "x"*\n'), "x"))) > 1
+    assert len(list(parses(Grammar.from_lark('start: a a?\na: "x"*\n'), "x"))) > 1
 
 
 def test_a_parameter_has_one_text_and_a_slot_without_values_any():
@@ -28,10 +28,10 @@ def test_a_parameter_has_one_text_and_a_slot_without_values_any():
         '%declare _STEP WORD PLACE\nstart: twice{WORD, PLACE}\n'
         'twice{w, p}: "say " w " and " w " at " p _STEP end{w}\nend{w}: w\n'
     )  # fmt: skip
-    [parts] = readings(grammar, "say it and it at home")
+    [parts] = parses(grammar, "say it and it at home")
     found = {part.name: "say it and it at home"[part.start : part.end] for part in parts}
     assert found["WORD"] == "it" and found["PLACE"] == "home"
-    assert not list(readings(grammar, "say it and that at home"))
+    assert not list(parses(grammar, "say it and that at home"))
 
 
 def test_other_pieces_are_read_by_their_automaton():

@@ -135,7 +135,7 @@ class Executor:
             raise ActionError(error.message, error.hint) from None
 
     def _mathematics(self, action: ToolAction) -> list[tuple[object, str]]:
-        parts = [plain(part) for part in action.tree.children]
+        parts = [as_tuples(part) for part in action.tree.children]
         results = {number: self._value(number) for number in references(action.tree)}
         defines = (done for done in (*self.actions, action) if done.kind == "define")
         unknowns = [str(name) for define in defines for name in names(define)]
@@ -209,8 +209,8 @@ def references(part: ParseTree | Token) -> Iterator[int]:
 _RESULT_SLOTS = {"VALUE", "RESULT", "EQUATION", "INEQUALITY", "LISTED"}
 
 
-def plain(part: ParseTree | Token) -> tuple:
+def as_tuples(part: ParseTree | Token) -> tuple:
     """A tree as nested tuples of rule names and texts, which can be sent between processes."""
     if isinstance(part, Token):
         return terminal_of(part), str(part)
-    return rule_of(part), *map(plain, part.children)
+    return rule_of(part), *map(as_tuples, part.children)

@@ -76,7 +76,7 @@ class Goal:
     @property
     def published(self) -> str:
         """The instruction as the published order spells it, without the price limit."""
-        return plain(self.instruction.partition(", and price lower than")[0])
+        return published_spelling(self.instruction.partition(", and price lower than")[0])
 
 
 @dataclass(frozen=True)
@@ -271,10 +271,10 @@ def read_instructions() -> list[str]:
 
 
 def published_positions(instructions: Iterable[str]) -> dict[str, int]:
-    """The first index of each instruction in the published order, by `plain` text."""
-    return {plain(instruction): index for index, instruction in reversed(list(enumerate(instructions)))}
+    """The first index of each instruction in the published order, by `published_spelling`."""
+    return {published_spelling(instruction): index for index, instruction in reversed(list(enumerate(instructions)))}
 
 
-def plain(text: str) -> str:
+def published_spelling(text: str) -> str:
     """An instruction as the published order spells it: small letters, no quotation marks, no last full stop."""
     return text.lower().replace('"', "").replace("'", "").strip().strip(".").strip()

@@ -33,9 +33,9 @@ from constrained.knowledge.lines.forms import (
     Negation,
     Subscript,
     all_parts,
+    free_names,
     is_condition,
     membership,
-    names_in,
 )
 from constrained.planning.answers import Facts, answers
 from constrained.planning.model import Condition, Junction, Literal, Quantified
@@ -156,7 +156,7 @@ class Expression:
     def __init__(self, form: Form, text: str = "", at: tuple[int, int] | None = None, if_given: bool = False):
         self.form, self.text, self.at, self.if_given = form, text, at, if_given
         self.words = ""
-        self.names = names_in(form)
+        self.names = free_names(form)
         self.calls = frozenset(part.function for part in all_parts(form) if isinstance(part, Call))
 
     @cached_property

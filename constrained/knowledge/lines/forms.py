@@ -154,7 +154,7 @@ def all_parts(form: Form) -> Iterator[Form]:
         yield from all_parts(part)
 
 
-def names_in(form: Form) -> frozenset[str]:
+def free_names(form: Form) -> frozenset[str]:
     """The free names in a form: of values, of the facts of a policy, and of variables ("?x")."""
     match form:
         case Name(name):
@@ -162,8 +162,8 @@ def names_in(form: Form) -> frozenset[str]:
         case Literal(predicate, terms):
             if is_condition(form):
                 return frozenset(term for term in terms if isinstance(term, str) and term.startswith("?"))
-            return frozenset([predicate]).union(*map(names_in, parts_of(form)))
-    names: frozenset[str] = frozenset().union(*map(names_in, parts_of(form)))
+            return frozenset([predicate]).union(*map(free_names, parts_of(form)))
+    names: frozenset[str] = frozenset().union(*map(free_names, parts_of(form)))
     match form:
         case Comprehension(names=bound):
             return names.difference(bound)

@@ -85,7 +85,7 @@ class LineReader:
         patterns = []
         for token in tree.children:
             try:
-                patterns.append(Pattern(plain(token)))
+                patterns.append(Pattern(unquoted(token)))
             except PatternError as error:
                 offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
                 raise self.source.span(offset).error(error.args[0]) from None
@@ -104,10 +104,10 @@ class LineReader:
             if by.data == "tools":
                 raise self.error(by, "a fact is told by a text in an answer", 'write the text in quotes: by "yes"')
             patterns = tuple(self.patterns(by))
-            tells = Tells(ALWAYS, self.span_of(by), tuple(self.told(fact, scope) for fact in told), patterns)
+            tells = Tells(ALWAYS, self.span_of(by), tuple(self.told_fact(fact, scope) for fact in told), patterns)
         return tells if condition is None else replace(tells, condition=self.form(condition, scope))
 
-    def told(self, tree: ParseTree, scope: Any) -> Told:
+    def told_fact(self, tree: ParseTree, scope: Any) -> Told:
         """A fact that a `tells` line tells."""
         mark, atom = tree.children
         literal = self.fact_of(atom, scope)
@@ -204,7 +204,7 @@ class LineReader:
         raise NotImplementedError
 
 
-def plain(token: Token) -> str:
+def unquoted(token: Token) -> str:
     """A name, or a text without its quotes and escapes."""
     return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type in ("STRING", "EMPTY") else str(token)
 

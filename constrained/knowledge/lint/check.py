@@ -75,14 +75,14 @@ class Checked:
             [
                 f"{f.span.line}:{f.span.column}" if f.span else "",
                 f"{html.badge(f.severity)} {html.code(f.code)}",
-                html.plain(f.message) + self._excerpt(f.span),
-                html.plain(f.why),
-                html.plain(f.fix),
+                html.escaped(f.message) + self._excerpt(f.span),
+                html.escaped(f.why),
+                html.escaped(f.fix),
             ]
             for f in self.findings
         ]
         table = html.table(["line", "", "what", "why", "fix"], rows) if rows else ""
-        return html.output(html.paragraph(f"<strong>{html.plain(self.name)}</strong>: {self.counts}"), table)
+        return html.output(html.paragraph(f"<strong>{html.escaped(self.name)}</strong>: {self.counts}"), table)
 
     def _excerpt(self, span: SourceSpan | None) -> str:
         line = self.line(span)
@@ -156,7 +156,7 @@ class _Check:
         rules = read.rules
         self.add_all(lambda: self.as_written(outline, read.definitions))
         self.add_all(lambda: worlds.world(self.source, self.tools))
-        self.add_all(lambda: refused.refused(faults, outline))
+        self.add_all(lambda: refused.loader_errors(faults, outline))
         # Stage 2: the rules, if there are any to build a grammar of.
         if faults or outline.faults or self.start not in rules:
             return

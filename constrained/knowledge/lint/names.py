@@ -18,8 +18,8 @@ from constrained.grammar.lark_outline import (
     TERMINAL,
     Outline,
     OutlineEntry,
-    names_in,
     spelled,
+    symbols_in,
     without_repeat,
 )
 from constrained.grammar.lark_syntax import Group, Symbol, walk
@@ -67,7 +67,7 @@ def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
 
 def has_step(definition: OutlineEntry) -> bool:
     """Whether a definition has a `_STEP`, which makes it an action."""
-    return any(name.text == STEP for name in names_in(definition.options))
+    return any(name.text == STEP for name in symbols_in(definition.options))
 
 
 def unused_parameters(outline: Outline) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def unused_parameters(outline: Outline) -> Iterator[Finding]:
     keys = _key_parameters(outline)
     lines = outline.source.text.split("\n")
     for definition in outline.definitions:
-        used = {name.text for name in names_in(definition.options)}
+        used = {name.text for name in symbols_in(definition.options)}
         above = takewhile(
             lambda line: line.lstrip().startswith("//"), reversed(lines[: (definition.span.line or 1) - 1])
         )
@@ -95,7 +95,7 @@ def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
     return {
         (name.text, i)
         for definition in outline.definitions
-        for name in names_in(definition.options)
+        for name in symbols_in(definition.options)
         for i, arg in enumerate((name.args or ())[:-1], 1)
         if isinstance(arg, Symbol) and arg.text in outline.declared
     }
@@ -177,7 +177,7 @@ def without_key(outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding
     by_key = {name for name, value in values.items() if isinstance(value, Mapping) and value}
     for definition in outline.definitions:
         with_key: set[int] = set()  # arguments (by identity) followed by another
-        for name in names_in(definition.options):
+        for name in symbols_in(definition.options):
             with_key.update(id(arg) for arg in (name.args or ())[:-1])
             if name.text in by_key and id(name) not in with_key:
                 slot = name.text

@@ -36,7 +36,7 @@ def refusal(fault: GrammarError, source: Source, outline: Outline | None = None)
     return Finding(fault.code, message, fault.hint or "write it another way", span)
 
 
-def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Finding]:
+def loader_errors(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Finding]:
     """All errors of the loader, each once, without those that only follow from others."""
     imports = {entry.name: entry.span for entry in outline.definitions if entry.kind == IMPORT}
     places = {(span.line, span.column) for span in imports.values()}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from constrained.grammar import STEP
-from constrained.grammar.lark_outline import RULE, Outline, OutlineEntry, names_in, rule_comments, spelled
+from constrained.grammar.lark_outline import RULE, Outline, OutlineEntry, rule_comments, spelled, symbols_in
 from constrained.grammar.lark_syntax import Item, Quoted, Symbol
 from constrained.knowledge.lint.finding import Finding
 
@@ -94,7 +94,7 @@ def _edge_space(outline: Outline, items: Sequence[Item]) -> Iterator[Finding]:
 def _swapped(outline: Outline, entry: OutlineEntry) -> Iterator[Finding]:
     """Arguments in another order than the parameters named after them."""
     templates = {d.name: d for d in reversed(outline.definitions) if d.kind == RULE and d.params}
-    for name in names_in(entry.options):
+    for name in symbols_in(entry.options):
         template = templates.get(name.text)
         if template is None or len(name.args or ()) != len(template.params) or len(template.params) < 2:
             continue
@@ -122,7 +122,7 @@ def _named_for(param: str, argument: str) -> bool:
 
 def _slot_for_parameter(outline: Outline, entry: OutlineEntry, items: Sequence[Item]) -> Iterator[Finding]:
     """A slot used instead of the parameter to which all calls pass that slot."""
-    uses = [name.args for d in outline.definitions for name in names_in(d.options) if name.text == entry.name]
+    uses = [name.args for d in outline.definitions for name in symbols_in(d.options) if name.text == entry.name]
     for i, param in enumerate(entry.params):
         given = {spelled(args[i]) for args in uses if args and i < len(args)}
         if len(given) != 1 or not given <= set(outline.declared):

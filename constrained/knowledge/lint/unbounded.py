@@ -13,8 +13,8 @@ from constrained.grammar.lark_outline import (
     TERMINAL,
     Outline,
     OutlineEntry,
-    names_in,
     spelled,
+    symbols_in,
     without_repeat,
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Expansions, Group, Item, Quoted, Repeated, Symbol, walk
@@ -35,7 +35,7 @@ def endless(outline: Outline, names: set[str], definitions: Mapping[str, Definit
     """Unbounded repeats in the definitions of `names`."""
     for options in outline.ignored:
         yield _ignored(options, outline)
-    ignored = {name.text for options in outline.ignored for name in names_in(options)}
+    ignored = {name.text for options in outline.ignored for name in symbols_in(options)}
     for entry in outline.definitions:
         if entry.name not in names or (entry.name in ignored and entry.name not in outline.users):
             continue
@@ -89,7 +89,7 @@ def _takes_steps(item: Item, outline: Outline) -> bool:
     """Whether an action ends within `item`: then its repeat is a plan, not a text."""
     names = [item.text] if isinstance(item, Symbol) else []
     if isinstance(item, Group):
-        names = [name.text for name in names_in(item.options)]
+        names = [name.text for name in symbols_in(item.options)]
     return any(STEP in outline.reachable(name) for name in names)
 
 

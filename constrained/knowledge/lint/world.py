@@ -20,7 +20,7 @@ from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.tool_policy.faults import faults
 from constrained.knowledge.tools import Tool, toolbox
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.sentence import sentences
+from constrained.knowledge.world.sentence import goal_sentences
 from constrained.knowledge.world.world import filled
 from constrained.limits import DEFAULT
 from constrained.planning.model import ROOT, Action, Condition, Junction, Literal, Quantified, literals_in
@@ -62,7 +62,7 @@ def out_of_reach(source: Source, rules: Mapping[str, Sequence[str]]) -> Iterator
         return
     goal = physics.problem.condition
     wanted = [] if goal is None else [("the goal", goal, physics.spans["the goal"])]
-    for asked, sentence in zip(physics.goals, sentences(physics)):  # about any objects
+    for asked, sentence in zip(physics.goals, goal_sentences(physics)):  # about any objects
         named = filled(asked.condition, asked.wider, {})
         wanted.append((f"the goal {sentence}, whatever it names,", named, asked.span))
     for name, condition, span in wanted:

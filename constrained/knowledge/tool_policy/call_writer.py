@@ -20,7 +20,7 @@ from constrained.grammar.json_schema.strings import guarded
 from constrained.grammar.nodes import LazyText, Node
 from constrained.knowledge.lines.expression import Expression, Unknown
 from constrained.knowledge.tool_calls import call_literal
-from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, kind_of, listed, onto, pattern_of
+from constrained.knowledge.tool_policy.calls import NESTED, Agenda, Calls, Path, listed, onto, pattern_of, schema_type
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import schema_of
 
@@ -114,17 +114,17 @@ class CallWriter:
         if path[0] not in calls.governed:
             return "free", None
         # Its values can be listed: by conditions, or by a schema with few values. They may depend on earlier arguments.
-        if pattern_of(path) in calls.domains or (len(path) == 1 and kind_of(schema) not in NESTED):
+        if pattern_of(path) in calls.domains or (len(path) == 1 and schema_type(schema) not in NESTED):
             key = self._place(item, args)
             if key not in self._found:
                 self._found[key] = self._candidates(path, schema, args)
             if self._found[key] is not None:
                 return "values", self._found[key]
         # Conditions only look at the value as a whole, or inside it: then it is written part by part.
-        if kind_of(schema) not in NESTED or not (calls.opens(path) or len(path) == 1):
+        if schema_type(schema) not in NESTED or not (calls.opens(path) or len(path) == 1):
             return "free", None
         calls.check_keywords(path, schema)
-        if kind_of(schema) == "array":
+        if schema_type(schema) == "array":
             return "items", None
         required, members = schema.get("required", ()), schema.get("properties", {})
         inner = [("member", (*path, name), member, name in required) for name, member in members.items()]
@@ -144,7 +144,7 @@ class CallWriter:
                 candidates = values if candidates is None else [choice for choice in candidates if choice in values]
         # Whole numbers between two bounds can be listed as well.
         narrowed = self._narrowed(path, schema, args)
-        if candidates is None and self.calls.matters(path) and kind_of(schema) == "integer":
+        if candidates is None and self.calls.matters(path) and schema_type(schema) == "integer":
             candidates = self._between(path, narrowed["allOf"])
         if candidates is None:
             return None
@@ -176,7 +176,7 @@ class CallWriter:
         for condition in self.calls.domains.get(pattern, ()):
             if not condition.sign:
                 names = self._names(condition.expression, args, index)
-                parts.append(schema_of(condition.expression.form, pattern, kind_of(schema), names, self.evaluation))
+                parts.append(schema_of(condition.expression.form, pattern, schema_type(schema), names, self.evaluation))
         whole = self.calls.schema
         return {"allOf": parts, **{key: whole[key] for key in ("$defs", "definitions") if key in whole}}
 
@@ -323,7 +323,7 @@ def _with(args: dict, path: Path, value: Any) -> dict:
 
 def _shaped(value: Any, schema: Any) -> Any:
     """An object with the members that its schema declares, in the schema's order; other values as they are."""
-    if isinstance(value, dict) and kind_of(schema) == "object" and schema.get("properties"):
+    if isinstance(value, dict) and schema_type(schema) == "object" and schema.get("properties"):
         return {name: value[name] for name in schema["properties"] if name in value}
     return value
 

@@ -18,7 +18,7 @@ from constrained.grammar.json_schema.keywords import DESCRIBING
 from constrained.grammar.nodes import Rule
 from constrained.grammar.traverse import reached
 from constrained.knowledge.lines.expression import Evaluation, Expression, Function, Unknown
-from constrained.knowledge.lines.forms import Call, Compare, Constant, Form, all_parts, membership, names_in
+from constrained.knowledge.lines.forms import Call, Compare, Constant, Form, all_parts, free_names, membership
 from constrained.knowledge.tool_calls import call_around, closing_marker
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.narrowing import narrowed_path, path_of
@@ -162,7 +162,7 @@ class Calls:
         for argument in used:
             if not path or argument != path[0]:
                 self.mentioned[argument] = max(self.mentioned.get(argument, -1), at)
-        if len(path) > 1 and sign and path[0] in names_in(values):
+        if len(path) > 1 and sign and path[0] in free_names(values):
             self.mentioned[path[0]] = max(self.mentioned.get(path[0], -1), at + 1)
 
     def _check_few(self, argument: str) -> None:
@@ -253,7 +253,7 @@ def _domain(expression: Expression, order: list[str]) -> tuple[tuple[str, ...], 
             if path is None or path[0] not in order:
                 return None
             later = order[order.index(path[0]) + (len(path) > 1) :]
-            return None if names_in(right).intersection(later) else (path, sign, right)
+            return None if free_names(right).intersection(later) else (path, sign, right)
     return None
 
 
@@ -266,10 +266,10 @@ def _kind_at(schema: Any, path: tuple[str, ...]) -> Any:
     for step in path:
         below = schema if isinstance(schema, dict) else {}
         schema = below.get("items") if step == "[i]" else (below.get("properties") or {}).get(step)
-    return kind_of(schema)
+    return schema_type(schema)
 
 
-def kind_of(schema: Any) -> Any:
+def schema_type(schema: Any) -> Any:
     """The type that a schema names, or a list of types; empty if it names none."""
     return schema.get("type", "") if isinstance(schema, dict) else ""
 

@@ -16,8 +16,8 @@ from constrained.knowledge.lines.forms import (
     Negation,
     Subscript,
     all_parts,
+    free_names,
     membership,
-    names_in,
 )
 from constrained.planning.model import Junction, Literal
 
@@ -46,7 +46,7 @@ def narrowed_path(form: Form, argument: str) -> tuple[str, ...] | None:
 
 
 def _expressible(form: Form, path: tuple[str, ...]) -> bool:
-    if path[0] not in names_in(form):
+    if path[0] not in free_names(form):
         return True
     match form:
         case Junction(_, parts):
@@ -57,10 +57,10 @@ def _expressible(form: Form, path: tuple[str, ...]) -> bool:
             return _expressible(membership(form), path)
         case Compare(left, sign, right):
             side, opposite = (left, right) if path_of(left) == path else (right, left)
-            sides = path_of(side) == path and path[0] not in names_in(opposite)
+            sides = path_of(side) == path and path[0] not in free_names(opposite)
             return sides and (side is left or sign in _FLIPPED)
         case Call("search", (pattern, text)):
-            return path_of(text) == path and path[0] not in names_in(pattern)
+            return path_of(text) == path and path[0] not in free_names(pattern)
     return False
 
 
@@ -83,7 +83,7 @@ def schema_of(
     """
     try:
         # A part that isn't about the value holds for all values or for none.
-        if path[0] not in names_in(form):
+        if path[0] not in free_names(form):
             return bool(Expression(form).value(names, evaluation)) is wanted
         match form:
             case Negation(inner):

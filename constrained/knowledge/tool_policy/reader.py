@@ -40,7 +40,7 @@ from constrained.knowledge.lines.expression import (
     read_regex,
 )
 from constrained.knowledge.lines.forms import TRUE, Call, Constant, Form, Name, argument
-from constrained.knowledge.lines.reader import LineReader, plain
+from constrained.knowledge.lines.reader import LineReader, unquoted
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
 from constrained.knowledge.lines.tells import Stored, Tells, Told
 from constrained.knowledge.tool_policy.policy import Makes, Policy
@@ -143,8 +143,8 @@ class _PolicyReader(LineReader):
             tells = replace(tells, rules=frozenset([self.above(statement, rule)]))
         self.policy.tells.append(tells)
 
-    def told(self, tree: ParseTree, scope: Any) -> Told:
-        told = super().told(tree, scope)
+    def told_fact(self, tree: ParseTree, scope: Any) -> Told:
+        told = super().told_fact(tree, scope)
         if told.all:
             raise self.error(tree, "only worlds have `all`", "leave it out")
         return told
@@ -209,7 +209,7 @@ class _PolicyReader(LineReader):
         if token.type == "ANY":
             raise self.error(token, "only worlds have `*`", "name the argument")
         if token.type != "NUMBER":
-            return Constant(plain(token))
+            return Constant(unquoted(token))
         return Constant(float(token) if "." in token else int(token))
 
     def of_facts(self, tree: ParseTree, scope: Any) -> Form:

@@ -10,7 +10,7 @@ from lark import Token
 from constrained.errors import GrammarError, nearest
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lines.forms import is_condition
-from constrained.knowledge.lines.reader import LineReader, plain
+from constrained.knowledge.lines.reader import LineReader, unquoted
 from constrained.knowledge.lines.syntax import ParseTree
 from constrained.knowledge.lines.tells import Tells
 from constrained.knowledge.world.world import ASKS, World
@@ -98,11 +98,11 @@ class Conditions(LineReader):
     # places and errors
 
     def unknown(self, token: Token, what: str, known: Iterable[str]) -> GrammarError:
-        hint = nearest(plain(token).lower(), sorted(set(known)))
-        return self.span(token).error(f"no {what} `{plain(token)}`", hint)
+        hint = nearest(unquoted(token).lower(), sorted(set(known)))
+        return self.span(token).error(f"no {what} `{unquoted(token)}`", hint)
 
     def kind(self, token: Token, scope: Variables | None = None) -> str:
-        name = plain(token).lower()
+        name = unquoted(token).lower()
         if scope is not None and name in scope.captured:
             return name
         if name != ROOT and name not in self.domain.types:
@@ -226,7 +226,7 @@ class Conditions(LineReader):
 
     def term(self, token: Token, kind: str | None, scope: Variables) -> str:
         """A variable ("?x") or an object, checked against the type `kind`."""
-        name = plain(token).lower()
+        name = unquoted(token).lower()
         if token.type == "NAME" and (name in scope.types or (scope.free and name not in self.objects)):
             # A variable. Its use is noted, so that a type can be inferred; a declared type is checked now.
             declared = scope.types.get(name)
@@ -243,13 +243,13 @@ class Conditions(LineReader):
             if kind is not None and not self.domain.is_subtype(own, kind):
                 typed = f"give it its type: `//: object {token}: {kind}`" if own == ROOT else "name another object"
                 is_a = "has no type" if own == ROOT else f"is a {own}"
-                raise self.span(token).error(f"{plain(token)} {is_a}, where a {kind} belongs", typed)
+                raise self.span(token).error(f"{unquoted(token)} {is_a}, where a {kind} belongs", typed)
             return name
         raise self.undeclared(token, kind or "TYPE", scope)
 
     def undeclared(self, token: Token, kind: str, scope: Variables) -> GrammarError:
         """The error that a name is no object, parameter or variable here: it says how such a name is declared."""
-        name, objects_only = plain(token), scope.free or not scope.what
+        name, objects_only = unquoted(token), scope.free or not scope.what
         new_object = f"declare it: `//: object {token}: {kind}`"
         if name.lower() in ("_", "any", "anything", "something", "anyone", "someone"):
             otherwise = "`*` stands for any object in a condition"

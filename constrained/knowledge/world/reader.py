@@ -16,7 +16,7 @@ from constrained.grammar.lark_outline import SLOT, OutlineEntry
 from constrained.grammar.lark_syntax import Quoted, Symbol, Value, walk
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, SourceSpan, read_source
-from constrained.knowledge.lines.reader import is_policy, plain
+from constrained.knowledge.lines.reader import is_policy, unquoted
 from constrained.knowledge.lines.syntax import ParseTree, parse_lines
 from constrained.knowledge.lines.syntax_errors import MARK, OF_TOOLS
 from constrained.knowledge.lines.tells import Told
@@ -117,10 +117,10 @@ class _WorldReader(Conditions):
 
     def declare(self, token: Token, what: str, known: Mapping[str, object]) -> str:
         """A new name in lower case; its spelling is noted."""
-        name = plain(token).lower()
+        name = unquoted(token).lower()
         if name in known:
-            raise self.span(token).error(f"{what} {plain(token)} is declared twice", "leave one of them out")
-        self.domain.spelling.setdefault(name, plain(token))
+            raise self.span(token).error(f"{what} {unquoted(token)} is declared twice", "leave one of them out")
+        self.domain.spelling.setdefault(name, unquoted(token))
         return name
 
     # declarations
@@ -157,7 +157,7 @@ class _WorldReader(Conditions):
                 many, kind = argument.children
                 if many is not None:
                     self.world.single.setdefault(name, {})[number] = str(many) == "one"
-                parameters.append(Parameter(f"?{plain(kind).lower()}{number + 1}", self.kind(kind)))
+                parameters.append(Parameter(f"?{unquoted(kind).lower()}{number + 1}", self.kind(kind)))
             self.domain.predicates[name] = tuple(parameters)
 
     def things(self, statement: ParseTree) -> None:
@@ -250,7 +250,7 @@ class _WorldReader(Conditions):
         if command is None:
             return
         named = [s.children[0] for s in statements if s.data == "action"]
-        name = plain(named[-1]) if named else entry.name
+        name = unquoted(named[-1]) if named else entry.name
         if name.lower() in self.world.commands:
             raise (self.span(named[-1]) if named else entry.span).error(f"there are two actions {name}")
         written = [piece for piece in command if piece.startswith("?")]
@@ -301,8 +301,8 @@ class _WorldReader(Conditions):
                     )
         self.world.tells.append(replace(tells, rules=None if rule is None else frozenset([rule]), types=types))
 
-    def told(self, tree: ParseTree, scope: Variables) -> Told:
-        told = super().told(tree, scope)
+    def told_fact(self, tree: ParseTree, scope: Variables) -> Told:
+        told = super().told_fact(tree, scope)
         if told.literal.predicate not in self.domain.predicates:  # a type: the answer tells the object's type
             use = told.literal.predicate, self.span_of(tree.children[1])
             scope.uses[told.literal.terms[0][1:]].append(use)
@@ -366,7 +366,7 @@ class _WorldReader(Conditions):
 
     def things_of(self, token: Token) -> list[Token]:
         """The objects of a type, if a name is that of a type and of no object; else the name itself."""
-        kind = plain(token).lower()
+        kind = unquoted(token).lower()
         if kind in self.objects or kind not in self.domain.types:
             return [token]
         members = (name for name, own_kind in self.objects.items() if self.domain.is_subtype(own_kind, kind))
@@ -417,7 +417,7 @@ class _WorldReader(Conditions):
             if statement.data == "means":
                 head = statement.children[1].children
                 arguments = [term for term in head[1:] if term is not None]
-                name, kinds = plain(head[0]).lower(), [ROOT] * len(arguments)
+                name, kinds = unquoted(head[0]).lower(), [ROOT] * len(arguments)
                 if name in {*self.domain.predicates, *self.domain.types, *captured}:
                     raise self.span(head[0]).error(f"{name} is declared already", "choose another name")
                 if self.derived.setdefault(name, kinds) != kinds:
@@ -435,8 +435,8 @@ class _WorldReader(Conditions):
                         raise self.span(most).error(f"{most} is not a number of entries", "write a whole number")
                     number = None if most is None else int(most)
                     written = tuple(self.piece(piece, bound_by(entries.condition)) for piece in pieces)
-                    last = None if otherwise is None else plain(otherwise)
-                    wording.shows.append(Shows(plain(label), number, entries, written, last))
+                    last = None if otherwise is None else unquoted(otherwise)
+                    wording.shows.append(Shows(unquoted(label), number, entries, written, last))
                 case "again", [*atoms, condition]:
                     for atom in atoms:
                         literal = self.fact_of(atom, scope)
@@ -468,7 +468,7 @@ class _WorldReader(Conditions):
         """A piece of text; `bound` are the variables that its line binds."""
         text, condition = tree.children
         parts: list[str | tuple[str, str]] = []
-        at, written = 0, plain(text)
+        at, written = 0, unquoted(text)
         for hole in _HOLE.finditer(written):
             parts += [written[at : hole.start()], (hole[1].lower(), "," if hole[2] else hole[3] or "")]
             at = hole.end()

@@ -48,7 +48,7 @@ def asked_problem(world: World, task: str) -> AskedProblem | None:
     return None
 
 
-def sentences(world: World) -> list[str]:
+def goal_sentences(world: World) -> list[str]:
     """The sentences of the file's `goal` lines in quotes, with their holes: '"book {R} for {G}"'."""
     patterns = [goal.patterns[0] for goal in world.goals]
     return [f'"{pattern.write({hole: [f"{{{hole}}}"] for hole in pattern.holes})}"' for pattern in patterns]

@@ -10,8 +10,8 @@ from constrained.environments.webshop import catalogue
 from constrained.environments.webshop.catalogue import (
     SPLITS,
     open_shop,
-    plain,
     published_positions,
+    published_spelling,
     read_goals,
     read_instructions,
     read_products,
@@ -38,8 +38,8 @@ def test_the_published_instructions_are_read_in_their_order():
     assert found[0] == "i need a long clip-in hair extension which is natural looking"
     assert [len(found[part]) for part in SPLITS.values()] == [500, 1000, 10_587]
     places = published_positions(found)
-    assert len(places) == len({plain(text) for text in found}) > 11_000
-    assert places[plain(found[7].capitalize() + ".")] == 7
+    assert len(places) == len({published_spelling(text) for text in found}) > 11_000
+    assert places[published_spelling(found[7].capitalize() + ".")] == 7
 
 
 def test_products_have_what_the_shop_shows_and_the_reward_asks(files):
@@ -160,6 +160,6 @@ def test_the_suite_takes_the_published_order_and_split(tmp_path, monkeypatch):
     assert [task.name.split()[0] for task in webshop(split="eval").tasks] == ["500"]
     assert len(webshop(limit=1).tasks) == 1
     env = pickle.loads(pickle.dumps(suite.tasks[0].make))()
-    assert plain(env.task.partition(", and price")[0]) == texts[1]
+    assert published_spelling(env.task.partition(", and price")[0]) == texts[1]
     assert set(suite.measures) <= env.outcome().keys()
     open_shop.cache_clear()

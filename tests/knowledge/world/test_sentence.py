@@ -4,7 +4,7 @@ import pytest
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.world import read_world
-from constrained.knowledge.world.sentence import asked_problem, sentences
+from constrained.knowledge.world.sentence import asked_problem, goal_sentences
 from constrained.planning import PlanningTask
 from constrained.planning.wording import condition_words
 
@@ -85,4 +85,4 @@ def test_of_two_lines_that_match_the_one_whose_words_name_something_is_meant():
 
 
 def test_the_sentences_are_told_with_their_holes(world):
-    assert sentences(world)[:2] == ['"book {R} for {G}"', '"sell {R} to {G}"']
+    assert goal_sentences(world)[:2] == ['"book {R} for {G}"', '"sell {R} to {G}"']
