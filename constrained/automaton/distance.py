@@ -103,7 +103,7 @@ class Distance:
             return far
         # It may be one of the names that are asked for; if not, these are still to come.
         of, names = node.of, q.values[q.low : q.high]
-        asked = any((of.required | of.asked) >> of.names[name] & 1 for name in names)
+        asked = any((of.required | of.condition_bits) >> of.names[name] & 1 for name in names)
         needed = 0 if asked else self._of_grammar(grammar).needed[node]
         return max(short, needed + min(map(len, names))) - q.depth
 
