@@ -155,17 +155,26 @@ def _levels() -> str:
 
 
 def _general_model() -> str:
-    """README's table: a general model in small worlds."""
-    rows = record("example_worlds")["rows"]
-    shown = {
-        "off": "act, masks off", "`form`": "act, level form", "**`state`, the default**": "act",
-        "`state`, without worked examples": "act, no example", "`state`, a random choice": "any admitted action",
-    }  # fmt: skip
-    cells = []
-    for words, name in shown.items():
-        *_, reached, wrong, _, _ = example_worlds.cells(rows[name])
-        cells.append([words, "**0**" if wrong == "0%" else wrong.replace("%", " %"), reached])
-    return markdown(["masks", "impossible actions", "goals reached"], cells)
+    """README's first table: what masks are worth to a general model, and what a random choice reaches under them."""
+    answers = {name: _rows("bfcl_python", row=name) for name in ("masks off", "masks on")}
+    called, right = (
+        [f"{sum(map(bool, (row[key] for row in rows)))} of {len(rows)}" for rows in answers.values()]
+        for key in ("calls", "right")
+    )
+    worlds_rows = record("example_worlds")["rows"]
+    reached, wrong = [], []
+    for name in ("act, masks off", "act", "any admitted action"):
+        *_, won, impossible, _, _ = example_worlds.cells(worlds_rows[name])
+        reached.append(won)
+        wrong.append(impossible.replace("%", " %"))
+    lines = {
+        "questions answered with a call": [*called, "–"],
+        "questions answered with the right call": [*right, "–"],
+        "actions that are impossible": wrong,
+        "goals reached": reached,
+    }
+    cells = [[words, off, f"**{on}**", chance] for words, (off, on, chance) in lines.items()]
+    return markdown(["SmolLM2-135M-Instruct", "masks off", "masks on", "masks on, random choice"], cells)
 
 
 def _self_learning() -> str:
@@ -574,24 +583,11 @@ def _readme() -> list[str]:
     react = [_agent("agents_alfworld_valid_seen", strategy="react", level=level) for level in ("off", "state")]
     before, after = (row["invalid %"] for row in react)
     return [
-        f"takes {_to_best('ours, Lark text')} of the best peer's CPU time from the same grammar text",
-        f"and {_to_best('ours, a tuple of texts')} where it is given the commands themselves",
+        f"takes {_to_best('ours, Lark text')} of the CPU time of llguidance",
+        f"and {_to_best('ours, a tuple of texts')} where it is given the list of commands",
         f"at most [{most:.1f} %](docs/engine_figures.md#on-a-gpu)",
         f"invalid actions from {before:.1f} % to {after:.0f}",
-        _one_call(),
     ]
-
-
-def _one_call() -> str:
-    rows = record("bfcl_python")["rows"]
-    answers = {name: [row for row in rows if row["row"] == name] for name in ("masks off", "masks on")}
-    called, right = (
-        {name: sum(map(bool, (r[key] for r in of))) for name, of in answers.items()} for key in ("calls", "right")
-    )
-    return (
-        f"of {len(answers['masks on'])} BFCL questions it answers {called['masks on']} with a call under masks, "
-        f"{right['masks on']} with the right one, and {called['masks off']} and {right['masks off']} without"
-    )
 
 
 def _engine_page() -> list[str]:
