@@ -686,7 +686,7 @@ SENTENCES: dict[str, Callable[[], list[str]]] = {
     "docs/engine_figures.md": _engine_page,
     "docs/agents_figures.md": lambda: _agents_page() + _environments(),
     "docs/planbench.md": _planbench_page,
-    "docs/tool_agents.md": _tools_page,
+    "docs/tool_figures.md": _tools_page,
     "docs/hosts.md": _hosts_page,
     "docs/training.md": _training_page,
 }

@@ -437,7 +437,7 @@ FORMS = ("admitted in some form", "admitted in every accepted form")
 
 def test_the_page_shows_what_was_recorded_of_accepted_answers():
     sound = json.loads((RESULTS / "bfcl_sound.json").read_text(encoding="utf-8"))["sound"]
-    page = (DOCS / "tool_agents.md").read_text(encoding="utf-8")
+    page = (DOCS / "tool_figures.md").read_text(encoding="utf-8")
     counts = [sum(one[key] for one in sound["categories"].values()) for key in ("calls", *FORMS)]
     nulls = sum(n for why, n in sound["not in every form"].items() if why.startswith("null "))
     words = " ".join(page.split())
