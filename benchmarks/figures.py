@@ -605,6 +605,8 @@ def _engine_page() -> list[str]:
     return [
         f"for the graph it is {span('graph', 'llguidance')} of llguidance's time",
         f"for nested expressions {span('calculator', 'xgrammar')} of XGrammar's",
+        f"compiling the graph ahead ({span('graph', 'xgrammar', 'ahead')})",
+        f"memory for nested expressions ({span('calculator', 'xgrammar', 'bytes')})",
     ]
 
 
