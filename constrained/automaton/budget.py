@@ -76,7 +76,7 @@ class Budget:
         if state is None:
             return False
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
-            return True  # byte by byte
+            return True  # each byte is a token, so the fewest tokens are at most the fewest bytes
         if bytewise:
             return False
         if state.accepting:

@@ -1,11 +1,13 @@
 """Whether a text can go on so that the items of an array differ, and the names of an object.
 
-The automaton reads such an array like any other. Beside its state, the items (or names) that are written are kept, each
-as the value that it is: "a" is "\\u0061", and 1 is 1.0. A text that repeats one can't go on, and neither can one that
-could only repeat one. Arrays and objects among the items can mostly have more in them (`json_schema.unique`): so
-they are looked at before they end only where white space would leave nothing but their end. Others can't be longer. As
-long as the properties that are still to come have more values than there are items that begin alike
-(`nodes.Distinct.varied`), such an object can differ from all of these; after that, what it can still be is searched.
+The automaton reads such an array like any other. Beside its state, the items (or names) written so far are kept
+(`written.Written`) and compared as values: "a" equals "\\u0061", and 1 equals 1.0. A text can't go on if it repeats an
+item, or if every way to finish the item that is begun would repeat one.
+
+An array or object among the items can mostly be made longer, and so different, until it closes (`json_schema.unique`).
+It is checked earlier only after white space that leaves nothing to write but its closing bracket. Some can't be made
+longer (`nodes.Distinct.varied` is not None). Such an object can differ as long as the properties still to come have
+more values than there are items that begin like it; after that, a search decides.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from constrained.grammar.json_schema.shape import identity
 from constrained.grammar.nodes import Distinct, RuleRef
 
 SEARCHED = 5_000
-"""Beginnings of one item that are tried, one byte longer each, to find one that differs."""
+"""Most beginnings of one item that a search extends by a byte, to find an item that differs."""
 
 _QUOTE, _BACKSLASH, _OBJECT = b'"\\{'
 _BLANK = (b" ", b"\t", b"\n", b"\r")
 
 
 def _goes_on(state: State, written: Written) -> bool:
-    """Whether what is begun, or awaited, can still differ."""
-    # white space can decide that an item closes
+    """Whether the items that are begun, or the one that comes next, can still differ from those before."""
+    # After white space, there may be nothing left to write but closing brackets.
     closes = not written.string and written.text[-1:] in _BLANK and state.first() <= CLOSING | SPACES
     for depth, begun in written.items(closes):
         is_last = closes and depth == len(written.stack) - 2 and not begun.value
@@ -42,16 +44,16 @@ def _goes_on(state: State, written: Written) -> bool:
     if top is None or not top.seen or top.distinct.free and written.string:
         return True
     if top.start < 0:
-        return not top.awaits or top.distinct.free or _next_lives(state, written)
-    return _lives(state, written.begun, top.seen)
+        return not top.awaits or top.distinct.free or _next_can_differ(state, written)
+    return _can_differ(state, written.begun, top.seen)
 
 
 def _differs(state: State, written: Written, depth: int, begun: Begun) -> bool:
-    """Whether an item that has no more to come can still differ."""
+    """Whether an item that can't be made longer can still differ from those before."""
     is_scalar = begun.value and begun.value[0] not in OPENING and depth == len(written.stack) - 2
-    if is_scalar and begun.place is not None and _lives(state, begun.value, begun.values):
+    if is_scalar and begun.place is not None and _can_differ(state, begun.value, begun.values):
         return True
-    if written.string and _string_lives(state, written.inside, begun.texts):
+    if written.string and _string_can_differ(state, written.inside, begun.texts):
         return True
     return _ends_otherwise(state, written, depth)
 
@@ -75,8 +77,8 @@ def _ends_otherwise(state: State, written: Written, depth: int) -> bool:
     return False
 
 
-def _next_lives(state: State, written: Written) -> bool:
-    """Whether there is an item, or a name, that may come next."""
+def _next_can_differ(state: State, written: Written) -> bool:
+    """Whether some item, or name, that isn't written yet can come next."""
     top = written.stack[-1]
     assert top is not None, "asked of a level"
     for byte in state.first() - SPACES:
@@ -85,19 +87,22 @@ def _next_lives(state: State, written: Written) -> bool:
                 return True
             continue
         after = state.step(byte)
-        if after is not None and _lives(after, bytes((byte,)), top.seen):
+        if after is not None and _can_differ(after, bytes((byte,)), top.seen):
             return True
     return top.distinct.varied is not None and _ends_otherwise(state, written, len(written.stack) - 1)
 
 
-def _lives(state: State, begun: bytes, seen: frozenset) -> bool:
-    """Whether an item that has begun so can end as one that isn't seen."""
+def _can_differ(state: State, begun: bytes, seen: frozenset) -> bool:
+    """Whether an item that begins with `begun` can end as one that isn't in `seen`."""
     if begun[0] in OPENING:
         return True
-    return _string_lives(state, begun[1:], strings(seen)) if begun[0] == _QUOTE else _word_lives(state, begun, seen)
+    if begun[0] == _QUOTE:
+        return _string_can_differ(state, begun[1:], strings(seen))
+    return _word_can_differ(state, begun, seen)
 
 
-def _string_lives(state: State | None, begun: bytes, seen: list[str]) -> bool:
+def _string_can_differ(state: State | None, begun: bytes, seen: list[str]) -> bool:
+    """The same as `_can_differ` for a string; `begun` is without its opening quote."""
     work = [(state, begun)]
     for _ in range(SEARCHED):
         if not work:
@@ -118,8 +123,8 @@ def _string_lives(state: State | None, begun: bytes, seen: list[str]) -> bool:
     return False
 
 
-def _word_lives(state: State, begun: bytes, seen: frozenset) -> bool:
-    """The same of a number, or of true, false or null."""
+def _word_can_differ(state: State, begun: bytes, seen: frozenset) -> bool:
+    """The same as `_can_differ` for a number, or for true, false or null."""
     work: deque[tuple[State | None, bytes]] = deque([(state, begun)])
     for _ in range(SEARCHED):
         if not work:
@@ -139,7 +144,8 @@ def _word_lives(state: State, begun: bytes, seen: frozenset) -> bool:
 
 
 Way = tuple[State, Written | None]
-"""A state, and what the text has written where something must differ; None: nothing is written there."""
+"""The state after a text, and what is written in the open arrays and objects whose items or names must differ (None: no
+such one is open)."""
 
 
 def ways_after(state: State, written: Written | None, data: bytes) -> list[Way]:
@@ -148,7 +154,7 @@ def ways_after(state: State, written: Written | None, data: bytes) -> list[Way]:
 
 
 def _read(state: State, written: Written | None, data: bytes) -> list[Way]:
-    """The ways after `data`, some of which may lead nowhere."""
+    """The ways after `data`, including those that can only repeat an item."""
     most = state.automaton.limits.distinct
     if OPENING.isdisjoint(data):  # nothing is opened, so there is one way at most
         after = state.read(data)
@@ -180,12 +186,12 @@ def _read(state: State, written: Written | None, data: bytes) -> list[Way]:
 
 
 def _openings(grammar: Any) -> dict:
-    """What `_opened` has found for a grammar."""
+    """A cache for the results of `_opened`, one for each grammar."""
     return {}
 
 
 def _opened(state: State, byte: int) -> list[tuple[State, Distinct | None]]:
-    """The state before a bracket, split by what differs inside it."""
+    """Split the state before a bracket by the array or object that it opens; None: nothing in it must differ."""
     kept = state.automaton.grammar.derived(_openings)
     if (state, byte) not in kept:
         result: dict[Distinct | None, list[Position]] = {}

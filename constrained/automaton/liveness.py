@@ -7,7 +7,8 @@ computed on demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
+from itertools import count
 
 from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.positions import Env, Fork, Frames, Stack, Thunk
@@ -16,13 +17,20 @@ from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.json_text import JsonText
 from constrained.grammar.nodes import STEP
-from constrained.grammar.traverse import uses_relations
+from constrained.grammar.traverse import reached, uses_relations
 from constrained.limits import Limits
 
 THROUGH, ENDS = 1, 2
 """Outcomes of a node: it can be read to its end; it can end the action, and so the text, inside."""
 
 Instance = tuple[n.Node, Env]
+"""A node, and the values of the parameters in it."""
+
+FAIR = 32
+"""Every so many steps of a search, the instance that has waited longest is examined."""
+
+ENOUGH = 256
+"""Instances from which on a search ends as soon as it knows that the text can be finished."""
 
 
 def has_gaps(grammar: ContextFreeGrammar) -> bool:
@@ -66,7 +74,10 @@ class Liveness:
         return self._in_order(own, env, self._outcome)
 
     def _outcome(self, node: n.Node, env: Env) -> int:
-        """The outcomes of `node`, computing first those that it depends on."""
+        """The outcomes of `node`, computing first those that it depends on.
+
+        Of a search that is not brought to its end, only that the text can be finished is certain.
+        """
         root = id(node), id(env)
         if root in self._outcomes:
             return self._outcomes[root]
@@ -77,8 +88,17 @@ class Liveness:
         # Each key is in the stack once, as all of it is evaluated later anyhow: else an alternative of many calls would
         # be evaluated again after each of them.
         stack = {root: None}
-        while stack:
-            key = next(reversed(stack))
+        # Depth first, as the first of a node's needs often decides. But a template that hands itself ever longer
+        # arguments has instances without end: so the oldest key has its turn, too, and the search may end early.
+        most = 0  # an upper bound of the root's outcomes, once it is needed
+        for step in count(1):
+            if len(outcomes) > ENOUGH and outcomes[root]:
+                most = most or self._most(node, env)
+                if outcomes[root] & ENDS or outcomes[root] == most:
+                    break
+            if not stack:
+                break
+            key = next(reversed(stack)) if step % FAIR else next(iter(stack))
             needs: dict[tuple[int, int], Instance] = {}
             value = self._evaluate(*asked[key], outcomes, needs)
             for need in needs:
@@ -102,9 +122,18 @@ class Liveness:
                 outcomes[key] = value
                 for user in users.get(key, ()):
                     stack.setdefault(user)
-        self._outcomes.update(outcomes)
-        self._keep.extend(asked.values())
+        # Outcomes only grow, so all of them are final at the fixed point; before it, those that can't grow are.
+        final = [key for key, value in outcomes.items() if not stack or value == self._most(*asked[key])]
+        self._outcomes.update((key, outcomes[key]) for key in final)
+        self._keep.extend(asked[key] for key in final)
         return outcomes[root]
+
+    def _most(self, node: n.Node, env: Env) -> int:
+        """An upper bound of the outcomes of `node`, whatever the slots' values are."""
+        if STEP not in env.grammar.slots or STEP in env.grammar.bindings:
+            return THROUGH
+        ending = env.grammar.of_rules(_ending_rules)
+        return self._all if _may_end_action(node, ending) else THROUGH
 
     def _evaluate(
         self, node: n.Node, env: Env, outcomes: dict[tuple[int, int], int], needs: dict[tuple[int, int], Instance]
@@ -203,3 +232,31 @@ class Liveness:
             return ends | THROUGH
 
         return self._any(with_values(chosen) for chosen, _ in self._templates.ways(open_names(env, items), env, None))
+
+
+_ARGUMENTS = ""
+"""Stands, among the names of rules, for the arguments of templates."""
+
+
+def _ending_rules(rules: Mapping[str, n.Rule]) -> frozenset[str]:
+    """The rules in which an action may end, and `_ARGUMENTS` if it may end in an argument of some call."""
+    parts = {name: n.walk(rule.body, scopes=True) for name, rule in rules.items()}
+    calls = (part for found in parts.values() for part in found if isinstance(part, n.RuleRef))
+    parts[_ARGUMENTS] = [part for call in calls for arg in call.args for part in n.walk(arg, scopes=True)]
+    users: dict[str, list[str]] = {}
+    for name, found in parts.items():
+        for part in found:
+            if isinstance(part, (n.RuleRef, n.Var)):
+                users.setdefault(_called(part), []).append(name)
+    ends = [name for name, found in parts.items() if any(map(n.is_step, found))]
+    return frozenset(reached(ends, lambda name: users.get(name, ())))
+
+
+def _called(part: n.RuleRef | n.Var) -> str:
+    return part.rule if isinstance(part, n.RuleRef) else _ARGUMENTS
+
+
+def _may_end_action(node: n.Node, ending: Container[str]) -> bool:
+    """Whether an action may end in `node`, where it may in the rules `ending`."""
+    parts = n.walk(node, scopes=True)
+    return any(n.is_step(part) or (isinstance(part, (n.RuleRef, n.Var)) and _called(part) in ending) for part in parts)

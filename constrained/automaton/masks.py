@@ -1,9 +1,9 @@
 """Token masks: which tokens may come next, cached by position.
 
-The mask of a state is the union of the masks of its positions, so only positions are cached, and no
-subset construction is needed. A count larger than the longest token can't matter within one token,
-so such counts are capped first and share one entry. Here all tokens are read, many at once as arrays;
-the kernel, which computes the rows where it is built, walks a trie and knows most of free text.
+The mask of a state is the union of the masks of its positions, so only those of positions are cached, and the states
+need not be known beforehand. A count larger than the longest token makes no difference within one token, so larger
+counts are capped and share one entry. The code here reads all tokens side by side, as arrays. Where the C kernel is
+built, it computes the rows: it walks a trie, and has tables for free text.
 """
 
 from __future__ import annotations

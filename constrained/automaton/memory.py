@@ -29,7 +29,7 @@ class DistinctMemory(Prefix):
     Attributes
     ----------
     ways : list of (State, Written or None)
-        There are several where it is open whether an array is one whose items differ.
+        Several, while it is undecided whether the items of an array must differ.
     state : State
         The automaton's state after the text, without ways that would repeat something.
     """
@@ -46,7 +46,7 @@ class DistinctMemory(Prefix):
 
     @classmethod
     def at(cls, state: State) -> DistinctMemory:
-        """The memory of a text at `state` that has nothing open in which something must differ."""
+        """The memory of a text that has no array or object open whose items or names must differ."""
         return cls([(state, None)])
 
     @property
@@ -59,7 +59,7 @@ class DistinctMemory(Prefix):
 
     @property
     def holds(self) -> bool:
-        """Whether something is open in which something must differ."""
+        """Whether an array or object is open whose items or names must differ."""
         return any(written is not None for _, written in self.ways)
 
     @property
@@ -103,20 +103,20 @@ class DistinctMemory(Prefix):
         return bytes(out)
 
     def texts(self, limit: int) -> list[bytes] | None:
-        return None  # there are more where more than a thousand values may differ
+        return None  # as if there were more: which of the state's texts repeat nothing isn't counted
 
     def fits(self, left: int) -> bool:
         """Whether the text can be finished within `left` tokens; the vocabulary has every byte."""
         return len(self.completion()) <= left
 
     def completion(self) -> bytes:
-        # Memories on the way keep their part of it (`read`), so that a budget that it fits into stays large enough.
+        # `read` hands on what is left of it: so a budget that is large enough for it stays large enough.
         if self._completion is None:
             self._completion = self._search()
         return self._completion
 
     def _search(self) -> bytes:
-        """Find a text to the end, nearest first, so that it is done soon where items must differ; it may be longer."""
+        """Find a text to the end by best-first search over the bytes that are left; it need not be the shortest."""
         limits, lower, order, seen = self.automaton.limits, self.automaton.distance, count(), set()
         end = monotonic() + limits.search_milliseconds / 1000
         heap: list[tuple[float, int, Way, bytes]] = [
@@ -142,7 +142,8 @@ class DistinctMemory(Prefix):
             ahead = _several if differs else continuations
             following = {data for q in now.positions for data in ahead(q)}
             if written is None or not written.string:
-                following = {data for data in following if data.strip()} or following  # white space leads nowhere
+                # White space brings the end no nearer.
+                following = {data for data in following if data.strip()} or following
             for data in sorted(following):
                 for way in ways_after(now, written, data):
                     heappush(heap, (lower.nearest(way[0]), -next(order), way, read + data))

@@ -1,7 +1,7 @@
 """The tokens of a mask that a memory rules out.
 
-What can be read next depends on what was written in few tokens: those that end an item, or that come close to one. The
-masks of the automaton's states are those of any grammar, and only these tokens are tried (`Endings`).
+A memory can rule out few tokens of a mask: those that end an item, and those after which the item can hardly differ any
+more. `endings.Endings` knows which tokens may do that, and only these are tried; the others need no memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from constrained.automaton.written import Written, endings, strings
 from constrained.errors import GrammarError
 
 SEARCHES = 4
-"""Tokens of one mask for which it is searched whether the text can be finished after them."""
+"""Most tokens of one mask after each of which a search looks for a way to finish in time."""
 
 
 class RuledOut:
@@ -83,7 +83,7 @@ class RuledOut:
 
 
 def _doubtful(written: Written | None, vocabulary: Vocabulary) -> np.ndarray:
-    """The tokens that what was written may rule out, as a row."""
+    """The tokens that `written` may rule out, as a packed row; it rules out no others."""
     known = vocabulary.endings
     out = known.opens
     if written is None:
@@ -108,11 +108,13 @@ def _doubtful(written: Written | None, vocabulary: Vocabulary) -> np.ndarray:
         if near == []:
             continue
         level = written.stack[depth]
-        if level is not None and level.distinct.varied is None:  # only white space can decide that it closes
+        # It can be made longer, unless white space decides that it closes.
+        if level is not None and level.distinct.varied is None:
             out = out | (known.blank & known.quoted if written.string else known.blank)
             continue
         out = out | (known.quoted if written.string else known.marked | known.blank)
-        if not written.string and item.place is not None and not item.value:  # a number or word may be all of its value
+        # One token may write a number or a word to its end.
+        if not written.string and item.place is not None and not item.value:
             starts = [b'"' + end for end in endings(b"", strings(item.values)) or ()]
             out = out | ~known.only_begins | _packed(starts, False, vocabulary)
         if near and not item.to_come:

@@ -73,10 +73,10 @@ class Templates:
         if isinstance(arg, n.Related):
             selection = self.related(arg, env)
             if isinstance(selection, ContextFreeGrammar):
-                return (Thunk(arg, env),)
+                return (self._thunk(arg, env),)
             return selection.values if keyed or selection.count < 2 else (selection,)
         if not isinstance(arg, n.Slot):
-            return (Thunk(arg, env),)
+            return (self._thunk(arg, env),)
         value = env.grammar.bindings.get(arg.name)
         if isinstance(value, dict):
             if not value:
@@ -84,10 +84,14 @@ class Templates:
             key = _key(arg.name, done, params, i)
             value = value.get(key, ())
             if isinstance(value, ContextFreeGrammar):
-                return (Thunk(self._at(arg, key), env),)
+                return (self._thunk(self._at(arg, key), env),)
         if not isinstance(value, tuple):
-            return (Thunk(arg, env),)
+            return (self._thunk(arg, env),)
         return value if keyed or len(value) < 2 else (Unbound(value),)
+
+    def _thunk(self, arg: n.Node, env: Env) -> Thunk:
+        """The argument `arg` of a call in `env`; without parameters in it, it is the same in every environment."""
+        return Thunk(arg, env if n.find(arg, n.Var) else self.env(env.grammar))
 
     def ways(self, names: list[str], env: Env, rest: Stack) -> Iterator[tuple[Env, Stack]]:
         """Yield (`env`, `rest`) for each combination of values of the open parameters `names`."""

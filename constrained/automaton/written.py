@@ -101,7 +101,7 @@ class Written:
 
     @property
     def key(self) -> tuple:
-        """What tells it from others, for a search."""
+        """A key that is equal for texts that go on alike, for a search."""
         stack = tuple(level and (level.seen, level.start, level.awaits) for level in self.stack)
         return stack, self.string, bytes(self.text)
 
@@ -115,9 +115,9 @@ class Written:
         return Written(stack, bytearray(self.text), self.string, self.opened)
 
     def items(self, every: bool = True) -> Iterator[tuple[int, Begun]]:
-        """The arrays and objects that are being written as items, and may be one that is seen, by their depth.
+        """The arrays and objects being written as items that may still equal one before, each with its depth.
 
-        Unless `every`, only those that can't always be longer.
+        Unless `every`, only those that can't always be made longer.
         """
         for depth, level in enumerate(self.stack):
             if level is None or level.start < 0 or not level.seen or not every and level.distinct.varied is None:
@@ -186,7 +186,8 @@ class Begun(NamedTuple):
     same : list
         The items seen that begin with the items, or have the members, that are whole, as `identity` has them.
     to_come : bool
-        Whether it can always have more items or members, or surely differs by properties that are still to be begun.
+        Whether it can surely still differ: it can always have more items or members, or the properties that are still
+        to be begun have enough values.
     place : str, int or None
         The index of the item, or the name of the member, that isn't whole; None for a name that may be written again.
     value : bytes
@@ -235,7 +236,7 @@ def _begun(text: bytearray, level: Level) -> Begun:
     items, done = level.whole  # or members, as (name, value)
     is_array = text[level.start] == _ARRAY
     written = bytes(text[level.start + done :])
-    rest = written.decode("utf-8", "ignore")  # a character may have been begun
+    rest = written.decode("utf-8", "ignore")  # the last character may not be whole
     place: str | int | None = None
     value = b""
     at = _end(_BETWEEN, rest, 0)
@@ -283,11 +284,12 @@ _NUMBER = re.compile(r"[-+.0-9eE]*")
 
 
 def strings(seen: frozenset) -> list[str]:
+    """The strings among the items or names in `seen`."""
     return [key for key in seen if isinstance(key, str)]
 
 
 def endings(begun: bytes, seen: list[str]) -> list[bytes] | None:
-    """What a string that has begun so can go on with to be one of `seen`, up to its closing quote.
+    """For each string of `seen` that begins with `begun`, what is left to write of it, with its closing quote.
 
     Characters are written as themselves where they can be. None: it stands inside an escape.
     """

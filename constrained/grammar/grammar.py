@@ -337,7 +337,7 @@ class ContextFreeGrammar:
         except LeftRecursion as error:
             raise GrammarError(
                 f"rule '{error.rule}' is left-recursive where {', '.join(sorted(empty))} is empty",
-                line=self.rules[error.rule].line,
+                line=error.line,
                 hint="bind the slot that stands before the recursion to text only",
             ) from None
 

@@ -39,10 +39,10 @@ from constrained.limits import Limits
 
 
 class LeftRecursion(Exception):
-    """Left recursion that can't be eliminated; `.rule` names the rule, `.hint` says what to do."""
+    """Left recursion that can't be eliminated; `.rule` and `.line` say where, `.hint` what to do."""
 
-    def __init__(self, rule: str, hint: str):
-        self.rule, self.hint = rule, hint
+    def __init__(self, rule: str, hint: str, line: int | None = None):
+        self.rule, self.hint, self.line = rule, hint, line
         super().__init__(rule)
 
 
@@ -57,8 +57,10 @@ def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str
     if size > limits.nodes:
         limits.check("nodes", size, f"a grammar of {size:,} nodes")
     out = dict(rules)
-    if _may_be_left_recursive(rules) and _eliminate_groups(rules, out, limits):
-        check_left_recursion(out)
+    if _may_be_left_recursive(rules):
+        if _eliminate_groups(rules, out, limits):
+            check_left_recursion(out)
+        _check_longer_arguments(out)
     alike = []
     for name, rule in out.items():
         for node in rule.nodes:
@@ -125,11 +127,36 @@ def _eliminate_groups(rules: dict[str, Rule], out: dict[str, Rule], limits: Limi
     return bool(groups)
 
 
+def _check_longer_arguments(rules: Mapping[str, Rule]) -> None:
+    """Raise LeftRecursion if a template leads back to itself before any text, with longer arguments each time.
+
+    Where nothing is read after the call, other templates reach the same frames again; such a one never does.
+    """
+    calls = {name: rule.find(RuleRef) for name, rule in rules.items() if rule.params}
+    longer = {name for name, found in calls.items() if any(any(map(_is_longer, call.args)) for call in found)}
+    if not longer:
+        return
+    corners = LeftCorners(rules, Nullable(rules))
+    begins = {name: [*corners.calls(rules[name].body, name)] for name in calls}
+    for group in cyclic_components({name: [call.rule for call in found] for name, found in begins.items()}):
+        for name in sorted(longer.intersection(group)):
+            if any(call.rule in group and any(map(_is_longer, call.args)) for call in begins[name]):
+                hint = "put some text before the call, or hand the same parameters on"
+                raise LeftRecursion(name.split("$")[0], hint, rules[name].line)
+
+
+def _is_longer(arg: Node) -> bool:
+    """Whether an argument is more than a parameter, and has one in it."""
+    return not isinstance(arg, (Var, Related)) and bool(nodes.find(arg, Var))
+
+
 def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()) -> None:
     """Raise LeftRecursion if a rule calls itself before any text, `slots` being bound to the empty text."""
     for group in LeftCorners(rules, Nullable(rules, slots)).groups(rules):
-        name = min(group, key=lambda n: (rules[n].line or 0, n)).split("$")[0]
-        raise LeftRecursion(name, "what stands before the recursion may be empty: put some text there")
+        name = min(group, key=lambda n: (rules[n].line or 0, n))
+        written = name.split("$")[0]  # a rule that was made of it may have no line
+        hint = "what stands before the recursion may be empty: put some text there"
+        raise LeftRecursion(written, hint, rules.get(written, rules[name]).line)
 
 
 RuleCalls = tuple[set[str], set[str]]

@@ -133,6 +133,28 @@ def test_dead_ends_at_the_end_of_a_long_chain_of_rules():
     assert grammar.bind(S={"k": ["!"]}).matches("a" * 1200 + "!")
 
 
+@pytest.mark.parametrize("nothing", [{}, {"other": ["x"]}])
+@pytest.mark.parametrize("end", ["", "_STEP"])
+def test_arguments_that_grow_with_each_call_are_examined_no_further_than_needed(nothing, end):
+    """The template has instances without end: y^n b^n a, some of whose ends have no value."""
+    grammar = Grammar.from_lark(
+        f'%declare S T _STEP\nstart: longer{{S}} | "-" t{{T, "k"}}\nlonger{{x}}: "y" longer{{more{{x}}}} | x {end}\n'
+        'more{x}: "b" x\nt{s, k}: s\n'
+    ).bind(S=["a"], T=nothing)
+    assert grammar.matches("a") and grammar.matches("y" * 40 + "b" * 40 + "a")
+    assert not grammar.is_prefix("yyba") and not grammar.is_prefix("-")
+    matcher = compile_grammar(grammar, Vocabulary([*(bytes((b,)) for b in range(256)), b""], [256])).matcher()
+    for byte in b"yybba":
+        assert byte in matcher.allowed_token_ids() and matcher.advance(byte)
+    assert matcher.is_complete
+
+
+def test_an_argument_without_parameters_makes_one_instance():
+    grammar = Grammar.from_lark('%declare S\nstart: t{S}\nt{x}: "a" t{u{"b"}} | x\nu{x}: x "c"\n').bind(S=["k"])
+    assert grammar.matches("k") and grammar.matches("a" * 500 + "bc")
+    assert len(grammar.automaton.states) < 20
+
+
 # steps
 
 

@@ -86,6 +86,25 @@ def test_a_slot_that_is_bound_to_nothing_must_not_hide_recursion():
     assert tail.bind(S=["a", ""]).matches("a(a(ay))")
 
 
+def test_the_recursion_that_an_empty_slot_uncovers_may_be_in_a_rule_that_was_made_of_a_template():
+    grammar = Grammar.from_lark('%declare P S\nstart: P start | P* P* | P a?\na: | P* c{"k"} "x"\nc{x}: "x"? | x | a\n')
+    with pytest.raises(GrammarError, match="is left-recursive where P is empty"):
+        grammar.bind(P=["", "k"], S=["s"]).matches("y")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'a{x}: x | a{b{x}}\nb{x}: x "b"',
+        'a{x}: x | b{x}\nb{x}: "b"? a{c{x}} | x\nc{x}: "c" x',
+    ],
+)
+def test_a_template_that_begins_with_itself_and_longer_arguments_is_refused(rules):
+    with pytest.raises(GrammarError, match=r"rule '[ab]' is left-recursive") as caught:
+        Grammar.from_lark(f"%declare S\nstart: a{{S}}\n{rules}\n")
+    assert caught.value.hint == "put some text before the call, or hand the same parameters on"
+
+
 def test_a_slot_inside_brackets_keeps_its_value_at_each_depth():
     """A parameter is one value for its own call, not for the calls of the same rule inside it."""
     text = '%declare S\nstart: t{S}\nt{x}: x "(" (t{S} | "!") ")" x\n'
