@@ -53,7 +53,7 @@ class Budget:
         self.needed = not vocabulary.spells_all and not _bytes_of(masks.automaton.grammar) <= vocabulary.single_bytes
 
     def horizon(self, state: State) -> float:
-        """A number of tokens; a larger budget rules nothing out at `state`."""
+        """A number of tokens; a budget above it rules nothing out at `state`."""
         return self._distance.farthest(state) + self._deeper
 
     def bounds(self, frame: Stack) -> tuple[float, float]:
@@ -143,7 +143,7 @@ class Budget:
             # With nesting there are very many short texts, and the bound is seldom too high.
             steps = EXACT_STEPS // 20 if self._automaton.grammar.nests else EXACT_STEPS
             if isinstance(position, InJsonText) and position.inside:
-                steps = 0  # there is a position for every beginning of a character: each search would make more of them
+                steps = 0  # each search would add positions, as there is one for every beginning of a character
             self._exact[position] = self._search(position, steps)
         found, exact = self._exact[position]
         if exact:

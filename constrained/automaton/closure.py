@@ -122,7 +122,7 @@ class Closure:
         frames, positions = self._frames, self.positions
         out: dict[Position, Stack] = {}
         seen: set[int] = set()
-        again: set[int] = set()  # numbers of the frames after an item of a repeat that this closure has entered
+        again: set[int] = set()  # numbers of the frames that read what is left of a repeat after an item
         work: list[Stack] = [start]
         looked_at = graph_stack.CROWDED
         while work:
@@ -213,7 +213,7 @@ class Closure:
         return out
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
-        """A frame for `node`; it isn't interned if `node` reads text directly."""
+        """A frame for `node`, which is entered at once; it isn't interned if `node` reads text directly."""
         if self._liveness is None and type(node) in (n.LiteralText, n.Chars, n.Choices):
             return Frame(node, env, rest, _PASSING)
         return self._frames.frame(node, env, rest)

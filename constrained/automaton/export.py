@@ -73,7 +73,8 @@ def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
 
 def _without_empty_rounds(rules: Rules) -> Rules:
     """Equivalent rules in which no repeated item can be empty, as GBNF requires."""
-    # an inner repeat is rewritten first and then calls a rule `rule$text`, which is never empty
+    # Inner repeats are rewritten first, into calls of rules `rule$text`; `nullable` must know that these are never
+    # empty.
     nullable = Nullable(rules | {text: n.Rule(text, n.NEVER) for text in map(nonempty_name, rules)})
 
     def rounds(old: n.Repeat, item: n.Node) -> n.Node:

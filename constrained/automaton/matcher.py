@@ -117,7 +117,7 @@ class CompiledGrammar:
 
     @property
     def begin(self) -> Prefix:
-        """The empty prefix: see `Grammar.begin`. Control tokens that the grammar names are read with a mark."""
+        """The empty prefix: see `Grammar.begin`. In it, control tokens that the grammar names are read with a mark."""
         return begin(self.automaton.grammar)
 
     @checked(GrammarError, begun=TEXT_OR_BYTES)
@@ -449,7 +449,7 @@ if native.kernel is not None:
             if not self._begin(compiled, compiled.engine, begun, eos, compiled.budget.needed):
                 raise _no_such_text(begun)
 
-        memory = None  # nothing is remembered
+        memory = None  # no items or names of the grammar must differ
 
         @property
         def state(self) -> State:  # type: ignore[override]  # created from the kernel's positions
@@ -461,10 +461,11 @@ if native.kernel is not None:
             return self.compiled.budget.fits(state, None if left < 0 else left)
 
     class MemoryMatcher(NativeMatcher):
-        """The same with a memory beside the kernel's state, where something is open in which something must differ.
+        """The same for a grammar with arrays whose items must differ, or objects whose names must.
 
-        Elsewhere there is none, except near the end of a budget: there the way to the end is kept. `_ask` tells the
-        kernel whether the next mask is Python's: without a memory, it may be, unless nothing is ruled out there.
+        While one is open, a memory stands beside the kernel's state. Elsewhere there is none, except near the end of a
+        budget, where it keeps the way to the end. `_ask` tells the kernel whether Python must compute the next mask:
+        with a memory always, else unless it was noted that nothing can be ruled out at these positions.
         """
 
         def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
@@ -491,7 +492,7 @@ if native.kernel is not None:
             return other
 
         def _keep(self, memory: DistinctMemory | None) -> None:
-            """Let `memory`, if one is needed, stand beside the kernel's state."""
+            """Set the memory beside the kernel's state; None: none is needed here."""
             self._memory = memory
             self._ask = MAY_ASK if memory is None else MUST_ASK
             self._spare = 2 * SPARE if memory is None or self._left is None else memory.spare
@@ -509,14 +510,15 @@ if native.kernel is not None:
             token_id = int(token_id)
             data = tokens[token_id] if 0 <= token_id < len(tokens) else b""
             memory, left = self._memory, self._left
-            least = left - 1 if left is not None and self._near() else None  # near the end, what it must fit into
-            if memory is None and (least is not None or not OPENING.isdisjoint(data) and self._opens(token_id)):
+            # Near the end of a budget, the text must end within the tokens that are left after this one.
+            after = left - 1 if left is not None and self._near() else None
+            if memory is None and (after is not None or not OPENING.isdisjoint(data) and self._opens(token_id)):
                 memory = self.memory
             if not Core.advance(self, token_id):
                 return False
             before, taken = self._memory, False
             try:
-                taken = memory is None or self.is_terminated or self._follow(memory, data, least)
+                taken = memory is None or self.is_terminated or self._follow(memory, data, after)
             finally:
                 if taken:
                     self._past.append(before)
@@ -526,11 +528,14 @@ if native.kernel is not None:
             return taken
 
         def _follow(self, memory: DistinctMemory, data: bytes, left: int | None) -> bool:
-            """Keep what `memory` is after `data`, read by the kernel; False if it can't go on, or end in time."""
+            """Set the memory to `memory` after `data`, which the kernel has read.
+
+            Returns False, and sets nothing, if the text would repeat something or can't be finished with `left` tokens.
+            """
             after = memory.read(data)
             if after is None or left is not None and not after.fits(left):
                 return False
-            if len(memory.ways) > 1 or not OPENING.isdisjoint(data):  # some way may have been left
+            if len(memory.ways) > 1 or not OPENING.isdisjoint(data):  # some of the kernel's positions may be ruled out
                 self._go_to(list(map(describe, after.positions)))
             self._keep(after)
             if not after.holds and (self._left is None or not self._near()):
@@ -546,7 +551,7 @@ if native.kernel is not None:
         def _fill_row(self, target: np.ndarray) -> None:
             near = self._left is not None and not self.is_terminated and self._near()
             if near and self._memory is None:
-                self._keep(self.memory)  # from here on, its way to the end is kept
+                self._keep(self.memory)  # each step keeps the rest of its way to the end
             if near or self.is_terminated:
                 Matcher._fill_row(self, target)
                 return
@@ -567,7 +572,7 @@ if native.kernel is not None:
             target[mask.size :] = 0
 
         def _repeated_by(self, row: np.ndarray) -> list[int]:
-            """The tokens of a mask that open something and repeat in it what they have written there."""
+            """The tokens of a mask that open such an array or object, and already repeat something in it."""
             opening = allowed_ids(row & self.compiled.vocabulary.endings.opens).tolist()
             opening = [token for token in opening if self._opens(token)]
             if not opening:
@@ -579,4 +584,4 @@ if native.kernel is not None:
             return Matcher._forced(self, limit)
 
         def _fits(self, positions: tuple, left: int) -> bool:
-            return True  # `advance` asks the memory
+            return True  # `advance` asks the memory instead

@@ -120,7 +120,7 @@ class Fork(Frame):
 
 
 class Bottom(Frame):
-    """A placeholder for any stack, where the result doesn't depend on the stack."""
+    """A placeholder for any stack, used to compute what doesn't depend on the stack."""
 
     __slots__ = ()
 
@@ -161,7 +161,7 @@ class Frames:
 
     def frame(self, node: n.Node, env: Env, next: Stack) -> Frame:
         if next is not None and next.node is node and _is_loop(node, env, next.env):
-            return next  # x* x* is x*: recursion at both ends of a rule makes many
+            return next  # x* x* is x*: a rule that is recursive at both ends makes many such frames
         key = (id(node), id(env), next.number if next else -1)
         cached = self._frames.get(key)
         if cached is None:
@@ -523,7 +523,7 @@ class Positions:
         return position
 
     def accept_over(self, rest: Frame) -> Position:
-        """A position that says that the stack `rest` was reached, although it isn't the end of the text."""
+        """A position that says that the frame `rest` was reached; for `rest` that isn't the end of the text."""
         key = Accept, rest.number
         return self._known.get(key) or self._add(key, Accept(len(self._known) + 1, rest))
 
