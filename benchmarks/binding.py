@@ -52,7 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--environment", choices=("household", "alfworld", "scienceworld"), default="household",
         help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks")  # fmt: skip
     add("--games", type=whole_number, default=10, help="how many (default: 10)")
-    add("--vocabulary", choices=vocabularies.BY_SIZE, default="tekken")
+    add(
+        "--vocabulary",
+        choices=vocabularies.BY_SIZE,
+        default="tekken",
+        help="whose tokens the masks are over (default: tekken)",
+    )
     add("--repeats", type=whole_number, default=9, help="of each step (default: 9)")
     add_json(parser)
 

@@ -25,7 +25,7 @@ from constrained.agents.messages import POLICY
 from constrained.agents.metrics import summarise
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS
-from constrained.cli.options import whole_number
+from constrained.cli.options import MODELS, whole_number
 from constrained.decoding.choosers import Uniform
 from constrained.environments.household import load_named
 from constrained.environments.suite import Suite, choose_suite, open_suite
@@ -52,7 +52,7 @@ STRATEGIES = {"model": "knowagent", "embedded": "react", "random": "act"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--model", default="smollm2", help="plays HotpotQA: folder, GGUF file or hub name (default: smollm2)")
+    add("--model", default="smollm2", help=f"plays HotpotQA: {MODELS} (default: smollm2)")
     add("--questions", type=whole_number, default=QUESTIONS, help=f"of HotpotQA, the first (default: {QUESTIONS})")
     add("--games", type=whole_number, default=GAMES, help=f"of ALFWorld's seen validation games (default: {GAMES})")
     add("--output", type=Path, default=Path("runs/distilled"), help="folder of the runs (default: runs/distilled)")

@@ -1,6 +1,6 @@
 """Convert published solutions into Lumos's actions by rule, and execute them: do they give the gold answers?
 
-    constrained bench executor [--dataset NAME] [--limit N] [--json FILE]
+    constrained bench executor --dataset gsm8k --limit 100
 
 Every row of GSM8K, SVAMP and StrategyQA is converted without a model. Every text of a conversion is checked by the
 grammars of `grammars/lumos/`, with the slots bound at that point, and the actions are executed from their text.

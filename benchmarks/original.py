@@ -167,7 +167,7 @@ def table(figures: dict) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_every(parser)
-    parser.add_argument("--split", choices=SPLITS, default="valid_seen")
+    parser.add_argument("--split", choices=SPLITS, default="valid_seen", help="of ALFWorld (default: valid_seen)")
     parser.add_argument(
         "--steps", type=int, default=RANDOM_STEPS, help=f"random commands in a game (default {RANDOM_STEPS})"
     )

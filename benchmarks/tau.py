@@ -52,7 +52,7 @@ from benchmarks.tau_environment import (
 )
 from benchmarks.tau_play import PLAYED, play, played_cells
 from constrained import __version__, compile_grammar
-from constrained.cli.options import whole_number
+from constrained.cli.options import MODELS, whole_number
 from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
@@ -86,13 +86,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recorded airline conversations, .jsonl(.xz) (default: the data folder's)",
     )
     add("--limit", type=whole_number, metavar="N", help="only the first N tasks of a split, and N conversations")
-    add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5", help="of the cost (default: qwen2.5)")
+    add(
+        "--vocabulary",
+        choices=vocabularies.BY_SIZE,
+        default="qwen2.5",
+        help="whose tokens the masks are over (default: qwen2.5)",
+    )
     add("--costs", type=int, default=20, metavar="N", help="tasks of each domain whose masks are timed (default: 20)")
     add("--play", type=int, default=0, metavar="N", help="nothing else: play N tasks of each domain, masks on and off")
     add(
         "--model",
         default="embedded",
-        help="who plays: a folder, a GGUF file, a Hub name, an address, random, search (default: embedded)",
+        help=f"who plays: {MODELS}; a server's address; random or search (default: embedded)",
     )
     add("--seeds", type=whole_number, default=1, metavar="N", help="times that each task is played (default: 1)")
     add("--max-steps", type=int, default=12, metavar="N", help="actions of a played task, at most (default: 12)")

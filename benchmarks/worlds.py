@@ -32,7 +32,12 @@ STEPS = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--problems", type=whole_number, default=10, help="of each of PlanBench's domains (default: 10)")
-    add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5")
+    add(
+        "--vocabulary",
+        choices=vocabularies.BY_SIZE,
+        default="qwen2.5",
+        help="whose tokens the masks are over (default: qwen2.5)",
+    )
     add("--repeats", type=whole_number, default=15, help="of each state (default: 15)")
     add_json(parser)
 

@@ -36,7 +36,7 @@ from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import summarise
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
-from constrained.cli.options import LEVEL_WORDS, add_prompt
+from constrained.cli.options import CHOOSERS, LEVEL_WORDS, MODELS, add_device, add_prompt, add_sampling
 from constrained.decoding.choosers import Chooser, Uniform
 from constrained.environments.household.env import KNOWLEDGE
 from constrained.environments.suite import SUITES, Suite, choose_suite, open_suite
@@ -76,14 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
     add("--level", action="append", choices=(OFF, *LEVELS), help="which actions the masks admit; repeatable "
         f"(default: each). off: no masks; {LEVEL_WORDS}")  # fmt: skip
-    add("--model", default=None, help="folder, GGUF file or hub name; or random, none (default: the embedded model)")
+    add("--model", default=None, help=f"{MODELS}; or {CHOOSERS} (default: the embedded model)")
     add("--random", type=int, default=1, metavar="N", help="also let a uniformly random choice take the model's place, "
         "with N seeds; their mean is shown (default: 1; 0: no such rows)")  # fmt: skip
     add("--knowledge", metavar="NAME|FILE", help="mask with this action knowledge, to compare; the environment's own "
         f"still judges. {DOMAIN}: imported from ALFWorld's planning domain, bound to the game's state")  # fmt: skip
     add("--role", action="append", default=[], metavar="ROLE=MODEL", help="another model for a role, or the folder of "
         f"an adapter of --model; the roles: {', '.join(ROLES)}")  # fmt: skip
-    add("--device", default=None)
+    add_device(parser)
     add("--games", type=int, metavar="N", help="only the first N tasks")
     add("--max-steps", type=int, help="default: the environment's published limit")
     add("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
@@ -101,8 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "written by a role's model, such as policy=2.5/10, which other roles have too")  # fmt: skip
     add("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
     add_prompt(parser)
-    add("--temperature", type=float, default=0.0)
-    add("--seed", type=int, default=0)
+    add_sampling(parser)
     add("--batch", type=int, default=BATCH, help=f"tasks played side by side (default {BATCH})")
     add("--workers", type=int, metavar="N", help="play in N processes, here or on the cluster of RAY_ADDRESS "
         "(default: in this one)")  # fmt: skip

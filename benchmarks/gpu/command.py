@@ -29,7 +29,7 @@ EMBEDDED = "embedded"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--device", choices=("cuda", "cpu"), default="cuda")
+    add("--device", choices=("cuda", "cpu"), default="cuda", help="where it runs (default: cuda)")
     add("--part", choices=PARTS, action="append", help="repeatable; default: all")
     add("--minutes", type=float, default=10, help="start no part after so many (default: 10)")
     add("--batch", type=int, action="append", help=f"rows, repeatable; default: {BATCHES}; on a CPU 1 and 4")

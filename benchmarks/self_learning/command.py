@@ -20,7 +20,7 @@ from benchmarks.self_learning.tables import paper_tables, rounds_table
 from constrained import __version__
 from constrained.agents.levels import GOAL, STATE
 from constrained.agents.settings import Settings
-from constrained.cli.options import add_tuning, own_device, tuning_of
+from constrained.cli.options import MODELS, add_device, add_tuning, own_device, tuning_of
 from constrained.cli.train import check_disjoint, round_summary
 from constrained.environments.suite import Suite, choose_suite
 from constrained.training.settings import Tuning
@@ -85,13 +85,18 @@ VARIANTS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--variant", action="append", choices=tuple(VARIANTS), help=f"repeatable; default: {', '.join(DEFAULT)}")
-    add("--rounds", type=int, default=4, help="of each (default: 4, as many as the paper's Figure 4 shows); "
-        "with the defaults a round took three to ten minutes on one core")  # fmt: skip
+    add("--rounds", type=int, default=4, help="rounds of each variant (default: 4, as in the paper's Figure 4)")
     add("--train", default=TRAIN, metavar="TASKS", help=f"household games to learn from (default: {TRAIN})")
     add("--test", action="append", metavar="TASKS", help=f"repeatable; default: {', '.join(TESTS)}")
-    add("--model", help="instead of the embedded model: folder, GGUF file or hub name")
-    add("--device", help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
-    add("--temperature", type=float, default=1.0, help="of training play; tests are greedy (default: 1)")
+    add("--model", help=f"{MODELS} (default: the embedded model)")
+    add_device(parser)
+    add(
+        "--temperature",
+        type=float,
+        default=1.0,
+        metavar="T",
+        help="of sampling in training play; tests take the likeliest token (default: 1)",
+    )
     add("--samples", type=int, default=SAMPLES, help=f"trajectories of each game in a round (default: {SAMPLES})")
     add("--play-batch", type=int, default=32, help="games played side by side (default: 32)")
     add("--output", type=Path, default=Path("runs/self-learning"), help="default: runs/self-learning")

@@ -11,6 +11,7 @@ import sys
 
 from constrained import interrupts
 from constrained.cli import bench, check, explain, knowledge_files, plan, serve, show, train
+from constrained.cli.parser import CommandParser, examples
 from constrained.errors import ConstrainedError
 from constrained.version import __version__
 
@@ -55,10 +56,15 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     command : str, optional
         The command that it will parse. Unless that is `bench`, the benchmarks are not imported, which takes a second.
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="constrained",
-        description="Token masks that keep a language-model agent to the actions it may take.",
-        epilog='Start with: constrained plan "put a clean mug in the coffeemachine"',
+        description="Token masks that keep a language-model agent to the actions it may take. What it may do stands in "
+        "a .lark file, its action knowledge.",
+        epilog=examples(
+            'constrained plan "put a clean mug in the coffeemachine"',
+            "constrained new --world den && constrained plan den.lark",
+            "constrained plan --help",
+        ),
     )
     parser.add_argument("--version", action="version", version=f"constrained {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from constrained.cli.parser import examples
 from constrained.errors import ConstrainedError
 
 RECORDED = {
@@ -70,7 +71,11 @@ def add_bench(commands) -> None:
     parser = commands.add_parser(
         "bench",
         help=HELP,
-        description="Run a benchmark; each prints a table and writes JSON.",
+        description="Run a benchmark: each prints a table and, with --json, writes its figures. The benchmarks are in "
+        "a checkout of the repository.",
+        epilog=examples(
+            "constrained bench engine --workload step", "constrained bench agents --games 12 --level state"
+        ),
     )
     try:
         find_benchmarks()
@@ -81,8 +86,10 @@ def add_bench(commands) -> None:
     benchmarks = parser.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
     for name, module_name in MODULES.items():
         module = import_module(f"benchmarks.{module_name}")
-        summary = (module.__doc__ or "").strip().split("\n")[0]
-        benchmark = benchmarks.add_parser(name, help=summary, description=summary)
+        summary, *more = (module.__doc__ or "").strip().split("\n")
+        # Of the module's text: what is indented and begins so; what the call does may follow after two blanks.
+        calls = [line.strip() for line in more if line.startswith(f"    constrained bench {name}")]
+        benchmark = benchmarks.add_parser(name, help=summary, description=summary, epilog=examples(*calls))
         module.add_arguments(benchmark)
         benchmark.set_defaults(run=module.run_command)
 
@@ -91,12 +98,12 @@ def add_plot(commands) -> None:
     parser = commands.add_parser(
         "plot",
         help="draw recorded results: engines, agents, or rounds of self-learning",
-        description="Draw what a benchmark recorded: the engine beside others, agents beside the papers' tables, or "
-        "self-learning round by round. Without RESULT: the results that the documentation shows. No benchmark is run.",
-        epilog="examples: constrained plot agents; constrained plot self-learning rounds.json --output rounds.png",
+        description="Draw what a benchmark recorded, without running it: the engine beside others, agents beside the "
+        "papers' tables, or self-learning round by round.",
+        epilog=examples("constrained plot agents", "constrained plot self-learning rounds.json --output rounds.png"),
     )
     parser.add_argument("kind", choices=tuple(RECORDED), help="what to draw")
-    words = "what `constrained bench KIND` wrote with --json (default: the documentation's)"
+    words = "the file that `constrained bench KIND` wrote with --json (default: the one that the documentation shows)"
     parser.add_argument("path", nargs="?", default="", metavar="RESULT", help=words)
     words = "a .svg, .png or .pdf file (default: KIND.svg here; in a checkout and without RESULT, in docs/)"
     parser.add_argument("--output", type=Path, metavar="FILE", help=words)

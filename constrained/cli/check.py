@@ -15,7 +15,8 @@ from constrained.automaton import Grammar
 from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli import conversations
 from constrained.cli.bench import find_benchmarks
-from constrained.cli.options import add_bindings, bindings, read_text
+from constrained.cli.options import KNOWLEDGE, TOKENIZERS, add_bindings, add_start, bindings, read_text
+from constrained.cli.parser import examples
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import check_separate, to_json, write_whole
 from constrained.grammar import shipped_names
@@ -44,38 +45,37 @@ PLANBENCH = "planbench"
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "check",
-        help="find mistakes in .lark files, or judge a path of actions or published runs",
-        description="With files alone: report mistakes and risks, where they are, why they matter and how to fix them; "
-        "exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. With "
-        "actions: judge each one (ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: "
-        "judge every action of KnowAgent's published ALFWorld or HotpotQA runs. With --conversations: judge every tool "
-        "call of recorded conversations under the policy FILE; exit code 1 if one that isn't admitted was carried out. "
-        "planbench: judge the plans that "
-        "language models wrote for PlanBench's instances (after it, models to judge only theirs). DOMAIN.pddl "
-        "PROBLEM.pddl ...: the mistakes in them; with actions after them, whether these are possible.",
-        epilog="examples: constrained check mine.lark --strict; "
-        "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'; "
-        "constrained check planbench gpt-4o_chat --limit 50",
+        help="find mistakes in .lark, .pddl and schema files, or judge actions, runs or conversations",
+        description="Report the mistakes in files: where each is, why it matters and how to fix it. With ACTIONs, "
+        "judge each one (ok, invalid, misordered) and say why. Recorded runs, conversations and PlanBench's plans are "
+        "judged, too. Exit code 1: there is an error, an action that isn't ok, or a call that was carried out against "
+        "the policy.",
+        epilog=examples(
+            "constrained check mine.lark --strict",
+            "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'",
+            "constrained check domain.pddl problem.pddl",
+            "constrained check shop.lark --conversations talks.jsonl",
+            "constrained check planbench gpt-4o_chat --limit 50",
+        ),
     )
     add = parser.add_argument
-    add(
-        "knowledge", metavar="FILE", help="shipped name or path of a .lark file, a JSON Schema (.json), or PDDL (.pddl)"
-    )
-    add("action", nargs="*", help="more .lark files, or the actions of a path, in order")
+    words = f"{KNOWLEDGE}; a JSON Schema (.json); PDDL (.pddl); or planbench, the plans that models wrote for it"
+    add("knowledge", metavar="FILE", help=words)
+    add("action", nargs="*", metavar="ACTION", help="actions in order; or more files; or models of planbench")
     add("--strict", action="store_true", help="treat warnings as errors")
-    words = "leave out findings of this kind, e.g. endless-text; repeatable"
+    words = "leave out findings of this kind, such as endless-text; repeatable"
     add("--ignore", action="append", default=[], metavar="CODE", choices=sorted(CODES), help=words)
-    add("--start", default="start", metavar="RULE", help="the rule that texts begin with (default: start)")
-    words = """also report what this tokenizer can't write: a tokenizer.json, the folder it is in, a GGUF file,
-        'embedded', 'smollm2', or a Hub name"""
+    add_start(parser)
+    words = f"also report what this tokenizer can't write: {TOKENIZERS}"
     add("--tokenizer", metavar="NAME", help=words)
-    words = "the tools (JSON, or an MCP server's address) that FILE is a policy of: check its arguments, too"
+    words = "the tools that FILE is a policy of, as JSON or an MCP server's address: check arguments, too"
     add("--tools", metavar="FILE", help=words)
-    add("--file", metavar="FILE", help="read the actions from FILE, one a line ('-': standard input)")
+    add("--file", metavar="FILE", help="read actions from FILE, one a line (-: standard input)")
     add_bindings(parser)
-    add("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs; repeatable")
+    words = "judge the actions of KnowAgent's published runs, a .jsonl(.gz) file; repeatable"
+    add("--runs", action="append", default=[], metavar="FILE", help=words)
     conversations.add_arguments(parser)
-    add("--limit", type=int, metavar="N", help="only the first N runs, plans, or conversations")
+    add("--limit", type=int, metavar="N", help="judge only the first N runs, plans or conversations (default: all)")
     add("--json", action="store_true", help="print JSON")
     add("--output", metavar="FILE", help="also write the report as JSON to FILE")
     parser.set_defaults(run=run)

@@ -23,11 +23,12 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    words = "recorded conversations (.jsonl, .json, also .gz or .xz) to judge under the policy FILE; repeatable"
+    words = "judge the tool calls of conversations (.jsonl or .json, also .gz or .xz) under the policy FILE; repeatable"
     add("--conversations", action="append", default=[], metavar="FILE", help=words)
-    words = "a tool that changes something: its calls without a needed yes or lookup are near misses; repeatable"
+    words = """with --conversations: a tool that changes something; its calls without a needed yes or lookup count as
+        near misses; repeatable"""
     add("--changes", action="append", default=[], metavar="TOOL", help=words)
-    add("--html", metavar="FILE", help="of --conversations: also write the report as a page")
+    add("--html", metavar="FILE", help="with --conversations: also write the report as an HTML page")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from constrained.automaton.explain import quoted
 from constrained.automaton.tokenizers import EMBEDDED
 from constrained.automaton.vocabulary import open_vocabulary
-from constrained.cli.options import add_bindings, bindings
+from constrained.cli.options import KNOWLEDGE, TOKENIZERS, add_bindings, add_start, bindings
+from constrained.cli.parser import examples
 from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
 from constrained.grammar.source import SourceSpan
@@ -19,22 +20,22 @@ _WITH_LINES = 6
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "explain",
-        help="what may come next after a path or text and which rule says so, or where it stops fitting",
-        description="Read a path of actions, or a text, as far as it fits. Show what may come next, as bytes and as "
-        "tokens, and which rule says so; where it stops fitting, what was expected there. Exit code 1 if it doesn't "
-        "fit. Of a world with a problem of its own it also shows which conditions keep actions from being possible. A "
-        "slot without --bind has its own name as its value.",
-        epilog="example: constrained explain hotpotqa 'Search[Milhouse]->Look'",
+        help="say what may come next after a path or text, and which rule says so",
+        description="Read a path of actions, or a text, as far as the grammar admits it. Show what may come next, as "
+        "bytes and as tokens, and which rule says so; or where it stops being admitted, and what was expected there "
+        "(exit code 1). In a world, also say which conditions keep actions from being possible. A slot without --bind "
+        "stands for itself.",
+        epilog=examples("constrained explain hotpotqa 'Search[Milhouse]->Look'", "constrained explain den.lark"),
     )
     add = parser.add_argument
-    add("grammar", help="shipped name or path of a .lark file")
-    words = "actions joined by '->', the last may be unfinished; the text itself if the grammar has no actions"
-    add("path", nargs="?", default="", help=words)
-    add("--text", help="read TEXT literally after PATH, as one action whatever it contains")
-    add("--start", default="start", help="the rule that texts begin with (default: start)")
+    add("grammar", metavar="FILE", help=KNOWLEDGE)
+    words = "actions joined by ->, the last may be unfinished; the text itself if the grammar has no actions"
+    add("path", nargs="?", default="", metavar="PATH", help=words)
+    words = "after PATH, read TEXT as one action, even if it contains ->"
+    add("--text", metavar="TEXT", help=words)
+    add_start(parser)
     add_bindings(parser)
-    words = """whose tokens to show: a tokenizer.json, the folder it is in, a GGUF file, smollm2, or a Hub name
-        (default: the embedded model's)"""
+    words = f"the tokenizer whose tokens are shown: {TOKENIZERS} (default: embedded)"
     add("--tokenizer", default=EMBEDDED, metavar="NAME", help=words)
     add("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from constrained.cli.options import add_model, read_text, whole_number
+from constrained.cli.options import add_model, add_sampling, read_text, whole_number
+from constrained.cli.parser import examples
 from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
 from constrained.grammar import read_source, shipped_names
@@ -37,28 +38,29 @@ def with_kind(words: Sequence[str]) -> list[str]:
 
 
 def add_new(commands) -> None:
-    names = ", ".join(name for name in shipped_names() if name != TEMPLATE)
     parser = commands.add_parser(
         "new",
         help="write a commented .lark file to start from",
-        description="Write NAME.lark: a small complete domain, explained by its comments. An existing file is never "
-        "overwritten.",
-        epilog="example: constrained new kitchen && constrained show kitchen.lark",
+        description="Write NAME.lark, a small complete example of action knowledge with comments that explain it. An "
+        "existing file is never overwritten.",
+        epilog=examples(
+            "constrained new kitchen", "constrained new --world den", "constrained new quiz --from hotpotqa"
+        ),
     )
     add = parser.add_argument
     add("name", metavar="NAME", help="the file, with or without .lark")
-    words = f"copy a shipped file instead: {names}"
+    words = "copy a file that ships, such as hotpotqa; `constrained show` lists them (default: template)"
     add("--from", dest="source", default=TEMPLATE, metavar="SHIPPED", help=words)
-    words = "begin a world: what there is, what actions need and change, what answers tell, and one problem"
+    words = "copy a world: objects, what actions need and change, what answers tell, and a goal (docs/worlds.md)"
     add("--world", dest="source", action="store_const", const="world", help=words)
     parser.set_defaults(run=run_new)
 
 
 def run_new(arguments) -> int:
     path = Path(arguments.name)
+    path = path if path.suffix == ".lark" or not path.stem else path.with_name(path.name + ".lark")
     if not path.stem or path.is_dir():
         raise DataError(f"{arguments.name!r} is not a file name", "for example: constrained new kitchen")
-    path = path if path.suffix == ".lark" else path.with_name(path.name + ".lark")
     if arguments.source not in shipped_names():
         raise ConstrainedError(f"no grammar {arguments.source!r} ships", f"one of: {', '.join(shipped_names())}")
     text = read_source(arguments.source).text
@@ -76,10 +78,13 @@ def run_new(arguments) -> int:
 def add_import(commands) -> None:
     parser = commands.add_parser(
         "import",
-        help="turn a PDDL domain or a workflow into action knowledge, or published solutions into conversations",
-        description="Turn a PDDL planning domain, or a workflow drawn as a .dot graph, into a .lark file to refine, or "
-        "a data set's solutions into the conversations that train Lumos's planner and grounder. The KIND may be left "
-        f"out where a file's name tells it: {', '.join(ENDINGS)}.",
+        help="turn a PDDL domain or a workflow into a .lark file, or published solutions into conversations",
+        description="Turn a PDDL planning domain, or a workflow drawn as a .dot graph, into a .lark file to refine; or "
+        "turn a data set's solutions into conversations that train Lumos's planner and grounder. KIND may be left out "
+        f"where the file's ending tells it: {', '.join(ENDINGS)}.",
+        epilog=examples(
+            "constrained import domain.pddl -o domain.lark", "constrained import gsm8k train.jsonl -o chats.jsonl"
+        ),
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     _add_pddl(kinds)
@@ -90,9 +95,13 @@ def add_import(commands) -> None:
 
 def _add_knowledge_output(parser) -> None:
     add = parser.add_argument
-    add("-o", "--output", metavar="FILE", help="write the .lark text to FILE (default: to standard output)")
-    add("--force", action="store_true", help="overwrite FILE if it exists")
+    add("-o", "--output", metavar="FILE", help="write the .lark text to FILE (default: print it)")
+    _add_force(parser)
     add("--json", action="store_true", help="print JSON: the text, its actions, slots and notes")
+
+
+def _add_force(parser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite what --output names")
 
 
 def _write_knowledge(arguments, text: str, knowledge: Knowledge, notes: list[str]) -> None:
@@ -115,17 +124,17 @@ def _add_pddl(kinds) -> None:
     parser = kinds.add_parser(
         "pddl",
         help="a PDDL domain: actions, preconditions, effects",
-        description="Turn a PDDL domain into action knowledge: each action is a rule with the words that write it, and "
-        "lines that begin with //: say what it needs and makes. `constrained plan --pddl` does this by itself; write "
-        "the file to change words or to add an order of actions.",
-        epilog="example: constrained import pddl alfred.pddl --texts alfred.twl2 -o alfred.lark",
+        description="Turn a PDDL domain into action knowledge: a rule for each action, with //: lines that say what it "
+        "needs and changes. `constrained plan --pddl` does this by itself; import a domain to change how actions are "
+        "written or to restrict their order.",
+        epilog=examples("constrained import pddl domain.pddl --text move='go to {to}' -o domain.lark"),
     )
     add = parser.add_argument
-    add("domain", metavar="DOMAIN.pddl")
-    words = """how actions are written: lines NAME = TEXT with {parameters}, or TextWorld's .twl2 (default: the name
-        and the parameters)"""
+    add("domain", metavar="DOMAIN.pddl", help="the domain's file")
+    words = """a file that says how actions are written: lines NAME = TEXT with {parameters}, or TextWorld's .twl2
+        (default: the action's name and its parameters)"""
     add("--texts", metavar="FILE", help=words)
-    words = "how one action is written, e.g. GotoLocation='go to {r}'; repeatable"
+    words = "how one action is written, such as move='go to {to}'; repeatable"
     add("--text", action="append", default=[], metavar="NAME=TEXT", help=words)
     _add_knowledge_output(parser)
     parser.set_defaults(run=run_pddl)
@@ -151,12 +160,12 @@ def _add_dot(kinds) -> None:
     parser = kinds.add_parser(
         "dot",
         help="a workflow as a graph in Graphviz's DOT: nodes, and what may follow which",
-        description="Turn a workflow, drawn as a directed graph, into a draft of action knowledge: each node is a "
-        "rule, written as its label (a diamond is a check, which is only a choice), each edge says what may follow, "
-        "and the labels of edges, conditions, become comments.",
-        epilog="example: constrained import workflow.dot -o workflow.lark",
+        description="Turn a workflow, drawn as a directed graph, into a draft of action knowledge. Each node becomes "
+        "an action, written as its label; a diamond is a choice and no action. An edge says what may follow, and its "
+        "label becomes a comment.",
+        epilog=examples("constrained import dot workflow.dot -o workflow.lark"),
     )
-    parser.add_argument("graph", metavar="GRAPH.dot")
+    parser.add_argument("graph", metavar="GRAPH.dot", help="the graph's file")
     _add_knowledge_output(parser)
     parser.set_defaults(run=run_dot)
 
@@ -175,20 +184,29 @@ def add_export(commands) -> None:
     parser = commands.add_parser(
         "export",
         help="write a world as PDDL, for planners and validators",
-        description="Write the domain and the problem of a .lark file with //: lines as PDDL.",
-        epilog="example: constrained export pddl den.lark -o den",
+        description="Write the world of a .lark file, its //: lines, as PDDL.",
+        epilog=examples("constrained export pddl den.lark -o den"),
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    pddl = kinds.add_parser("pddl", help="domain and problem", description="Write a world as PDDL.")
+    pddl = kinds.add_parser(
+        "pddl",
+        help="a domain and a problem",
+        description="Write the world of a .lark file as a PDDL domain and problem, for planners and validators.",
+        epilog=examples(
+            "constrained export pddl den.lark -o den", "constrained export pddl hotel.lark 'book r303 for bob'"
+        ),
+    )
     add = pddl.add_argument
-    add("file", metavar="FILE.lark", help="a world with a problem of its own (constrained new --world begins one)")
-    words = "write domain.pddl and problem.pddl there (default: both to standard output)"
-    add("-o", "--output", metavar="FOLDER", help=words)
-    add("--force", action="store_true", help="overwrite the files if they exist")
+    add("file", metavar="FILE.lark", help="a world with objects and facts (`constrained new --world` writes one)")
+    words = "a sentence of the file's `goal` lines, to become the problem's goal (default: the file's own goal)"
+    add("task", nargs="?", default="", metavar="TASK", help=words)
+    add("-o", "--output", metavar="FOLDER", help="write domain.pddl and problem.pddl there (default: print both)")
+    _add_force(pddl)
     pddl.set_defaults(run=run_export)
 
 
 def run_export(arguments) -> int:
+    from constrained.knowledge.world.sentence import asked_problem, goal_sentences
     from constrained.planning.task import PlanningTask
     from constrained.planning.writer import PddlText
 
@@ -197,7 +215,17 @@ def run_export(arguments) -> int:
         raise ConstrainedError(
             f"{arguments.file} has no problem of its own", "add `//: object`, `init` and `goal` lines to it"
         )
-    written = PddlText(PlanningTask(world.domain, world.problem))
+    problem, goals = world.problem, ", ".join(goal_sentences(world))
+    if arguments.task:
+        asked = asked_problem(world, arguments.task)
+        if asked is None:
+            hint = f"its goals are {goals}" if goals else "leave it out, or add a `//: goal` line with a sentence"
+            raise ConstrainedError(f"{arguments.task[:80]!r} is no goal of {arguments.file}", hint)
+        problem = asked.problem
+    if problem.condition is None:
+        hint = f"after the file, give a task: {goals}" if goals else "add a `//: goal` line to it"
+        raise ConstrainedError(f"{arguments.file} has no goal of its own", hint)
+    written = PddlText(PlanningTask(world.domain, problem))
     if arguments.output is None:
         print(f"{written.domain}\n{written.problem}", end="")
         return 0
@@ -223,14 +251,15 @@ def _add_solutions(kinds, name: str, words: str) -> None:
     parser = kinds.add_parser(
         name,
         help=words,
-        description="Turn solutions into conversations of Lumos's planner and grounder by rule, without a model; one "
-        "JSON object a line. Solutions whose actions, executed, don't give the answer are left out.",
-        epilog=f"example: constrained import {name} FILE -o {name}.jsonl",
+        description="Turn solutions into conversations of Lumos's planner and grounder, by rule and without a model. "
+        "Each solution's actions are executed; those that don't give the answer are left out.",
+        epilog=examples(f"constrained import {name} FILE -o {name}.jsonl"),
     )
     parser.add_argument("file", metavar="FILE", help=f"{words}, or compressed (.gz)")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the conversations, as JSON Lines")
-    parser.add_argument("--limit", type=whole_number, metavar="N", help="only the first N rows")
-    parser.add_argument("--force", action="store_true", help="overwrite the output if it exists")
+    words = "write the conversations there, as JSON Lines"
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help=words)
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="read only the first N rows (default: all)")
+    _add_force(parser)
     parser.set_defaults(run=run_solutions)
 
 
@@ -258,24 +287,25 @@ def add_distill(commands) -> None:
     parser = commands.add_parser(
         "distill",
         help="let a model draft action knowledge for a kind of task",
-        description="Let a model draft action knowledge for a kind of task: an overview, the actions, what each does, "
-        "which may follow which. It writes under masks, so the draft always loads and every path in it can end. Its "
-        "quality depends on the model: the embedded one (the default) knows only household games, so name an "
-        "instruction-tuned model with --model.",
-        epilog="example: constrained distill 'plan a journey by train' --model org/model-instruct -o train.lark",
+        description="Let a model draft action knowledge for a kind of task: the actions, what each does, and which may "
+        "follow which; or the //: lines of a written policy. It writes under masks, so the draft always loads. The "
+        "embedded model can only show the form: name an instruction-tuned model.",
+        epilog=examples(
+            "constrained distill 'plan a journey by train' --model smollm2 -o train.lark",
+            "constrained distill --policy shop.md --tools shop.json --model smollm2 -o shop.lark",
+        ),
     )
-    parser.add_argument("task", nargs="?", help="the kind of task, in a few sentences")
-    words = "instead of a task: a written policy, whose sentences become //: lines, one each; needs --tools"
+    parser.add_argument("task", nargs="?", metavar="TASK", help="the kind of task, in a few sentences")
+    words = "in place of TASK: a written policy; each of its sentences becomes a //: line. Needs --tools"
     parser.add_argument("--policy", metavar="FILE.md", help=words)
-    parser.add_argument("--tools", metavar="FILE.json", help="with --policy: the tools that the policy is about")
-    words = "with --policy: where each sentence's line is kept, so that a draft that was interrupted goes on"
+    parser.add_argument("--tools", metavar="FILE.json", help="with --policy: the tools that it is about")
+    words = "with --policy: keep the line of each sentence in this file, so that an interrupted draft goes on"
     parser.add_argument("--answers", metavar="FILE.json", help=words)
     add_model(parser)
-    parser.add_argument("--actions", type=int, help="number of actions, 1 to 10 (default: the model decides)")
-    words = "take the actions from this knowledge, such as hotpotqa, and let the model draft only their order"
-    parser.add_argument("--actions-of", metavar="NAME|FILE", help=words)
-    parser.add_argument("--temperature", type=float, default=0.0, help="0: always the likeliest token (default)")
-    parser.add_argument("--seed", type=int, default=0, help="of sampling (default: 0)")
+    parser.add_argument("--actions", type=int, help="how many actions, 1 to 10 (default: the model decides)")
+    words = "take the actions from this .lark file, or one that ships, and draft only their order"
+    parser.add_argument("--actions-of", metavar="FILE", help=words)
+    add_sampling(parser)
     _add_knowledge_output(parser)
     parser.set_defaults(run=run_distill)
 

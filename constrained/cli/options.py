@@ -14,17 +14,43 @@ from constrained.agents.levels import LEVELS, STATE
 from constrained.errors import DataError, KnowledgeError
 from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCHEDULES, Tuning
 
+MODELS = "a folder, a .gguf file, smollm2 (a small general model), or a Hub name; see docs/models.md"
+"""What `--model` says of models."""
 
-def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> None:
-    """Add --model, which may be a chooser where that can play, and --device."""
-    words = """a folder, a GGUF file (run by llama.cpp where it is installed; transformers:FILE: by transformers),
-        smollm2 (a small general model, see docs/models.md) or a Hub name (default: the embedded model)"""
-    if choosers:
-        words = """a folder, a GGUF file, smollm2 (a small general model, see docs/models.md) or a Hub name; or random:
-            any admitted action, equally likely; or none: the shortest path that the knowledge admits (default: the
-            embedded model, which knows only households)"""
+CHOOSERS = "random (any admitted action) or none (the shortest admitted path)"
+"""What `--model` says of what may stand in a model's place."""
+
+TOKENIZERS = "a tokenizer.json or its folder, a .gguf file, embedded, smollm2, or a Hub name"
+"""What `--tokenizer` says of tokenizers."""
+
+KNOWLEDGE = "a .lark file, or the name of one that ships (`constrained show` lists them)"
+"""What an argument that takes action knowledge says."""
+
+
+def add_model(parser: argparse.ArgumentParser, words: str = f"{MODELS} (default: the embedded model)") -> None:
+    """Add --model and --device."""
     parser.add_argument("--model", help=words)
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, auto: all of them (default: the GPU if there is one)")
+    add_device(parser)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add --device."""
+    words = "where the model runs: cpu, cuda, cuda:1, or auto: on all GPUs (default: the GPU if there is one, else cpu)"
+    parser.add_argument("--device", help=words)
+
+
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+    """Add --temperature and --seed."""
+    words = "of sampling (default: 0, always the likeliest token)"
+    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help=words)
+    words = "of everything random (default: 0)"
+    parser.add_argument("--seed", type=int, default=0, help=words)
+
+
+def add_start(parser: argparse.ArgumentParser) -> None:
+    """Add --start."""
+    words = "the rule that texts begin with (default: start)"
+    parser.add_argument("--start", default="start", metavar="RULE", help=words)
 
 
 def whole_number(text: str) -> int:
@@ -47,16 +73,15 @@ def seconds(text: str) -> float:
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
     """Add what a prompt shows."""
-    words = """worked examples in the prompt, at most: those of the knowledge's file, or else made by the environment
+    words = """show the model at most N worked examples: those in the knowledge's file, or else made by the environment
         (default: 2 to 5, by environment and strategy)"""
     parser.add_argument("--demonstrations", type=int, metavar="N", help=words)
-    words = "don't tell the model the actions, their rules and conditions; the masks are the same"
+    words = "leave the actions, their rules and conditions out of the prompt; the masks stay the same"
     parser.add_argument("--no-knowledge-prompt", action="store_true", help=words)
 
 
-LEVEL_WORDS = """form: those that exist, in an order the rules allow; state: of these, those whose conditions hold now;
-    goal-sound: of these, those after which the goal can still be reached; goal: of these, those that look useful, by a
-    heuristic"""
+LEVEL_WORDS = """form: those that exist, in an order the rules allow; state: only those whose conditions hold now;
+    goal-sound: only those after which the goal can still be reached; goal: only those that a heuristic finds useful"""
 """What `--level` says of each level."""
 
 
@@ -78,7 +103,7 @@ def read_text(name: str, what: str) -> str:
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:
     """Add --bind."""
-    words = "values of a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists); repeatable"
+    words = "the values of a slot, as a JSON list, such as RECEPTACLE='[\"desk 1\"]'; repeatable"
     parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON", help=words)
 
 
@@ -101,7 +126,7 @@ def _binding(text: str) -> tuple[str, Any]:
 
 def add_tuning(parser: argparse.ArgumentParser) -> None:
     """Add --preset, and an option for each field of `Tuning` that overrides it."""
-    group = parser.add_argument_group("tuning", "options that are not given are taken from --preset")
+    group = parser.add_argument_group("tuning", "Options that are not given are taken from --preset.")
 
     def add(name: str, words: str, **more: Any) -> None:
         default = getattr(Tuning(), name)
@@ -109,9 +134,8 @@ def add_tuning(parser: argparse.ArgumentParser) -> None:
         more.setdefault("type", type(default))
         group.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{words} (knowagent: {shown})", **more)
 
-    words = """a paper's settings: knowagent (LoRA on two kinds of layers) or lumos (all weights, 128 texts a step); or
-        small, for models of a few million weights (LoRA on every layer, a higher rate); or chooser, for --pddl
-        (default: knowagent; with --pddl, chooser)"""
+    words = """the papers' settings, knowagent (LoRA on two kinds of layers) or lumos (all weights, 128 texts a step);
+        small, for a few million weights; chooser, for --pddl (default: knowagent; with --pddl, chooser)"""
     group.add_argument("--preset", choices=tuple(PRESETS), help=words)
     add("rank", "width of the adapter's matrices: a wider one can learn more and takes more memory", metavar="N")
     add("alpha", "scale of the adapter: its output is multiplied by alpha / rank", metavar="N")

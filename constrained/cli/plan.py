@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 from constrained.agents.levels import STATE
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
-from constrained.cli.options import add_bindings, add_level, add_model, add_prompt, bindings, seconds
+from constrained.cli.options import (
+    CHOOSERS,
+    KNOWLEDGE,
+    MODELS,
+    add_bindings,
+    add_level,
+    add_model,
+    add_prompt,
+    add_sampling,
+    bindings,
+    seconds,
+)
+from constrained.cli.parser import examples
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge, Knowledge
@@ -23,47 +35,54 @@ if TYPE_CHECKING:
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "plan",
-        help="plan a task step by step; the action knowledge admits every action",
-        description="Plan a task. A household task becomes a game, made from --seed, and is played; a world in a .lark "
-        "file, or a planning problem, is played as its file says; any other task is planned without being executed.",
-        epilog="A world: constrained plan hotel.lark 'book r303 for bob'. A planning problem: constrained plan --pddl "
-        "domain.pddl problem.pddl. Household tasks read like ALFWorld's: 'put two mugs in the cabinet', 'heat an "
-        "egg and put it in the fridge', 'look at the book under the desklamp'.",
+        help="let an agent carry out a task under masks, step by step",
+        description="Let an agent carry out a task, step by step; masks admit only what the action knowledge allows. "
+        "The world of a .lark file and a PDDL problem are played as they say. A household task (put, heat, cool, "
+        "clean, look at) is played in a game made for it. Any other task is planned and not executed.",
+        epilog=examples(
+            "constrained plan 'heat an egg and put it in the fridge'",
+            "constrained plan hotel.lark 'book room r303 for bob'",
+            "constrained plan hotel.lark 'book room r303 for bob' --model smollm2 --strategy act",
+            "constrained plan domain.pddl problem.pddl",
+        ),
     )
     add = parser.add_argument
-    words = "what to do, as a sentence; not needed for a world with a goal of its own (docs/worlds.md)"
+    words = """the task, as a sentence; before it, a world's FILE.lark, which needs no sentence if it has a goal of its
+        own (docs/worlds.md)"""
     add("task", nargs="*", metavar="TASK", help=words)
     add("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl), which has its own task")
-    words = "solve this planning problem; without --model, a small network that ships and a search choose the actions"
-    add("--pddl", nargs=2, metavar=("DOMAIN", "PROBLEM"), help=words)
+    add("--pddl", nargs=2, metavar=("DOMAIN", "PROBLEM"), help="solve this planning problem")
     add("--ahead", action="store_true", help="with --pddl: write the whole plan before its first action is carried out")
-    words = "shipped name or path of a .lark file (default: household; with --pddl: the domain, imported)"
-    add("--knowledge", help=words)
+    add("--knowledge", metavar="FILE", help=f"{KNOWLEDGE} (default: household; with --pddl: the domain, imported)")
     add_bindings(parser)
-    words = "how the agent works, see docs/agents.md (default: knowagent; act for searches and random)"
+    words = "how the agent works, see docs/agents.md (default: knowagent; act where a search or random chooses)"
     add("--strategy", choices=tuple(STRATEGIES), help=words)
-    add_model(parser, choosers=True)
+    words = f"""{MODELS}; or {CHOOSERS} (default: a search for a world or a PDDL problem, else the embedded model, which
+        knows only households)"""
+    add_model(parser, words)
     for role, strategies in {"planner": "Lumos and ReWOO", "grounder": "Lumos", "explorer": "WESE"}.items():
-        words = f"a model for this role of {strategies}, or the folder of an adapter of --model (default: --model)"
+        words = f"the model of {strategies} for this role, or the folder of an adapter of --model (default: --model)"
         if role == "planner":
-            words += """; for a planning problem, what plans in place of --model: a planner of the package
-                unified-planning, such as pyperplan or fast-downward"""
+            words += "; for a PDDL problem also a planner of unified-planning, such as pyperplan or fast-downward"
         add(f"--{role}", metavar="MODEL", help=words)
     add_level(parser, default=None)
-    words = f"processor time of the search for a problem's plan, which then gives up (default: {DEFAULT.seconds:g})"
+    words = f"seconds of CPU time after which the search for a plan gives up (default: {DEFAULT.seconds:g})"
     add("--seconds", type=seconds, metavar="S", help=words)
-    add("--max-steps", type=int, help="default: 1,000 for a planning problem, 50 for a game, else 12")
-    add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
-    add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
-    add("--seed", type=int, default=0, help="of the game and of sampling (default: 0)")
+    words = """actions at most (default: 1,000 for a PDDL problem, and in a world where no language model chooses; 50
+        in other environments; 12 where nothing is executed)"""
+    add("--max-steps", type=int, help=words)
+    add("--max-new-tokens", type=int, help="tokens at most in the whole plan (default: no limit)")
+    add_sampling(parser)
     add("--no-masks", action="store_true", help="let the model write anything, for comparison")
     add_prompt(parser)
-    add("--show-prompt", action="store_true", help="print what the model reads before each step")
+    add("--show-prompt", action="store_true", help="print the prompt of each step")
     add("--json", action="store_true", help="print the plan as JSON and nothing else")
-    words = "pddl: print nothing but the plan as planners do, one (action argument ...) a line; needs --pddl"
+    words = (
+        "pddl: print only the plan, in the form of planners, (action argument ...) a line; needs --pddl (default: text)"
+    )
     add("--format", choices=("text", "pddl"), default="text", help=words)
     add("--output", metavar="FILE", help="also write the plan as JSON to FILE")
-    words = "record every token and what the mask removed; `constrained view FILE.jsonl` shows it"
+    words = "record every token and what the mask forbade, for `constrained view FILE.jsonl`"
     add("--trace", metavar="FILE.jsonl", help=words)
     parser.set_defaults(run=run)
 

@@ -11,6 +11,8 @@ import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
+from constrained.cli.options import KNOWLEDGE, MODELS, TOKENIZERS, add_device
+from constrained.cli.parser import examples
 from constrained.errors import DataError, needs_extra
 from constrained.files import check_separate, write_whole
 from constrained.knowledge.report import counted
@@ -25,19 +27,19 @@ def add_view(commands) -> None:
         "view",
         help="show a run as an HTML page: each step, each token, and what the mask removed",
         description="Write one HTML file that shows a run step by step: the action graph with the actions that were "
-        "open and, for a run recorded with --trace, each token with its probability, the probability that the mask "
-        "removed, and the rule that forbade the best alternative. The file needs no network and no server. With "
-        "--serve: browse a folder of runs.",
-        epilog="examples: constrained view runs/agents/RUN.jsonl --open; constrained view --serve runs/agents",
+        "possible and, for a run recorded with --trace, each token with its probability, the probability that the mask "
+        "removed, and the rule that forbade the likeliest other token. The file needs no network.",
+        epilog=examples("constrained view runs/agents/RUN.jsonl --open", "constrained view --serve runs/agents"),
     )
     add = parser.add_argument
-    add("run_file", nargs="?", metavar="RUN.jsonl", help="the file of a run")
-    add("--output", metavar="FILE.html", help="default: beside the run, with the same name")
-    add("--task", action="append", default=[], metavar="NAME", help="only this task (* matches any text); repeatable")
-    add("--most", type=int, metavar="N", help="only the first N tasks")
-    words = "browse the runs in FOLDER (default: runs) at 127.0.0.1"
+    add("run_file", nargs="?", metavar="RUN.jsonl", help="the file of a run, from `plan --trace` or `bench agents`")
+    add("--output", metavar="FILE.html", help="the page to write (default: beside the run, with the same name)")
+    words = "show only this task (* matches any text); repeatable (default: all)"
+    add("--task", action="append", default=[], metavar="NAME", help=words)
+    add("--most", type=int, metavar="N", help="show only the first N tasks (default: all)")
+    words = "in place of RUN.jsonl: browse the runs in FOLDER (default: runs) at 127.0.0.1"
     add("--serve", nargs="?", const="runs", metavar="FOLDER", help=words)
-    add("--port", type=int, default=8765, help="port of --serve (default: 8765; 0: any free one)")
+    add("--port", type=int, default=8765, help="the port of --serve; 0: any free one (default: 8765)")
     add("--open", action="store_true", help="open the browser")
     parser.set_defaults(run=run_view)
 
@@ -90,20 +92,18 @@ def _serve_runs(arguments) -> int:
 def add_playground(commands) -> None:
     parser = commands.add_parser(
         "playground",
-        help="edit action knowledge in the browser: errors, graph, prompt text, what may come next, runs",
-        description="Serve a page on this machine: an editor that shows errors as you type, the action graph, the text "
-        "that models read, what may come next after a path, and runs of the embedded model. Other machines can't reach "
-        "it.",
-        epilog="example: constrained playground kitchen.lark",
+        help="edit action knowledge in the browser",
+        description="Edit action knowledge in the browser: errors as you type, the action graph, the text that models "
+        "read, what may come next after a path, and runs of a model. Only this machine can reach the page.",
+        epilog=examples("constrained playground kitchen.lark"),
     )
     add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="a .lark file to open (default: browse the shipped ones)")
-    add("--port", type=int, help=f"default: {PORT}, or the next free one; 0: any free one")
+    add("file", nargs="?", metavar="FILE", help="a .lark file to open (default: those that ship can be opened)")
+    add("--port", type=int, help=f"the port of the page; 0: any free one (default: {PORT}, or the next free one)")
     add("--no-browser", action="store_true", help="don't open the browser")
-    words = """a tokenizer to offer beside the embedded model's: a tokenizer.json or tekken.json, a folder of such
-        files, a GGUF file, smollm2, or a Hub name; repeatable"""
+    words = f"a tokenizer to offer beside the embedded model's: {TOKENIZERS}; repeatable"
     add("--tokenizer", action="append", default=[], metavar="NAME", help=words)
-    add("--model", help="the model of runs: a folder, a GGUF file, smollm2 or a Hub name (default: the embedded model)")
+    add("--model", help=f"{MODELS} (default: the embedded model)")
     parser.set_defaults(run=run_playground)
 
 
@@ -119,36 +119,40 @@ def run_playground(arguments) -> int:
 def add_serve(commands) -> None:
     parser = commands.add_parser(
         "serve",
-        help="serve a model as OpenAI's API does; its tool calls obey the knowledge",
-        description="Serve a model on this machine as OpenAI's chat completions, for any OpenAI client. A tool call "
-        "always fits the schema of a tool of the request. With --knowledge it also obeys the rules of that file: the "
-        "order of calls, and the conditions on what the conversation's results have told.",
-        epilog="example: constrained serve --model Qwen/Qwen2.5-1.5B-Instruct --knowledge shop.lark",
+        help="serve a model as OpenAI's API does, with tool calls under a policy",
+        description="Serve a model as OpenAI's chat completions, for any OpenAI client. A tool call always fits the "
+        "schema of a tool of the request. With --knowledge it also obeys a policy: the order of calls, and conditions "
+        "on earlier results. With --upstream, another server's answers are held to the policy.",
+        epilog=examples(
+            "constrained serve --model smollm2 --knowledge shop.lark",
+            "constrained serve --upstream https://api.openai.com/v1 --knowledge shop.lark",
+        ),
     )
     add = parser.add_argument
-    add("--model", help="a folder, a GGUF file, smollm2 or a Hub name")
-    add("--upstream", metavar="URL", help="in place of --model: a proxy before this server, such as https://host/v1")
-    words = "of --upstream: how often a refused answer goes back to the model, with the reason (default: 2)"
-    add("--retries", type=int, default=2, metavar="N", help=words)
-    words = "of --upstream: what clients get after that: a question, an error, or the marked answer (default: ask)"
-    add("--on-violation", choices=("ask", "block", "flag"), default="ask", help=words)
-    words = "of --upstream: tell the model only the tools and values that are admitted now"
-    add("--narrow", action="store_true", help=words)
-    words = (
-        "of --upstream: FUNCTION(said, heard) of a Python module says whether the user agrees, in place of a search "
-    )
-    words += "for words; the module is looked for in this folder, too"
-    add("--says-yes", metavar="MODULE:FUNCTION", help=words)
-    words = "of --upstream: longest time without a byte of its answer (default: 300)"
-    add("--timeout", type=float, default=300.0, metavar="SECONDS", help=words)
-    add("--knowledge", metavar="FILE", help="a policy: a .lark file whose rules name the tools, or a name that ships")
-    add("--name", help="what clients call the model (default: what --model says)")
+    add("--model", help=MODELS)
+    add_device(parser)
+    words = f"the policy, whose rules are named after the tools: {KNOWLEDGE}"
+    add("--knowledge", metavar="FILE", help=words)
+    add("--name", metavar="NAME", help="what clients call the model (default: what --model says)")
     words = "how the model writes a call (default: hermes if its chat template says <tool_call>, else json)"
     add("--call-format", choices=("hermes", "json", "llama"), help=words)
-    words = "where to listen (default: 127.0.0.1, which only this machine can reach)"
+    words = "the address to listen at (default: 127.0.0.1, which only this machine can reach)"
     add("--host", default="127.0.0.1", metavar="ADDRESS", help=words)
-    add("--port", type=int, default=SERVE_PORT, help=f"default: {SERVE_PORT}; 0: any free one")
-    add("--device", help="cpu, cuda, cuda:1, auto: all of them (default: the GPU if there is one)")
+    add("--port", type=int, default=SERVE_PORT, help=f"the port to listen at; 0: any free one (default: {SERVE_PORT})")
+    words = "be a proxy before this server, in place of serving --model"
+    add("--upstream", metavar="URL", help=words)
+    words = "with --upstream: how often a refused answer goes back to the model, with the reason (default: 2)"
+    add("--retries", type=int, default=2, metavar="N", help=words)
+    words = """with --upstream: what clients get if an answer is refused to the last: a question to the user (ask), an
+        error (block), or the answer with a mark (flag) (default: ask)"""
+    add("--on-violation", choices=("ask", "block", "flag"), default="ask", help=words)
+    words = "with --upstream: show the model only the tools and values that are admitted now"
+    add("--narrow", action="store_true", help=words)
+    words = """with --upstream: a Python function FUNCTION(said, heard) that says whether the user agrees (default: by
+        the words of the policy)"""
+    add("--says-yes", metavar="MODULE:FUNCTION", help=words)
+    words = "with --upstream: seconds without a byte of its answer before it is given up (default: 300)"
+    add("--timeout", type=float, default=300.0, metavar="S", help=words)
     parser.set_defaults(run=run_serve)
 
 
@@ -250,10 +254,11 @@ def run_serve(arguments) -> int:
 def add_lsp(commands) -> None:
     parser = commands.add_parser(
         "lsp",
-        help="language server for editors: findings as you type, hover, definitions, colours",
-        description="A language server for .lark files over standard input and output: the findings of `constrained "
+        help="run the language server, which editors start",
+        description="A language server for .lark files, over standard input and output: the findings of `constrained "
         "check` as you type, what an action means and what may follow it, and where a name is defined. Editors start "
         "it themselves; docs/notebooks_editors.md has their settings.",
+        epilog=examples("constrained lsp"),
     )
     parser.set_defaults(run=run_lsp)
 

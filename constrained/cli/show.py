@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from shutil import get_terminal_size
 
+from constrained.cli.parser import examples
 from constrained.errors import KnowledgeError
 from constrained.files import write_whole
 from constrained.grammar import shipped_names
@@ -15,16 +16,18 @@ def add_parser(commands) -> None:
     parser = commands.add_parser(
         "show",
         help="draw the action graph of a .lark file",
-        description="Show which action may follow which: as text, as Mermaid, or as a picture. Actions with the same "
-        "predecessors and successors share a box; a graph too dense for boxes and arrows becomes a table.",
-        epilog="example: constrained show hotpotqa --output hotpotqa.svg",
+        description="Show which action may follow which, as text, as Mermaid, or as a picture. Actions that come "
+        "before and after the same others share a box; a graph with too many arrows becomes a table.",
+        epilog=examples("constrained show hotpotqa", "constrained show hotpotqa --output hotpotqa.svg"),
     )
     add = parser.add_argument
-    add("knowledge", nargs="?", help="shipped name or path of a .lark file (default: list the shipped names)")
+    add(
+        "knowledge", nargs="?", metavar="FILE", help="a .lark file, or the name of one that ships (default: list these)"
+    )
     add("--output", metavar="FILE", help="write FILE: .svg for a picture, .mmd or .md for Mermaid")
     add("--mermaid", action="store_true", help="print Mermaid text")
-    add("--matrix", action="store_true", help="draw a table even for a small graph")
-    add("--text", action="store_true", help="print the knowledge as models read it")
+    add("--matrix", action="store_true", help="with --output FILE.svg: draw a table even for a small graph")
+    add("--text", action="store_true", help="print the knowledge as models read it in the prompt")
     parser.set_defaults(run=run)
 
 

@@ -15,7 +15,17 @@ from constrained.agents.levels import LEVELS
 from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.cli.bench import find_benchmarks
-from constrained.cli.options import add_level, add_model, add_prompt, add_tuning, own_device, tuning_of, whole_number
+from constrained.cli.options import (
+    KNOWLEDGE,
+    add_level,
+    add_model,
+    add_prompt,
+    add_tuning,
+    own_device,
+    tuning_of,
+    whole_number,
+)
+from constrained.cli.parser import examples
 from constrained.environments.suite import Suite, choose_suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
@@ -30,8 +40,12 @@ def add_parser(commands) -> None:
     parser = commands.add_parser(
         "train",
         help="tune a model on given texts (sft) or on its own play (self-learning)",
-        description="Tune a model, or an adapter (LoRA) of it. A tuning that was interrupted continues when it is "
-        "started again with the same arguments, with the same result as an uninterrupted one.",
+        description="Tune a model, or an adapter (LoRA) of it. An interrupted command goes on when it is started again "
+        "with the same arguments, with the same result.",
+        epilog=examples(
+            "constrained train sft --data chats.jsonl --model smollm2 --out tuned",
+            "constrained train self-learning --train alfworld/practice:510 --test alfworld/held_out",
+        ),
     )
     kinds = parser.add_subparsers(dest="training", metavar="KIND", required=True)
     _add_sft(kinds)
@@ -43,22 +57,22 @@ def _add_sft(kinds) -> None:
         "sft",
         help="supervised fine-tuning on chats, Lumos's conversations, or Alpaca data such as FireAct's",
         description="Supervised fine-tuning: tune a model to write the assistant's turns of conversations, or the "
-        "responses of Alpaca data. The turns of users and environments are read but not learned. Each response becomes "
-        "a text of its own, after everything before it, with exactly the prompt that agents use.",
-        epilog="example: constrained train sft --data lumos-maths-planner --model org/model --out planner ; then "
-        "constrained plan --strategy lumos --model org/model --planner planner ... On several GPUs: accelerate launch "
-        "--multi_gpu -m constrained train sft ...",
+        "responses of Alpaca data. Only these are learned; what comes before them is the prompt, as agents use it.",
+        epilog=examples(
+            "constrained train sft --data chats.jsonl --model smollm2 --out tuned",
+            "constrained train sft --data lumos-maths-planner --model org/model --out planner",
+            note="On several GPUs, begin with: accelerate launch --multi_gpu -m constrained train sft",
+        ),
     )
     add = parser.add_argument
-    words = """a .jsonl or .json file (.gz too) of rows with 'messages' (chat) or with 'instruction', 'input' and
-        'output' (Alpaca); or lumos-maths (GSM8K, converted by rule), lumos-qa (StrategyQA) or lumos-svamp (SVAMP,
-        which Lumos's authors only test on), followed by -planner or -grounder for one module and by -iterative or
-        -onetime for one formulation; repeatable"""
+    words = """a .jsonl or .json file (.gz too) of rows with messages (chat), or instruction, input and output (Alpaca);
+        or lumos-maths, lumos-qa, lumos-svamp, with -planner or -grounder and -iterative or -onetime after it for a
+        part; repeatable"""
     add("--data", required=True, action="append", metavar="DATA", help=words)
     add_model(parser)
     add("--adapter", metavar="FOLDER", help="continue from this adapter of the model")
     add("--out", required=True, type=Path, metavar="FOLDER", help="where the adapter, or the whole model, is saved")
-    add("--limit", type=whole_number, metavar="N", help="use only the first N rows of each DATA")
+    add("--limit", type=whole_number, metavar="N", help="read only the first N rows of each DATA (default: all)")
     add("--json", type=Path, metavar="FILE", help="also write the report to FILE")
     add_tuning(parser)
     parser.set_defaults(run=run_sft)
@@ -114,48 +128,47 @@ def _add_self_learning(kinds) -> None:
         help="KnowAgent's loop: play, keep correct and ordered trajectories, merge, tune, test, repeat",
         description="Let a model learn from its own play (KnowAgent, Algorithm 1). Each round plays the training "
         "tasks, keeps the trajectories that succeed and break no rule of the action knowledge, merges them with those "
-        "of earlier rounds (the shortest for each task), tunes a LoRA adapter on them and tests it. Everything is kept "
-        "in --output; a run that is started again with the same arguments continues.",
-        epilog="example: constrained train self-learning --train alfworld/practice:510 --test alfworld/held_out --test "
-        "alfworld/valid_seen. TASKS is NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; :N after it "
-        "draws N tasks evenly from all kinds, :M-N takes those at positions M to N (excluded). Training and test tasks "
-        "must not overlap. In any planning domain: constrained train self-learning --pddl domain.pddl problem.pddl "
-        "--rounds 4 --samples 2",
+        "of earlier rounds (the shortest for each task), tunes a LoRA adapter on them and tests it.",
+        epilog=examples(
+            "constrained train self-learning --train alfworld/practice:510 --test alfworld/held_out",
+            "constrained train self-learning --pddl domain.pddl problem.pddl --rounds 4 --samples 2",
+            note="TASKS is NAME, NAME/SPLIT, or FILE.py:FUNCTION, which returns your own suite. With :N after it,\n"
+            "N tasks, drawn evenly from all kinds; with :M-N, those from position M up to, not including, N.",
+        ),
     )
     add = parser.add_argument
-    add("--train", metavar="TASKS", help="tasks to learn from, e.g. alfworld/practice:510")
-    words = """tasks that each round is tested on; repeatable. The first decides when to stop and which round is best,
-        so report another"""
+    add("--train", metavar="TASKS", help="tasks to learn from; none may be in --test")
+    words = """tasks to test each round on; repeatable. The first decides when to stop and which round is best: report
+        another"""
     add("--test", action="append", metavar="TASKS", help=words)
-    words = """instead of --train, --test and --model: a planning domain and problems of it. Tasks are made by walking
-        at random from the problems' initial states and asking for some facts of where the walk ends (their own goals
-        aren't read); each round plays new ones, and all rounds are tested on the same others. A small graph network
-        learns them from random weights, and is saved in --output/round-N/adapter/weights.safetensors"""
+    words = """in place of --train, --test and --model: a PDDL domain and problems, from whose initial states tasks are
+        made by random walks; a small graph network learns them from random weights (docs/training.md)"""
     add("--pddl", nargs="+", metavar=("DOMAIN", "PROBLEM"), help=words)
-    add("--tasks", type=int, default=150, metavar="N", help="with --pddl: tasks a round plays (default: 150)")
+    add("--tasks", type=int, default=150, metavar="N", help="with --pddl: tasks that a round plays (default: 150)")
     add("--test-tasks", type=int, default=100, metavar="N", help="with --pddl: tasks of the test (default: 100)")
     add("--walk", type=int, default=20, metavar="N", help="with --pddl: actions of a walk, at most (default: 20)")
     add_model(parser)
-    add("--knowledge", help="shipped name or path of a .lark file (default: that of the training tasks)")
-    words = "how tasks are played (default: knowagent; with --pddl always act)"
+    add("--knowledge", metavar="FILE", help=f"{KNOWLEDGE} (default: that of the training tasks)")
+    words = "how the agent works, see docs/agents.md (default: knowagent; with --pddl always act)"
     add("--strategy", choices=tuple(STRATEGIES), help=words)
-    add("--masks", choices=("on", "off"), default="on", help="in training play (default: on)")
-    add("--test-masks", choices=("on", "off"), help="in tests (default: as --masks)")
+    add("--masks", choices=("on", "off"), default="on", help="masks in training play (default: on)")
+    add("--test-masks", choices=("on", "off"), help="masks in tests (default: as --masks)")
     add_level(parser)
-    add("--test-level", choices=LEVELS, help="in tests (default: as --level)")
+    add("--test-level", choices=LEVELS, help="the level of masks in tests (default: as --level)")
     add_prompt(parser)
-    add("--max-steps", type=int, help="steps per task (default: the environment's published limit)")
-    add("--rounds", type=int, default=2, help="maximum number of rounds (default: 2, as in the paper)")
+    add("--max-steps", type=int, help="actions at most in a task (default: the environment's published limit)")
+    add("--rounds", type=int, default=2, help="rounds at most (default: 2, as in the paper)")
     words = "stop when the first test gains at most this many percentage points (default: run all rounds)"
     add("--epsilon", type=float, metavar="POINTS", help=words)
-    add("--samples", type=int, default=1, help="trajectories per task and round (default: 1)")
-    add("--temperature", type=float, default=0.0, help="of training play; tests are greedy (default: 0)")
-    words = """which trajectories are dropped: those that fail or break the knowledge (paper, the default), or as the
-        paper's program does, which ignores the knowledge (released)"""
+    add("--samples", type=int, default=1, help="trajectories of each task in a round (default: 1)")
+    words = "of sampling in training play; tests take the likeliest token (default: 0)"
+    add("--temperature", type=float, default=0.0, metavar="T", help=words)
+    words = """paper: drop trajectories that fail or break the action knowledge; released: as the paper's program, which
+        doesn't look at the knowledge (default: paper)"""
     add("--rule", choices=RULES, default="paper", help=words)
     add("--play-batch", type=int, default=32, help="tasks played side by side (default: 32)")
     folder = Path("runs/self-learning")
-    add("--output", type=Path, default=folder, help=f"folder of the run (default: {folder})")
+    add("--output", type=Path, metavar="FOLDER", default=folder, help=f"everything is kept there (default: {folder})")
     add("--plot", type=Path, metavar="FILE", help="draw the rounds to FILE: .svg, .png or .pdf")
     add("--json", type=Path, metavar="FILE", help="also write the reports of all rounds to FILE")
     add_tuning(parser)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, nearest
 from constrained.limits import DEFAULT, Limits
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -178,11 +179,19 @@ def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> 
             raise GrammarError(f"{path} is PDDL, not a .lark file", hint)
         return read_file(path, limits)
     except (OSError, ValueError) as error:
-        shipped = ", ".join(shipped_names())
-        raise GrammarError(
-            f"no grammar file {str(text_or_path)[:200]!r}: {str(error)[:200]}",
-            hint=f"give grammar text, a path, or one that ships: {shipped}",
-        ) from None
+        why = getattr(error, "strerror", None) or str(error)[:200]
+        raise GrammarError(f"no grammar file {str(text_or_path)[:200]!r}: {why}", _alike(path)) from None
+
+
+def _alike(path: Path) -> str:
+    """A hint for a file that isn't there: one beside it, or one that ships, with nearly the same name."""
+    try:
+        beside = [str(one) for one in islice(path.parent.glob("*.lark"), 1_000) if one != path]
+    except (OSError, ValueError):
+        beside = []
+    ships = shipped_names()
+    otherwise = f"give the path of a .lark file, or one that ships: {', '.join(n for n in ships if '/' not in n)}"
+    return nearest(str(path), [*beside, *ships], "is the path right?" if path.suffix == ".lark" else otherwise)
 
 
 def read_file(path: Path, limits: Limits) -> Source:

@@ -36,15 +36,17 @@ def section(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
     formatter = parser._get_formatter()  # knows whether defaults are told
     for action in parser._actions:
         if action.help and action.dest != "help":
-            yield f"`{_call(action)}`\n: {escaped(formatter._expand_help(action))}\n"
+            yield f"`{_call(action, formatter)}`\n: {escaped(formatter._expand_help(action))}\n"
     if parser.epilog:
-        yield f"{escaped(parser.epilog)}\n"
+        yield f"```text\n{parser.epilog}\n```\n"
 
 
-def _call(action: argparse.Action) -> str:
+def _call(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
     """How it is written: `--seed N`."""
     value = action.metavar or (
-        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+        "{" + ",".join(map(str, action.choices)) + "}"
+        if action.choices
+        else formatter._get_default_metavar_for_optional(action)
     )
     if not action.option_strings:
         return str(action.metavar or action.dest)

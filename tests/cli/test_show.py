@@ -65,10 +65,10 @@ def test_text_and_the_list_of_what_ships(capsys):
     assert {"household", "hotpotqa", "alfworld_paper/clean", "steps/act"} <= set(out.split())
 
 
-def test_an_unknown_name_lists_the_known_ones(capsys):
+def test_an_unknown_name_is_answered_with_the_nearest(capsys):
     code, out, err = run(capsys, "houshold")
     assert code == 1 and out == ""
-    assert err.startswith("error: no grammar file 'houshold'") and "fever, hotpotqa, " in err
+    assert err.startswith("error: no grammar file 'houshold'") and "did you mean household?" in err
 
 
 def test_as_a_module_and_without_torch():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,27 @@ def test_the_command_writes_both_files_and_no_file_twice(tmp_path, monkeypatch, 
     assert capsys.readouterr().out.startswith("(")
     assert main(["export", "pddl", "hotpotqa"]) == 1
     assert "has no problem of its own" in capsys.readouterr().err
+
+
+HOTEL = str(Path(__file__).parents[2] / "examples" / "worlds" / "hotel.lark")
+
+
+def test_a_task_of_a_goal_line_becomes_the_goal(capsys):
+    assert main(["export", "pddl", HOTEL, "book room r303 for bob"]) == 0
+    assert "(:goal" in capsys.readouterr().out.partition("(:init")[2]
+
+
+@pytest.mark.parametrize(
+    "task, told",
+    [([], "has no goal of its own"), (["sing"], "'sing' is no goal of"), (["book room x for bob"], "which is no room")],
+)
+def test_a_file_is_not_exported_with_a_goal_that_nobody_asked_for(task, told, capsys):
+    assert main(["export", "pddl", HOTEL, *task]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and told in captured.err and "hint: " in captured.err
+
+
+def test_a_new_file_may_be_named_like_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("den").mkdir()
+    assert main(["new", "--world", "den"]) == 0 and Path("den.lark").is_file()
