@@ -33,7 +33,7 @@ from constrained.automaton.positions import (
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.json_text import JsonText
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 
 ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, JSON_TEXT = range(1, 9)
 ASKED, SEQ, ALT, REPEAT, MEMBERS = range(9, 14)
@@ -100,7 +100,7 @@ class Bridge:
         elif isinstance(node, n.Except):
             empty = bool(node.values[0])
             return _read(EXCEPT, env, (node.values, node.chars), 0, len(node.values), empty=empty)
-        elif isinstance(node, Members):
+        elif isinstance(node, MemberSequence):
             names, others = self._frames.text_list(node.names), () if node.free is n.NEVER else (node.free,)
             read = _read(MEMBERS, env, (names, ""), 0, len(names)) if names else _of(ALT, env)
             return *read[:-1], others

@@ -23,7 +23,7 @@ from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
 from constrained.grammar.json_text import JsonText
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 
 EXACT_STEPS = 4_000
 """Limit of token steps in the exact search for the fewest tokens; beyond it, a bound is used."""
@@ -246,7 +246,7 @@ def text_bytes(nodes: Iterable[n.Node], grammar: ContextFreeGrammar) -> set[int]
                 out.update(heads)
                 if max(heads) >= 0x80:
                     out.update(range(0x80, 0xC0))
-            elif isinstance(node, Members):
+            elif isinstance(node, MemberSequence):
                 out.update(b"".join(node.of.names))
             elif isinstance(node, (n.Lazy, JsonText)):
                 out |= UTF8_BYTES

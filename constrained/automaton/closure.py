@@ -28,7 +28,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.json_text import JsonText
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 from constrained.limits import Limits
 
 REFUSALS = {
@@ -110,10 +110,10 @@ class Closure:
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
     def after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
-        """The frame after `value` was chosen: its parameter is set, or (`Members`) what follows the name comes next."""
+        """The frame after `value` was chosen: its parameter is set, or the name's value is next (`MemberSequence`)."""
         if bind is None or rest is None:
             return rest
-        if isinstance(rest.node, Members):
+        if isinstance(rest.node, MemberSequence):
             return self._frames.frame(rest.node.after(value), rest.env, rest.next)
         return self._templates.rebind(rest, rest.env, bind, value)
 
@@ -168,7 +168,7 @@ class Closure:
                 onward = self._living([self._passing(item, env, rest) for item in node.items])
             elif isinstance(node, n.Repeat):
                 entered, onward = self._enter_repeat(node, frame, again)
-            elif isinstance(node, Members):
+            elif isinstance(node, MemberSequence):
                 names = frames.text_list(node.names)
                 entered = self.into_choices(names, 0, len(names), 0, "", frame) if names else ()
                 onward = () if node.free is n.NEVER else (frames.frame(node.free, env, rest),)

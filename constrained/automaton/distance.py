@@ -29,7 +29,7 @@ from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.json_text import LONGEST_CHARACTER, JsonText, Table, TextState
 from constrained.grammar.left_recursion import RuleCalls, self_embedding_groups
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 from constrained.grammar.nodes import STEP
 
 UNBOUNDED = float("inf")
@@ -82,9 +82,9 @@ class Distance:
         short = self.of_rest(q.rest)[0]
         if isinstance(q, InLiteral):
             return len(q.data) - q.at + short
-        if isinstance(q, InChoices) and q.bind is not None and q.rest is not None and isinstance(q.rest.node, Members):
-            return self.of_rest(q.rest.next)[0] + self._of_name(q, q.rest.node, q.rest.env.grammar)
         if isinstance(q, InChoices):
+            if q.bind is not None and q.rest is not None and isinstance(q.rest.node, MemberSequence):
+                return self.of_rest(q.rest.next)[0] + self._of_name(q, q.rest.node, q.rest.env.grammar)
             pick = min if self._lower else max
             return pick(map(len, q.values[q.low : q.high])) - q.depth + short
         if isinstance(q, InExcept):
@@ -96,7 +96,7 @@ class Distance:
         begun = each if q.inside is None else q.inside[0]
         return begun + each * max(q.low - 1, 0) + short
 
-    def _of_name(self, q: InChoices, node: Members, grammar: ContextFreeGrammar) -> float:
+    def _of_name(self, q: InChoices, node: MemberSequence, grammar: ContextFreeGrammar) -> float:
         """Bound the fewest bytes from inside a name to the end of its object."""
         short, far = self._of_node(node, grammar)
         if not self._lower:
@@ -168,7 +168,7 @@ class _Bounds:
         self.of_grammar = of_grammar
         self.nests, self.begins = grammar.of_rules(nesting_calls)
         self.rules: dict[str, Bound] = {}
-        self.needed: dict[Members, float] = {}  # for lower bounds: bytes of the required names and their values
+        self.needed: dict[MemberSequence, float] = {}  # for lower bounds: bytes of the required names and their values
         self._pick_way = max if not lower and has_gaps(grammar) else min
         self._pick_value = min if lower else max
         self._arguments = _arguments(grammar)
@@ -267,7 +267,7 @@ class _Bounds:
                 return short, short if id(node) in self.nests else far
             case n.Scoped(inner):
                 return self._of(inner)
-            case Members():
+            case MemberSequence():
                 return self._of_members(node)
             case JsonText(table=None):
                 return self._of(node.written)
@@ -289,7 +289,7 @@ class _Bounds:
                 return self._slots[name]
         raise TypeError(f"no kind of node: {node!r}")
 
-    def _of_members(self, node: Members) -> Bound:
+    def _of_members(self, node: MemberSequence) -> Bound:
         of, written = node.of, node.written
         apart = self._of(of.between)[0]
         spelled = [0] * len(of.values)

@@ -22,7 +22,7 @@ from constrained.automaton.graph_stack import alternatives
 from constrained.automaton.positions import InLiteral, Position
 from constrained.automaton.state import State
 from constrained.automaton.written import CLOSING, ENDING, OPENING, SPACES, Begun, Level, Written, endings, strings
-from constrained.grammar.json_schema.shape import identity
+from constrained.grammar.json_schema.values import identity
 from constrained.grammar.nodes import Distinct, RuleRef
 
 SEARCHED = 5_000

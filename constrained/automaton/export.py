@@ -19,7 +19,7 @@ from constrained.grammar.charset import MAX_CODE_POINT, CharSet
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.json_text import JsonText
 from constrained.grammar.left_recursion import self_embedding_rules
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 from constrained.grammar.nonempty import nonempty_name, nonempty_rules, without_empty
 from constrained.grammar.traverse import fold, reachable, rebuild, size
 from constrained.limits import Limits
@@ -173,7 +173,7 @@ class _WriteOut:
                 return node.written_out, n.NEVER
             case JsonText():
                 return self._body(node.written, env)
-            case Members(of):
+            case MemberSequence(of):
                 what = f"an object of {len(of.values)} names, written out in every order"
                 self._limits.check("schema", 1 << min(len(of.values), 64), what, "any_order=False: the schema's order")
                 return self._call("members", node.written_out, env)

@@ -30,12 +30,12 @@ from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.json_text import JsonText, Table, TextState
-from constrained.grammar.members import Members, Names
+from constrained.grammar.members import MemberSequence, Names
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 FORMAT = "constrained grammar"
-VERSION = 11
+VERSION = 12
 
 MAX_BYTES = 1 << 28
 """Bytes of a file that is read."""
@@ -269,7 +269,7 @@ class _TableReader:
                 self._check_counts(0, high)
                 check(written or table, "a text without a table or rules")
                 return JsonText(lambda: written, lambda: table, high)
-            case "Members", [of, 0, 0, 0]:
+            case "MemberSequence", [of, 0, 0, 0]:
                 members = of.start()
                 check(members is not n.NEVER, "members that never end")
                 return members
@@ -292,7 +292,7 @@ class _TableReader:
             case Names():
                 self._check_counts(made.low, made.high)
                 check(_is_consistent(made), "not the members of an object")
-            case Members():
+            case MemberSequence():
                 raise ValueError("members after others")
         return made
 
@@ -380,7 +380,7 @@ def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots
 # Types and their fields
 
 _LEAVES = (n.LiteralText, n.Chars, n.Choices, n.Except, n.Var, n.Slot)
-_INNER = (n.Seq, n.Alt, n.Repeat, n.RuleRef, n.Related, n.Scoped, Names, Members)
+_INNER = (n.Seq, n.Alt, n.Repeat, n.RuleRef, n.Related, n.Scoped, Names, MemberSequence)
 _TYPES: dict[str, Any] = {
     kind.__name__: kind for kind in (*_LEAVES, *_INNER, n.Rule, n.Distinct, CharSet, Table, InOrder)
 }

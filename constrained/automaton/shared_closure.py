@@ -16,7 +16,7 @@ from typing import Any
 from constrained.automaton.positions import Bottom, Env, Fork, Frame, Position, Reached, Stack
 from constrained.grammar import nodes as n
 from constrained.grammar.json_text import JsonText
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 
 
 class _Place:
@@ -162,7 +162,7 @@ class SharedClosure:
             self._leaf(place, lambda rest: (positions.unlike(node.chars, node.values, 0, len(node.values), 0, rest),))
             if node.values[0]:
                 self._pass(place)
-        elif isinstance(node, Members):
+        elif isinstance(node, MemberSequence):
             names = self._frames.text_list(node.names)
             if names:
                 into = self._closure.into_choices

@@ -9,7 +9,7 @@ from json.encoder import encode_basestring
 from math import prod
 from typing import Any, NamedTuple
 
-from constrained.grammar.json_schema.shape import identity
+from constrained.grammar.json_schema.values import identity
 from constrained.grammar.nodes import Distinct
 
 _QUOTE, _BACKSLASH, _COMMA, _ARRAY = b'"\\,['

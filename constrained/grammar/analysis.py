@@ -13,7 +13,7 @@ from math import isqrt
 from operator import attrgetter
 
 from constrained.grammar import nodes
-from constrained.grammar.members import Members
+from constrained.grammar.members import MemberSequence
 from constrained.grammar.nodes import LEAVES, NEVER, Alt, Node, Rule, RuleRef, Seq
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
@@ -181,7 +181,7 @@ def is_productive(node: Node, has_none: Callable[[str], bool | None]) -> bool:
         return False
     if isinstance(node, nodes.Repeat):
         return not node.low or is_productive(node.item, has_none)
-    return not isinstance(node, Members) or node.of.fit(lambda part: is_productive(part, has_none))
+    return not isinstance(node, MemberSequence) or node.of.fit(lambda part: is_productive(part, has_none))
 
 
 def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
@@ -208,7 +208,7 @@ def prune(node: Node, has_none: Callable[[str], bool]) -> Node:
             return items[0] if len(items) == 1 else Alt(tuple(items)) if items else NEVER
         case nodes.Repeat():
             return nodes.repeat(prune(node.item, has_none), node.low, node.high)
-        case Members():
+        case MemberSequence():
             return node.of.only(lambda inner: prune(inner, has_none))
     return node if is_productive(node, has_none) else NEVER
 

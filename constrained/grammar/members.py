@@ -69,11 +69,11 @@ class Names:
         """The names, sorted, and their indices."""
         return sorted(self.names.items())
 
-    def at(self, written: int, others: int, shown: int) -> Members:
+    def at(self, written: int, others: int, shown: int) -> MemberSequence:
         """The members that may still follow, one at least."""
         key = written, others, shown
         if key not in self._made:
-            self._made[key] = Members(self, *key)
+            self._made[key] = MemberSequence(self, *key)
         return self._made[key]
 
     def start(self) -> Node:
@@ -219,7 +219,7 @@ class Names:
 
 
 @dataclass(eq=False)
-class Members(Inner):
+class MemberSequence(Inner):
     """The members that may follow some that are written, one at least.
 
     Attributes

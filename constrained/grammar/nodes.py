@@ -1,8 +1,8 @@
 """The tree that a grammar is read into: the types of its nodes, and functions that build them in a normal form.
 
 Types that only one part of the reader makes are defined there: `assertions.Look` and `Atomic`, `token_contexts.Token`,
-`json_text.JsonText`, `members.Members`. Nodes are compared by identity. The automaton walks them lazily, so a node
-costs nothing until generation reaches it; in particular a bounded repeat stays one node.
+`json_text.JsonText`, `members.MemberSequence`. Nodes are compared by identity. The automaton walks them lazily, so a
+node costs nothing until generation reaches it; in particular a bounded repeat stays one node.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from constrained.errors import KnowledgeError
-from constrained.grammar.json_schema.shape import TYPES, escaped
+from constrained.grammar.json_schema.values import TYPES, escaped
 from constrained.limits import Limits
 
 _OTHER = {

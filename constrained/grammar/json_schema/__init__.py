@@ -1,7 +1,8 @@
 """JSON Schema (drafts 4 to 2020-12) to grammar rules.
 
 1. `keywords` has a row for each keyword, and reads what is written into a `shape`: what a schema says, by type,
-   immutable. `document` holds the schemas, what `$ref` refers to, and which say the same. `options`: how it is read.
+   immutable. `values` is about JSON values: types, equality, the forms that keywords take. `document` holds the
+   schemas, what `$ref` refers to, and which say the same. `options`: how a schema is read.
 2. `alternatives` resolves what joins schemas (`$ref`, allOf, anyOf, oneOf, not, if, dependencies): what hold together
    become shapes without joins. `complement` makes what breaks a schema, `presence` makes conditions on which names an
    object has one formula instead of alternatives.

@@ -18,12 +18,10 @@ from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import presence, presence_of
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
-    EVERY,
     NOTHING,
     Condition,
-    Group,
     Join,
-    Listed,
+    MemberGroup,
     Members,
     Schema,
     Schemas,
@@ -32,6 +30,7 @@ from constrained.grammar.json_schema.shape import (
     names_in,
     says_unevaluated,
 )
+from constrained.grammar.json_schema.values import EVERY, Listed
 
 _TOO_MANY = "anyOf, oneOf and what else leaves a choice have too many combinations"
 _SHARE = "put what the branches share beside them, once"
@@ -279,7 +278,7 @@ class Alternatives:
                     return []
                 return [[_without_anything(test, then), _without_anything(self.negated(test), other)]]
             case "depends":
-                without = part.making(members=Members(groups=(Group({join.to: NOTHING}),), limits=self.limits))
+                without = part.making(members=Members(groups=(MemberGroup({join.to: NOTHING}),), limits=self.limits))
                 required = Members(required=(join.to, *join.names), limits=self.limits)
                 return [[(without,), (part.making(types=_OBJECT, members=required), *join.schemas)]]
         raise AssertionError(join.how)
@@ -352,7 +351,7 @@ class Alternatives:
         out = []
         limits = self.limits
         there = part.making(types=_OBJECT, members=Members(required=(tag,), limits=limits))
-        absent = part.making(members=Members(groups=(Group({tag: NOTHING}),), limits=limits))
+        absent = part.making(members=Members(groups=(MemberGroup({tag: NOTHING}),), limits=limits))
         for one in (there, absent):
             overlaps = self.disjoint.overlaps([(*shared, one, branch) for branch in branches])
             out += self._alone(part, branches, overlaps, (*typed, one))

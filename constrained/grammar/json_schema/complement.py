@@ -12,12 +12,10 @@ from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
-    EVERY,
     NOTHING,
-    Group,
     Items,
     Join,
-    Listed,
+    MemberGroup,
     Members,
     Numbers,
     Row,
@@ -27,6 +25,7 @@ from constrained.grammar.json_schema.shape import (
     Wanted,
     Witness,
 )
+from constrained.grammar.json_schema.values import EVERY, Listed
 
 _OBJECT, _ARRAY, _STRING = (frozenset((kind,)) for kind in ("object", "array", "string"))
 _NUMBER = frozenset(("number", "integer"))
@@ -142,11 +141,11 @@ class Complement:
         named = {name for group in members.groups for name in group.named}
         for name in dict.fromkeys(members.required):
             if name not in named:
-                yield Members(groups=(Group({name: NOTHING}),), limits=limits)
+                yield Members(groups=(MemberGroup({name: NOTHING}),), limits=limits)
         for group in members.groups:
             for name, inner in group.named.items():
                 there = () if name in members.required else (name,)  # if it must be there, it may also be absent
-                yield Members(required=there, groups=(Group({name: self._negated(inner)}),), limits=limits)
+                yield Members(required=there, groups=(MemberGroup({name: self._negated(inner)}),), limits=limits)
             for pattern, inner in group.patterns.items():
                 yield Members(some=(Witness("pattern", group, pattern, None, value(inner)),), limits=limits)
             if group.rest is not None:
@@ -178,7 +177,7 @@ class Complement:
                 limits = self._limits
                 has = schema.making(types=_OBJECT, members=Members(required=(join.to,), limits=limits))
                 for name in join.names:
-                    yield has, schema.making(members=Members(groups=(Group({name: NOTHING}),), limits=limits))
+                    yield has, schema.making(members=Members(groups=(MemberGroup({name: NOTHING}),), limits=limits))
                 yield from ((has, no(one)) for one in join.schemas)
 
     def _with_tag(self, schema: Schema, alternatives: list[Schemas]) -> list[Schemas]:
@@ -195,7 +194,7 @@ class Complement:
         if tag is None:
             return alternatives
         having = schema.making(
-            members=Members(required=(tag,), groups=(Group({tag: named[tag]}),), limits=self._limits)
+            members=Members(required=(tag,), groups=(MemberGroup({tag: named[tag]}),), limits=self._limits)
         )
         out = []
         for one in alternatives:
@@ -206,7 +205,7 @@ class Complement:
         return out
 
 
-_NO_GROUP = Group()
+_NO_GROUP = MemberGroup()
 
 
 def _keyword(schema: Schema, field: str) -> str:
@@ -252,5 +251,5 @@ def _only(place: Schema, value: Any, limits: Any) -> Schema:
     inner = [place.making(listed=(Listed([one]),)) for one in (value if isinstance(value, list) else value.values())]
     if isinstance(value, list):
         return place.making(types=_ARRAY, items=Items(low=count, high=count, rows=(Row(tuple(inner)),)))
-    group = Group(dict(zip(value, inner)), {}, NOTHING)
+    group = MemberGroup(dict(zip(value, inner)), {}, NOTHING)
     return place.making(types=_OBJECT, members=Members(groups=(group,), required=tuple(value), limits=limits))

@@ -15,21 +15,18 @@ from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.shape import (
-    EVERY,
     NOTHING,
-    Group,
     Items,
+    MemberGroup,
     Numbers,
     Schema,
     Schemas,
     Shape,
     Witness,
-    exact,
-    identity,
     say_the_same,
-    type_of,
 )
 from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
+from constrained.grammar.json_schema.values import EVERY, exact, identity, type_of
 from constrained.grammar.patterns.ecma import end_differently, literal_ends
 from constrained.grammar.patterns.finite_automata import Nfa, nfa
 from constrained.limits import Limits
@@ -286,7 +283,7 @@ def allowed(parts: list[Schema]) -> set | None:
     return set(lists[0]).intersection(*lists).difference(*(one.allowed or () for one in nots if one.only_lists))
 
 
-def _excludes(closed: Group, name: str) -> bool:
+def _excludes(closed: MemberGroup, name: str) -> bool:
     """Whether a group without other members than it says certainly doesn't have one of that name."""
     return name not in closed.named and not any(may_have(name, pattern) for pattern in closed.patterns)
 
@@ -298,13 +295,13 @@ def may_have(text: str, pattern: str) -> bool:
     return text.startswith(first) and text.endswith((last, f"{last}\n"))
 
 
-class Values(NamedTuple):
+class ValueSet(NamedTuple):
     """Values that are listed, by their identity, and patterns of texts: one of these."""
 
     listed: frozenset | set
     patterns: tuple[str, ...] = ()
 
-    def differ(self, other: Values) -> bool:
+    def differ(self, other: ValueSet) -> bool:
         """Whether it is certain that no value is in both."""
         return (
             self.listed.isdisjoint(other.listed)
@@ -320,14 +317,14 @@ def _text_may_have(value, pattern: str) -> bool:
     return isinstance(text, str) and may_have(text, pattern)
 
 
-class Outline:
-    """What shapes say of all values that fit some schemas, without looking into what leaves a choice.
+class Approximation:
+    """What holds for all values that fit some schemas: an over-approximation, as alternatives are not looked into.
 
     Attributes
     ----------
     types : frozenset of str
         Their types.
-    own : Values or None
+    own : ValueSet or None
         The values, where these are listed or have a pattern.
     known : Known
         What is known of those that are objects.
@@ -358,22 +355,22 @@ class Outline:
         texts = (part.shape.texts.patterns for part in every)
         pattern = next((one[0] for one in texts if one), None) if types == {"string"} else None
         self.own = (
-            Values(values) if values is not None else None if pattern is None else Values(frozenset(), (pattern,))
+            ValueSet(values) if values is not None else None if pattern is None else ValueSet(frozenset(), (pattern,))
         )
-        self._inner: dict[str, Outline] = {}
+        self._inner: dict[str, Approximation] = {}
 
     @cached_property
     def required(self) -> frozenset[str]:
         """The properties of every value; none where other values than objects fit, too."""
         return frozenset(self.known.required) if self.types == _OBJECT else frozenset()
 
-    def property(self, name: str) -> Outline:
-        """The outline of the values of a property."""
+    def property(self, name: str) -> Approximation:
+        """The approximation of the values of a property."""
         if name not in self._inner:
-            self._inner[name] = Outline(self.known.property(name).schemas, self._document)
+            self._inner[name] = Approximation(self.known.property(name).schemas, self._document)
         return self._inner[name]
 
-    def differs(self, other: Outline, telling: dict[str, None], depth: int = DEPTH) -> bool:
+    def differs(self, other: Approximation, telling: dict[str, None], depth: int = DEPTH) -> bool:
         """Whether it is certain that no value fits both; `telling`: properties that told others apart, tried first."""
         types = self.types & other.types
         if not types or self.own is not None and other.own is not None and self.own.differ(other.own):
@@ -388,7 +385,7 @@ class Outline:
             telling[found] = None
         return found is not None
 
-    def differs_in(self, name: str, other: Outline, depth: int = DEPTH) -> bool:
+    def differs_in(self, name: str, other: Approximation, depth: int = DEPTH) -> bool:
         """Whether a property certainly has no value that fits both."""
         if any(one.known.property(name).absent for one in (self, other)):
             return True
@@ -402,7 +399,7 @@ class Disjoint:
         self._alternatives = alternatives
         self._fits = Fits(alternatives, widely=True, rough=True)
         self._found: dict[tuple, bool] = {}
-        self._outlines: dict[Schemas, Outline] = {}
+        self._approximations: dict[Schemas, Approximation] = {}
 
     def __call__(self, one: Iterable[Schema], other: Iterable[Schema], depth: int = DEPTH) -> bool:
         """Whether no value fits both."""
@@ -412,19 +409,19 @@ class Disjoint:
         of = self._alternatives.of
         return all(self._pair(a, b, depth) for a in of(one, True) for b in of(other, True))
 
-    def outline(self, parts: Schemas) -> Outline:
-        if parts not in self._outlines:
-            self._outlines[parts] = Outline(parts, self._alternatives.document)
-        return self._outlines[parts]
+    def approximation(self, parts: Schemas) -> Approximation:
+        if parts not in self._approximations:
+            self._approximations[parts] = Approximation(parts, self._alternatives.document)
+        return self._approximations[parts]
 
     def overlaps(self, branches: list[Schemas]) -> list[list[int]]:
         """Return, for each branch, the others that it may share a value with."""
         # The cheapest test comes first: what shapes say outright, of all branches, then of two; then the general test.
         out: list[list[int]] = [[] for _ in branches]
-        outlines = [self.outline(branch) for branch in branches]
+        approximations = [self.approximation(branch) for branch in branches]
         telling: dict[str, None] = {}
-        for i, j in _in_common(outlines):
-            if outlines[i].differs(outlines[j], telling):
+        for i, j in _in_common(approximations):
+            if approximations[i].differs(approximations[j], telling):
                 continue
             if not self(branches[i], branches[j]):
                 out[i].append(j)
@@ -436,14 +433,14 @@ class Disjoint:
         pairs = [(i, j) for i, others in enumerate(overlaps) for j in others if i < j]
         if not _SPLIT <= len(pairs) <= PAIRS:
             return None
-        outlines = [self.outline(branch) for branch in branches]
+        approximations = [self.approximation(branch) for branch in branches]
         listing: dict[str, int] = {}
-        for one in outlines:
+        for one in approximations:
             for name in one.known.named:
                 if one.property(name).own is not None:
                     listing[name] = listing.get(name, 0) + 1
         for name in sorted(listing, key=lambda name: -listing[name])[:_TAGS]:
-            told = sum(outlines[i].differs_in(name, outlines[j]) for i, j in pairs)
+            told = sum(approximations[i].differs_in(name, approximations[j]) for i, j in pairs)
             if 2 * told >= len(pairs):
                 return name
         return None
@@ -486,7 +483,7 @@ class Disjoint:
         return False
 
 
-def _in_common(every: list[Outline]) -> Iterable[tuple[int, int]]:
+def _in_common(every: list[Approximation]) -> Iterable[tuple[int, int]]:
     """The pairs that may share a value, by what all list for themselves, or for a property that all require."""
     pairs: set[tuple[int, int]] | None = None  # None: all
     for name in (None, *frozenset.intersection(*(one.required for one in every))):

@@ -16,7 +16,8 @@ from constrained.errors import GrammarError
 from constrained.grammar.json_schema import keywords
 from constrained.grammar.json_schema.keywords import LATEST, UNSTATED
 from constrained.grammar.json_schema.options import Options
-from constrained.grammar.json_schema.shape import Join, Schema, Shape, escaped
+from constrained.grammar.json_schema.shape import Join, Schema, Shape
+from constrained.grammar.json_schema.values import escaped
 from constrained.grammar.source import Source
 from constrained.limits import Limits
 

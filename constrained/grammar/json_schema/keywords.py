@@ -7,23 +7,19 @@ keyword that its draft doesn't know is an annotation, as the standard says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
-from sys import float_info
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
+from constrained.grammar.json_schema import values
 from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
-    EVERY,
     NOTHING,
-    TYPES,
-    Group,
     Items,
     Join,
-    Listed,
+    MemberGroup,
     Members,
     Numbers,
     Row,
@@ -31,8 +27,8 @@ from constrained.grammar.json_schema.shape import (
     Shape,
     Strings,
     Wanted,
-    exact,
 )
+from constrained.grammar.json_schema.values import EVERY, TYPES, Listed, exact
 
 UNSTATED, LATEST = 0, 2020
 """Drafts: 4, 6, 7, 2019, 2020; a document that doesn't say is read as the latest, with older spellings."""
@@ -52,85 +48,6 @@ DESCRIBING = NOTING | frozenset(
     "format".split()
 )
 """Keywords that don't restrict values; `format`, where it is not enforced."""
-
-
-# forms of values
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _is_count(value) -> bool:
-    return _is_number(value) and value >= 0 and value == int(value)
-
-
-def _is_json(value, depth: int = 0) -> bool:
-    if isinstance(value, (list, dict)):
-        inner = value if isinstance(value, list) else value.values()
-        keys = are_texts(value) if isinstance(value, dict) else True
-        return depth < 100 and keys and (are_texts(inner) or all(_is_json(v, depth + 1) for v in inner))
-    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
-
-
-def _is_text(value) -> bool:
-    return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
-
-
-def are_texts(values: Iterable) -> bool:
-    """Whether all values are text that JSON can hold."""
-    try:
-        return "".join(values).isascii() or all(map(_is_text, values))
-    except TypeError:  # one is no text
-        return False
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= float_info.max
-
-
-def _is_schema(value) -> bool:
-    return isinstance(value, (dict, bool))
-
-
-def _is_schemas(value) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
-
-
-def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and are_texts(value) and all(map(_is_schema, value.values()))
-
-
-def _is_names(value) -> bool:
-    return isinstance(value, list) and are_texts(value)
-
-
-def _is_type(value) -> bool:
-    if isinstance(value, str):
-        return value in EVERY
-    return isinstance(value, list) and bool(value) and all(isinstance(t, str) and t in TYPES for t in value)
-
-
-class Form(NamedTuple):
-    """A check of a keyword's value, and what the value should be."""
-
-    good: Callable[[Any], bool]
-    what: str
-
-
-_COUNT = Form(_is_count, "a whole number, not negative")
-_NUMBER = Form(_is_number, "a number that a double holds")
-_SCHEMA = Form(_is_schema, "a schema: an object, true or false")
-_SCHEMAS = Form(_is_schemas, "a list of schemas, not empty")
-_NAMED = Form(_is_named_schemas, "an object of schemas")
-_TEXT = Form(_is_text, "text")
-_TYPE = Form(_is_type, "one or several of " + ", ".join(TYPES))
-_VALUES = Form(lambda value: isinstance(value, list) and _is_json(value), "a list of JSON values")
-_VALUE = Form(_is_json, "a JSON value")
-_DIVISOR = Form(lambda value: _is_number(value) and value > 0, "a number above 0")
-_ITEMS = Form(lambda value: _is_schema(value) or _is_schemas(value), "a schema")
-_FLAG = Form(lambda value: isinstance(value, bool), "true or false")
-_NAMES = Form(_is_names, "a list of names")
-_NAME_LISTS = Form(lambda value: isinstance(value, dict) and all(map(_is_names, value.values())), "lists of names")
-_OBJECT = Form(lambda value: isinstance(value, dict), "an object")
 
 
 # readers of values
@@ -289,7 +206,7 @@ def _group(one: Reading, value, at: int) -> None:
     named, patterns = one.named("properties"), one.named("patternProperties")
     rest = one.schema("additionalProperties") if "additionalProperties" in raw else None
     unevaluated = one.schema("unevaluatedProperties") if "unevaluatedProperties" in raw else None
-    one.say("members", "groups", (Group(named, patterns, rest, unevaluated, one.node),))
+    one.say("members", "groups", (MemberGroup(named, patterns, rest, unevaluated, one.node),))
 
 
 def _names(one: Reading, value, at: int) -> None:
@@ -320,7 +237,7 @@ class Keyword(NamedTuple):
         Keywords of one such name are read together.
     """
 
-    form: Form
+    form: values.Form
     read: Reader
     about: str = ""
     since: int = 0
@@ -331,49 +248,49 @@ class Keyword(NamedTuple):
 _OBJECTS, _ARRAYS, _NUMERIC = "object", "array", "number integer"
 
 KEYWORDS: dict[str, Keyword] = {
-    "type": Keyword(_TYPE, _types),
-    "enum": Keyword(_VALUES, _enum),
-    "const": Keyword(_VALUE, _const, since=6),
-    "minimum": Keyword(_NUMBER, _bound("low", False), _NUMERIC),
-    "maximum": Keyword(_NUMBER, _bound("high", False), _NUMERIC),
-    "exclusiveMinimum": Keyword(_NUMBER, _bound("low", True), _NUMERIC),
-    "exclusiveMaximum": Keyword(_NUMBER, _bound("high", True), _NUMERIC),
-    "multipleOf": Keyword(_DIVISOR, _multiple, _NUMERIC),
-    "minLength": Keyword(_COUNT, _count("strings", "low"), "string"),
-    "maxLength": Keyword(_COUNT, _count("strings", "high"), "string"),
-    "pattern": Keyword(_TEXT, _pattern, "string"),
-    "format": Keyword(Form(lambda value: True, "anything"), _format, "string"),
-    "minItems": Keyword(_COUNT, _count("items", "low"), _ARRAYS),
-    "maxItems": Keyword(_COUNT, _count("items", "high"), _ARRAYS),
-    "items": Keyword(_ITEMS, _row, _ARRAYS, once="row"),
-    "prefixItems": Keyword(_SCHEMAS, _row, _ARRAYS, since=2020, once="row"),
-    "additionalItems": Keyword(_SCHEMA, _row, _ARRAYS, before=2020, once="row"),
-    "unevaluatedItems": Keyword(_SCHEMA, _row, since=2019, once="row"),
-    "contains": Keyword(_SCHEMA, _contains, _ARRAYS, since=6),
-    "minContains": Keyword(_COUNT, _nothing, _ARRAYS, since=2019),
-    "maxContains": Keyword(_COUNT, _nothing, _ARRAYS, since=2019),
-    "uniqueItems": Keyword(_FLAG, _unique, _ARRAYS),
-    "properties": Keyword(_NAMED, _group, _OBJECTS, once="group"),
-    "patternProperties": Keyword(_NAMED, _group, _OBJECTS, once="group"),
-    "additionalProperties": Keyword(_SCHEMA, _group, _OBJECTS, once="group"),
-    "unevaluatedProperties": Keyword(_SCHEMA, _group, since=2019, once="group"),
-    "propertyNames": Keyword(_SCHEMA, _names, _OBJECTS, since=6),
-    "required": Keyword(_NAMES, _required, _OBJECTS),
-    "minProperties": Keyword(_COUNT, _count("members", "low"), _OBJECTS),
-    "maxProperties": Keyword(_COUNT, _count("members", "high"), _OBJECTS),
-    "$ref": Keyword(_TEXT, _reference),
-    "$dynamicRef": Keyword(_TEXT, _reference, since=2020),
-    "$recursiveRef": Keyword(_TEXT, _reference, since=2019, before=2020),
-    "allOf": Keyword(_SCHEMAS, _several("all")),
-    "anyOf": Keyword(_SCHEMAS, _several("any")),
-    "oneOf": Keyword(_SCHEMAS, _several("one")),
-    "not": Keyword(_SCHEMA, _not),
-    "if": Keyword(_SCHEMA, _if, since=7),
-    "then": Keyword(_SCHEMA, _nothing, since=7),
-    "else": Keyword(_SCHEMA, _nothing, since=7),
-    "dependentRequired": Keyword(_NAME_LISTS, _depends("dependentRequired"), _OBJECTS, since=2019),
-    "dependentSchemas": Keyword(_NAMED, _depends("dependentSchemas"), _OBJECTS, since=2019),
-    "dependencies": Keyword(_OBJECT, _depends("dependencies"), _OBJECTS, before=2019),
+    "type": Keyword(values.TYPE, _types),
+    "enum": Keyword(values.VALUES, _enum),
+    "const": Keyword(values.VALUE, _const, since=6),
+    "minimum": Keyword(values.NUMBER, _bound("low", False), _NUMERIC),
+    "maximum": Keyword(values.NUMBER, _bound("high", False), _NUMERIC),
+    "exclusiveMinimum": Keyword(values.NUMBER, _bound("low", True), _NUMERIC),
+    "exclusiveMaximum": Keyword(values.NUMBER, _bound("high", True), _NUMERIC),
+    "multipleOf": Keyword(values.DIVISOR, _multiple, _NUMERIC),
+    "minLength": Keyword(values.COUNT, _count("strings", "low"), "string"),
+    "maxLength": Keyword(values.COUNT, _count("strings", "high"), "string"),
+    "pattern": Keyword(values.TEXT, _pattern, "string"),
+    "format": Keyword(values.ANY, _format, "string"),
+    "minItems": Keyword(values.COUNT, _count("items", "low"), _ARRAYS),
+    "maxItems": Keyword(values.COUNT, _count("items", "high"), _ARRAYS),
+    "items": Keyword(values.ITEMS, _row, _ARRAYS, once="row"),
+    "prefixItems": Keyword(values.SCHEMAS, _row, _ARRAYS, since=2020, once="row"),
+    "additionalItems": Keyword(values.SCHEMA, _row, _ARRAYS, before=2020, once="row"),
+    "unevaluatedItems": Keyword(values.SCHEMA, _row, since=2019, once="row"),
+    "contains": Keyword(values.SCHEMA, _contains, _ARRAYS, since=6),
+    "minContains": Keyword(values.COUNT, _nothing, _ARRAYS, since=2019),
+    "maxContains": Keyword(values.COUNT, _nothing, _ARRAYS, since=2019),
+    "uniqueItems": Keyword(values.FLAG, _unique, _ARRAYS),
+    "properties": Keyword(values.NAMED, _group, _OBJECTS, once="group"),
+    "patternProperties": Keyword(values.NAMED, _group, _OBJECTS, once="group"),
+    "additionalProperties": Keyword(values.SCHEMA, _group, _OBJECTS, once="group"),
+    "unevaluatedProperties": Keyword(values.SCHEMA, _group, since=2019, once="group"),
+    "propertyNames": Keyword(values.SCHEMA, _names, _OBJECTS, since=6),
+    "required": Keyword(values.NAMES, _required, _OBJECTS),
+    "minProperties": Keyword(values.COUNT, _count("members", "low"), _OBJECTS),
+    "maxProperties": Keyword(values.COUNT, _count("members", "high"), _OBJECTS),
+    "$ref": Keyword(values.TEXT, _reference),
+    "$dynamicRef": Keyword(values.TEXT, _reference, since=2020),
+    "$recursiveRef": Keyword(values.TEXT, _reference, since=2019, before=2020),
+    "allOf": Keyword(values.SCHEMAS, _several("all")),
+    "anyOf": Keyword(values.SCHEMAS, _several("any")),
+    "oneOf": Keyword(values.SCHEMAS, _several("one")),
+    "not": Keyword(values.SCHEMA, _not),
+    "if": Keyword(values.SCHEMA, _if, since=7),
+    "then": Keyword(values.SCHEMA, _nothing, since=7),
+    "else": Keyword(values.SCHEMA, _nothing, since=7),
+    "dependentRequired": Keyword(values.NAME_LISTS, _depends("dependentRequired"), _OBJECTS, since=2019),
+    "dependentSchemas": Keyword(values.NAMED, _depends("dependentSchemas"), _OBJECTS, since=2019),
+    "dependencies": Keyword(values.OBJECT, _depends("dependencies"), _OBJECTS, before=2019),
 }
 """The keywords that restrict values. A new one is a row here, and a line in what writes values of its type."""
 

@@ -19,7 +19,8 @@ from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.numbers import Bound
 from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import holds
-from constrained.grammar.json_schema.shape import NOTHING, Schema, Schemas, Shape, exact, identity, parsed, type_of
+from constrained.grammar.json_schema.shape import NOTHING, Schema, Schemas, Shape, parsed
+from constrained.grammar.json_schema.values import exact, identity, type_of
 from constrained.grammar.patterns.finite_automata import nfa
 from constrained.grammar.patterns.formats import format_node
 

@@ -15,7 +15,7 @@ from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.presence import formula, ways
-from constrained.grammar.json_schema.shape import NOTHING, Group, Schema, Schemas, Shape, Witness
+from constrained.grammar.json_schema.shape import NOTHING, MemberGroup, Schema, Schemas, Shape, Witness
 from constrained.grammar.json_schema.unique import DISTINCT, ValueWriter, names_apart, opened
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
@@ -114,7 +114,7 @@ def _without_conditions(shape: Shape, writer: ValueWriter) -> list[Shape]:
     members, out = shape.entries, []
     said = {field: value for field, value in members.said.items() if field != "present"}
     for there, absent in ways(("and", *members.present), writer.limits):
-        group = Group(dict.fromkeys(absent, NOTHING))
+        group = MemberGroup(dict.fromkeys(absent, NOTHING))
         more = {"required": members.required + there, "groups": (*members.groups, group)}
         out.append(Shape(**{**shape.said, "members": type(members)(**{**said, **more})}))
         writer.limits.check("schema", len(out), "an object of too many conditions on its names")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from constrained.grammar.json_schema.shape import Schema, escaped
+from constrained.grammar.json_schema.shape import Schema
+from constrained.grammar.json_schema.values import escaped
 from constrained.grammar.nodes import Distinct
 from constrained.grammar.patterns.formats import PATTERNS as FORMATS
 from constrained.limits import Limits

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
-from constrained.grammar.json_schema.shape import ANYTHING, EVERY, NOTHING, Condition, Join, Schema, names_in
+from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Condition, Join, Schema, names_in
+from constrained.grammar.json_schema.values import EVERY
 from constrained.limits import Limits
 
 _OBJECT = frozenset(("object",))

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema.numbers import Bound, common_multiple
+from constrained.grammar.json_schema.values import EVERY, Listed, escaped, identity, type_of
 from constrained.grammar.nodes import Node
 from constrained.grammar.patterns.character_automata import Texts, automaton_of
-from constrained.grammar.patterns.ecma import is_simple, literal_ends, pattern_node
-from constrained.grammar.patterns.finite_automata import Nfa, nfa
+from constrained.grammar.patterns.ecma import is_simple, matches, pattern_node
+from constrained.grammar.patterns.finite_automata import nfa
 from constrained.limits import Limits
-
-TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")
-EVERY = frozenset(TYPES)
-"""All types; whole numbers are of "integer", and of "number", too."""
 
 MULTIPLIED = 8
 """Patterns of names whose automata are multiplied to tell whether they are small together."""
@@ -234,7 +231,7 @@ class Items(Record):
         return each_once(found)
 
 
-class Group(NamedTuple):
+class MemberGroup(NamedTuple):
     """What one schema says of members: of those it names, of those of a pattern, and of all others (None: nothing)."""
 
     named: dict[str, Schema] = {}  # noqa: RUF012  # never written to
@@ -252,7 +249,7 @@ class Witness(NamedTuple):
     """
 
     kind: str
-    group: Group
+    group: MemberGroup
     pattern: str
     schema: Schema | None
     value: Schema | None
@@ -282,7 +279,7 @@ class Members(Record):
 
     Attributes
     ----------
-    groups : tuple of Group
+    groups : tuple of MemberGroup
     required : tuple of str
     present : tuple of Condition
         Conditions on which names there are.
@@ -297,7 +294,7 @@ class Members(Record):
 
     low: int = 0
     high: int | None = None
-    groups: tuple[Group, ...] = ()
+    groups: tuple[MemberGroup, ...] = ()
     required: tuple[str, ...] = ()
     present: tuple[Condition, ...] = ()
     names: Schemas = ()
@@ -519,22 +516,6 @@ class Shape(Record):
         return Shape(**{**self.said, "types": self.types & types})
 
 
-class Listed:
-    """A list of values (enum, const), and their identities."""
-
-    __slots__ = ("_identities", "values")
-
-    def __init__(self, values: list):
-        self.values = values
-        self._identities: frozenset | None = None
-
-    @property
-    def identities(self) -> frozenset:
-        if self._identities is None:
-            self._identities = frozenset(map(identity, self.values))
-        return self._identities
-
-
 _WHOLE = frozenset(("integer",))
 _DESCRIBING = frozenset(("keywords", "parts", "order"))
 _JOINING = _DESCRIBING | {"joins"}
@@ -666,23 +647,6 @@ def names_in(condition: Condition) -> list[str]:
     return list(found)
 
 
-@lru_cache(maxsize=4096)
-def matches(pattern: str, name: str, limits: Limits) -> tuple[bool, bool]:
-    """Whether a name has a pattern in both languages, and in either."""
-    first, last = literal_ends(pattern)
-    if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
-        return False, False
-    if _automaton(pattern, limits).accepts(name):
-        return True, True
-    return False, _automaton(pattern, limits, True).accepts(name)
-
-
-@lru_cache(maxsize=512)
-def _automaton(pattern: str, limits: Limits, either: bool = False) -> Nfa:
-    """What accepts the texts that have a pattern in both languages, or in either."""
-    return nfa(pattern_node(pattern, limits, either), limits)
-
-
 def parsed(part: Schema, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:
     """The texts in which a pattern is found; an error in it is raised with its place."""
     try:
@@ -694,40 +658,3 @@ def parsed(part: Schema, keyword: str, pattern: str, limits: Limits, either: boo
             place = f"{part.pointer}/{keyword}/{escaped(pattern)}"
             raise GrammarError(f"JSON Schema at {place}: {fault.problem}", hint=fault.hint) from None
         raise part.error(keyword, fault.problem, fault.hint) from None
-
-
-def exact(value: int | float) -> Any:
-    """The number exactly as it is written: an integer, or a Fraction."""
-    return value if isinstance(value, int) else Fraction(repr(value))
-
-
-def identity(value):
-    """A key that is equal for equal JSON values: 1 is 1.0 but not true."""
-    if isinstance(value, str):  # most
-        return (False, value)
-    if isinstance(value, list):
-        return ("array", *map(identity, value))
-    if isinstance(value, dict):
-        return frozenset((k, identity(v)) for k, v in value.items())
-    return (isinstance(value, bool), value)
-
-
-def type_of(value) -> str:
-    """A value's type; "integer" for whole numbers."""
-    match value:
-        case str():
-            return "string"
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "integer" if value == value // 1 else "number"
-    return "array" if isinstance(value, list) else "object"
-
-
-def escaped(key) -> str:
-    """A key as it stands in a JSON pointer."""
-    if key.__class__ is str and key.isidentifier():  # most
-        return key
-    return str(key).replace("~", "~0").replace("/", "~1")

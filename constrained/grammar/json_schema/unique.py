@@ -15,7 +15,8 @@ from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.decide import Fits
 from constrained.grammar.json_schema.numbers import whole
 from constrained.grammar.json_schema.options import Options
-from constrained.grammar.json_schema.shape import Members, Schema, Schemas, Shape, identity
+from constrained.grammar.json_schema.shape import Members, Schema, Schemas, Shape
+from constrained.grammar.json_schema.values import identity
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq

@@ -22,8 +22,9 @@ from constrained.grammar.json_schema.numbers import Multiples, integer, interval
 from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.satisfiable import Satisfiable, contents, has_numbers
-from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Schema, Schemas, Shape, type_of
+from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Schema, Schemas, Shape
 from constrained.grammar.json_schema.unique import DISTINCT
+from constrained.grammar.json_schema.values import type_of
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Names

@@ -40,7 +40,7 @@ _COUNTING = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Automaton:
+class CharacterAutomaton:
     """A deterministic automaton of characters; state 0 is the first.
 
     Attributes
@@ -174,7 +174,9 @@ class _SideBySide:
 
 
 @lru_cache(maxsize=256)
-def automaton_of(fitting: tuple[nodes.Node, ...], without: tuple[nodes.Node, ...], limits: Limits) -> Automaton:
+def automaton_of(
+    fitting: tuple[nodes.Node, ...], without: tuple[nodes.Node, ...], limits: Limits
+) -> CharacterAutomaton:
     """The deterministic automaton of the texts that all of some trees have, and none of others; made once.
 
     Raises
@@ -226,20 +228,21 @@ def automaton_of(fitting: tuple[nodes.Node, ...], without: tuple[nodes.Node, ...
     changes = [starts[0], *(after for one, after in pairwise(starts) if one[1] != after[1])]
     lows, numbered = np.array(changes).T
     least = np.array([fewest[number] for number in alive])
-    return Automaton(lows, numbered, np.array([*classes]).T, least == 0, least)
+    return CharacterAutomaton(lows, numbered, np.array([*classes]).T, least == 0, least)
 
 
-_NOTHING = Automaton(np.array([0]), np.array([0]), np.array([[-1]]), np.array([False]), np.array([NO_END]))
+_NOTHING = CharacterAutomaton(np.array([0]), np.array([0]), np.array([[-1]]), np.array([False]), np.array([NO_END]))
 """The automaton that reads no text."""
 
 
 class Ambiguous:
     """A nondeterministic automaton of the texts that all of some trees have, and that an automaton reads.
 
-    Its states are what single states of all of them make together. Attributes and methods as those of `Automaton`.
+    Its states are what single states of all of them make together. It has the attributes and methods of
+    `CharacterAutomaton`.
     """
 
-    def __init__(self, trees: list[nodes.Node], other: Automaton, limits: Limits):
+    def __init__(self, trees: list[nodes.Node], other: CharacterAutomaton, limits: Limits):
         parts = [nfa(tree, limits) for tree in trees]
         read = {chars: None for one in parts for edges in one.edges for chars, _ in edges}
         self._cells = charsets.partition([ANY, *read, *other.characters])
@@ -350,7 +353,7 @@ class Texts:
         self._top = low if high is None else high
 
     @cached_property
-    def automaton(self) -> Automaton | Ambiguous:
+    def automaton(self) -> CharacterAutomaton | Ambiguous:
         """What reads them, but for the bounds on their length."""
         fitting, without = tuple(self._fitting), tuple(self._without)
         try:

@@ -15,7 +15,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import categories, charset, matching
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
-from constrained.grammar.patterns.finite_automata import ANY
+from constrained.grammar.patterns.finite_automata import ANY, Nfa, nfa
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
 
@@ -147,6 +147,23 @@ def end_differently(one: str, other: str) -> bool:
     (begin, end), (begin2, end2) = literal_ends(one), literal_ends(other)
     apart = not begin.startswith(begin2) and not begin2.startswith(begin)
     return apart or not end.endswith(end2) and not end2.endswith(end)
+
+
+@lru_cache(maxsize=4096)
+def matches(pattern: str, name: str, limits: Limits) -> tuple[bool, bool]:
+    """Whether a name has a pattern in both languages, and in either."""
+    first, last = literal_ends(pattern)
+    if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
+        return False, False
+    if _nfa_of(pattern, limits).accepts(name):
+        return True, True
+    return False, _nfa_of(pattern, limits, True).accepts(name)
+
+
+@lru_cache(maxsize=512)
+def _nfa_of(pattern: str, limits: Limits, either: bool = False) -> Nfa:
+    """What accepts the texts that have a pattern in both languages, or in either."""
+    return nfa(pattern_node(pattern, limits, either), limits)
 
 
 @lru_cache(maxsize=1024)
