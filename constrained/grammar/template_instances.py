@@ -39,13 +39,16 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
         if not isinstance(node, RuleRef) or not node.args:
             return node
         template = out[node.rule]
-        texts = every and not template.find(Related)
-        # Written in are, with `every`, arguments that may lead to left recursion (those with calls), or are only text
-        # (unless a relation needs the parameter); and always those without any text.
+        relations = template.find(Related) if every else []
+        related = {var.name for relation in relations for var in find(relation, Var)}
+        # Written in are, with `every`, arguments that may lead to left recursion (those with calls; a relation refuses
+        # them), or are only text (unless the template has relations); and always those without any text.
         values: dict[str, Node] = {
             param: arg
             for param, arg in zip(template.params, node.args)
-            if every and ((find(arg, RuleRef) and _is_closed(arg)) or (texts and isinstance(arg, LiteralText)))
+            if every
+            and param not in related
+            and ((find(arg, RuleRef) and _is_closed(arg)) or (not relations and isinstance(arg, LiteralText)))
         }
         if len(made) >= MOST:
             values.clear()

@@ -105,6 +105,14 @@ def test_a_template_that_begins_with_itself_and_longer_arguments_is_refused(rule
     assert caught.value.hint == "put some text before the call, or hand the same parameters on"
 
 
+def test_a_relation_to_a_piece_of_grammar_is_an_error_in_a_left_recursive_template_too():
+    grammar = Grammar.from_lark(
+        '%import relations (next)\n%declare S\nstart: "a" t{start} | "b"\nt{x}: t{x} "c" | next{S, x}\n'
+    )
+    with pytest.raises(GrammarError, match="x is a piece of grammar, not one text"):
+        grammar.bind(S=["k", "x"]).is_prefix("ak")
+
+
 def test_a_slot_inside_brackets_keeps_its_value_at_each_depth():
     """A parameter is one value for its own call, not for the calls of the same rule inside it."""
     text = '%declare S\nstart: t{S}\nt{x}: x "(" (t{S} | "!") ")" x\n'
