@@ -1,4 +1,4 @@
-"""Dependencies point one way: no import cycles, and no room imports from a room above it."""
+"""Dependencies point one way: no import cycles, no room imports from a room above it. A class name has one meaning."""
 
 import ast
 from pathlib import Path
@@ -61,3 +61,13 @@ def test_the_library_needs_nothing_that_is_not_installed_with_it():
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert not {"tests", "tools", "examples"} & {one.split(".")[0] for one in names}, name
+
+
+def test_a_class_name_stands_in_one_module():
+    """One meaning a name, also across rooms; names with an underscore are their module's own."""
+    modules: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(name)
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from constrained.cli.options import seconds, whole_number
 
 
-class Layout(argparse.HelpFormatter):
+class HelpLayout(argparse.HelpFormatter):
     """Keeps the lines of examples, and names the value of an option after its type."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
@@ -28,7 +28,7 @@ class CommandParser(argparse.ArgumentParser):
     """A parser of a command; those of the commands in it are of this class, too."""
 
     def __init__(self, *args, **more):
-        super().__init__(*args, **{"formatter_class": Layout, **more})
+        super().__init__(*args, **{"formatter_class": HelpLayout, **more})
 
 
 def examples(*commands: str, note: str = "") -> str:
