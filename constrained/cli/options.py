@@ -60,6 +60,11 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def number_from_zero(text: str) -> int:
+    """A whole number from 0 to a thousand million; the type of an option."""
+    return 0 if text == "0" else whole_number(text)
+
+
 def seconds(text: str) -> float:
     """The value of an option that takes a time in seconds, more than 0."""
     try:
@@ -75,7 +80,7 @@ def add_prompt(parser: argparse.ArgumentParser) -> None:
     """Add what a prompt shows."""
     words = """show the model at most N worked examples: those in the knowledge's file, or else made by the environment
         (default: 2 to 5, by environment and strategy)"""
-    parser.add_argument("--demonstrations", type=int, metavar="N", help=words)
+    parser.add_argument("--demonstrations", type=number_from_zero, metavar="N", help=words)
     words = "leave the actions, their rules and conditions out of the prompt; the masks stay the same"
     parser.add_argument("--no-knowledge-prompt", action="store_true", help=words)
 

@@ -127,23 +127,30 @@ def run(arguments) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
         plan = _plan(arguments, environment, knowledge, printer)
-    if arguments.output:
-        write_whole(arguments.output, plan.to_json() + "\n")
+    # Printed first: a file that can't be written loses nothing of a long run.
+    code = int(arguments.pddl is not None and not plan.success)
     if arguments.format == "pddl":
         assert knowledge.facts is not None
-        return _print_pddl(plan, knowledge.facts)
-    if printer:
+        code = _print_pddl(plan, knowledge.facts)
+    elif printer:
         printer.end(plan)
     else:
         print(plan.to_json())
-    return int(arguments.pddl is not None and not plan.success)
+    if arguments.output:
+        write_whole(arguments.output, plan.to_json() + "\n")
+    return code
 
 
 def _sort_words(arguments) -> None:
     """Sort what isn't an option: a .lark file is the knowledge, two PDDL files are a problem, the rest is the task."""
     words = arguments.task
-    if words and words[0].endswith(".lark") and arguments.knowledge is None:
-        arguments.knowledge = words.pop(0)
+    files = [word for word in words if word.lower().endswith(".lark") and " " not in word]
+    if len(files) > 1 or (files and arguments.knowledge is not None):
+        several = " and ".join([*([arguments.knowledge] if arguments.knowledge else []), *files])
+        raise ConstrainedError(f"there is more than one knowledge file: {several}", "give one of them, and the task")
+    if files:
+        arguments.knowledge = files[0]
+        words.remove(files[0])
     if len(words) == 2 and all(word.endswith(".pddl") for word in words) and arguments.pddl is None:
         arguments.pddl, words = words, []
     arguments.task = " ".join(words) if words else None  # words without quotes are joined to a sentence

@@ -120,7 +120,8 @@ def prepare_rules(read: LarkRules, start: str) -> tuple[dict[str, Rule], Node]:
     source, rules, limits = read.source, read.rules, read.limits
     if start not in rules:
         known = sorted(name for name in rules if "$" not in name)
-        hint = nearest(start, known, f"the rules are: {enumerated(known)}")
+        listed = f"the rules are: {enumerated(known)}" if known else f"the file has no rules: write `{start}: ...`"
+        hint = nearest(start, known, listed)
         raise source.error(f"no rule '{start}' to start from", hint=hint)
     if rules[start].params:
         hint = "start from a rule that uses it: `start: " + start + "{...}`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -180,18 +181,29 @@ def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> 
         return read_file(path, limits)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)[:200]
-        raise GrammarError(f"no grammar file {str(text_or_path)[:200]!r}: {why}", _alike(path)) from None
+        hint = "name a file in it" if _is_folder(path) else _alike(path)
+        raise GrammarError(f"no grammar file {str(text_or_path)[:200]!r}: {why}", hint) from None
 
 
 def _alike(path: Path) -> str:
     """A hint for a file that isn't there: one beside it, or one that ships, with nearly the same name."""
-    try:
-        beside = [str(one) for one in islice(path.parent.glob("*.lark"), 1_000) if one != path]
-    except (OSError, ValueError):
-        beside = []
     ships = shipped_names()
-    otherwise = f"give the path of a .lark file, or one that ships: {', '.join(n for n in ships if '/' not in n)}"
-    return nearest(str(path), [*beside, *ships], "is the path right?" if path.suffix == ".lark" else otherwise)
+    if path.suffix != ".lark":
+        listed = ", ".join(name for name in ships if "/" not in name)
+        return nearest(str(path), ships, f"give the path of a .lark file, or one that ships: {listed}")
+    try:
+        beside = {one.stem: one for one in islice(path.parent.glob("*.lark"), 1_000) if one != path}
+    except (OSError, ValueError):
+        beside = {}
+    close = get_close_matches(path.stem, beside, 1) if len(path.stem) < 100 else []
+    return f"did you mean {beside[close[0]]}?" if close else "is the path right?"
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir() and path.name != ""
+    except (OSError, ValueError):
+        return False
 
 
 def read_file(path: Path, limits: Limits) -> Source:

@@ -34,6 +34,8 @@ NO_ORDER = "in whatever order the actions are done, none leads to it"
 """The reason if a search has tried all."""
 SEARCHED = 500
 """States that a search for a way to a world's goal visits before it is played: a fraction of a second."""
+SEARCH_WORK = 500_000
+"""Such a search visits so many states times ground actions at most: about a second. Larger tasks get fewer states."""
 MAX_CHOICES = 20_000
 """Choices of objects of a goal that is checked."""
 MAX_TRIED = 2_000
@@ -46,14 +48,16 @@ def unreachable(task: PlanningTask, searched: int = 0) -> str:
     """Why the goal can't be reached; "" if it may be reached.
 
     It can't if it isn't even reached where nothing that is true becomes false again, or if a search of at most
-    `searched` states tries all that can be reached. A task with too many ground actions, or with a goal about too many
-    choices of objects, is not checked.
+    `searched` states (`SEARCH_WORK`) tries all that can be reached. A task with too many ground actions, or with a goal
+    about too many choices of objects, is not checked.
     """
     if task.goal is None or _choices(task, task.goal) > MAX_CHOICES:
         return ""
     try:
-        if not Relaxed.of(task).dead_end(task.initial):
-            none = searched > 0 and find_plan(task, task.initial, searched)[1] is False
+        relaxed = Relaxed.of(task)
+        if not relaxed.dead_end(task.initial):
+            searched = min(searched, SEARCH_WORK // max(1, len(relaxed.grounding.needs)))
+            none = searched > SEARCHED // 20 and find_plan(task, task.initial, searched)[1] is False
             return NO_ORDER if none else ""
     except PddlError:
         return ""

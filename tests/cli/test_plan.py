@@ -188,3 +188,31 @@ def test_what_is_not_judged_is_neither_solved_nor_not_solved(capsys):
     code, out, _ = run(capsys, "plan", HOTEL, "sing", "--model", "random", "--max-steps", "2")
     assert code == 0 and "Ended in 2 steps" in out
     assert "Note: stopped at the limit of 2 steps; the outcome isn't judged" in out
+
+
+HOTEL = str(Path(__file__).parents[2] / "examples" / "worlds" / "hotel.lark")
+BOOK = "book room r303 for bob"
+
+
+def test_a_knowledge_file_may_stand_before_or_after_the_task(capsys):
+    for words in ([HOTEL, BOOK], [BOOK, HOTEL], [HOTEL, *BOOK.split()]):
+        assert main(["plan", *words]) == 0
+        assert "act, model search, knowledge hotel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [["--knowledge", "household"], [HOTEL]])
+def test_two_knowledge_files_are_one_clear_error(more, capsys):
+    assert main(["plan", HOTEL, BOOK, *more]) == 1
+    assert "more than one knowledge file" in capsys.readouterr().err
+
+
+def test_examples_are_counted_from_zero(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["plan", HOTEL, BOOK, "--demonstrations=-1"])
+    assert "argument --demonstrations" in capsys.readouterr().err
+
+
+def test_what_was_planned_is_printed_even_if_the_file_cannot_be_written(tmp_path, capsys):
+    assert main(["plan", HOTEL, BOOK, "--output", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert "Solved in 3 steps" in captured.out and "it is a folder" in captured.err

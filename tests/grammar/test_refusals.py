@@ -63,3 +63,17 @@ def test_spoilt_grammars_are_read_or_refused_and_nothing_else():
 def test_a_rule_is_not_ignored():
     with pytest.raises(GrammarError, match="a rule, 'start', can't be part of a terminal"):
         Grammar.from_lark('start: "a"\n%ignore start\n')
+
+
+def test_a_misspelt_path_is_answered_with_the_file_beside_it(tmp_path):
+    (tmp_path / "hotel.lark").write_text('start: "a"\n')
+    for name, told in (("hotle.lark", "hotel.lark?"), ("zzz.lark", "is the path right?"), ("", "name a file in it")):
+        with pytest.raises(GrammarError, match="no grammar file") as caught:
+            Grammar.from_lark(tmp_path / name)
+        assert caught.value.hint.endswith(told)
+
+
+def test_an_empty_file_is_told_what_to_write():
+    with pytest.raises(GrammarError, match="no rule 'start'") as caught:
+        Grammar.from_lark("\n")
+    assert "write `start: ...`" in caught.value.hint

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from constrained.errors import PddlError
-from constrained.planning import PlanningTask, read_domain, read_problem_of
+from constrained.planning import PlanningTask, reachable, read_domain, read_problem_of
 from constrained.planning.reachable import require_reachable, unreachable
 from tests.planning.domains import FERRY, FERRY_PROBLEM
 
@@ -66,3 +66,12 @@ def test_the_place_is_that_of_the_goal():
 def test_a_problem_without_a_goal_is_no_error():
     without = task("(at hall)", "(at hall)")
     require_reachable(PlanningTask(without.domain, replace(without.problem, condition=None)))
+
+
+def test_a_large_task_is_not_searched_before_it_is_played(monkeypatch):
+    small = task("(at hall) (key hall)", "(at cellar)")
+    searched = []
+    monkeypatch.setattr(reachable, "find_plan", lambda *given: searched.append(given[2]) or (None, True))
+    assert unreachable(small, 500) == "" and searched == [500]
+    monkeypatch.setattr(reachable, "SEARCH_WORK", 10)
+    assert unreachable(small, 500) == "" and searched == [500]

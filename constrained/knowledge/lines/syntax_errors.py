@@ -68,7 +68,8 @@ def explained(source: Source, error: UnexpectedInput) -> GrammarError:
         problem = "the lines end" if at_end else f"unexpected `{error.token}`"
     else:
         assert isinstance(error, UnexpectedCharacters)
-        wanted, problem = set(error.allowed or ()), f"unexpected `{error.char}`"
+        shown = error.char if error.char.isprintable() else ascii(error.char)[1:-1]
+        wanted, problem = set(error.allowed or ()), f"unexpected `{shown}`"
     # The place: where the text stops fitting, or the end of the last `//:` line if it ends too early.
     line, column, meant = error.line, error.column, ""
     if at_end or line < 1:
@@ -117,6 +118,11 @@ def _meant(text: str, at: int) -> str:
     in_brackets = keyword not in ("fact", "type") and text.count("(", 0, at) > text.count(")", 0, at)
     if keyword == "object" or in_brackets:
         name = re.sub(r"^object\s", "", text[first:end].strip()).strip()
-        if '"' not in name and not re.fullmatch(r"[A-Za-z_][\w-]*|", name) and len(name) <= MAX_NAME:
+        if (
+            '"' not in name
+            and not re.fullmatch(r"[A-Za-z_][\w-]*|", name)
+            and name.isprintable()
+            and len(name) <= MAX_NAME
+        ):
             return f'if it is a name, write it in quotes: `"{name}"`; else '
     return ""

@@ -48,6 +48,8 @@ from constrained.planning.model import (
 )
 from constrained.planning.wording import Command, squeezed
 
+LONGEST_NAME = 1_000
+"""Characters in the name of a type or an object: an action is matched byte by byte with all names that fit."""
 _ABOVE_RULES = ("action", "needs", "makes")
 _HOLE = re.compile(r"\{\s*([A-Za-z_][\w-]*)\s*(,?)\s*(\.\.\.)?\s*\}")
 
@@ -118,6 +120,10 @@ class _WorldReader(Conditions):
     def declare(self, token: Token, what: str, known: Mapping[str, object]) -> str:
         """A new name in lower case; its spelling is noted."""
         name = unquoted(token).lower()
+        if len(name) > LONGEST_NAME:
+            raise self.span(token).error(
+                f"{what} has a name of {len(name):,} characters (at most {LONGEST_NAME:,})", "give it a shorter name"
+            )
         if name in known:
             raise self.span(token).error(f"{what} {unquoted(token)} is declared twice", "leave one of them out")
         self.domain.spelling.setdefault(name, unquoted(token))

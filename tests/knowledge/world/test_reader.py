@@ -164,3 +164,14 @@ def test_what_is_wrong_is_said_with_its_place(text, place, message):
         read_world(HEAD + text + "\n")
     assert f":{place}: " in str(caught.value) and message in str(caught.value), str(caught.value)
     assert "^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name, told", [(f'"{"x" * 1_001}"', "1,001 characters"), ("a\0b", r"unexpected `\\x00`")], ids=["long", "zero"]
+)
+def test_names_that_nobody_means_are_one_clear_error(name, told):
+    with pytest.raises(GrammarError, match=told) as caught:
+        read_world(
+            f'%declare _STEP\n//: type t\n//: object {name}: t\n//: goal done\n//: fact done\nstart: "a" _STEP\n'
+        )
+    assert "\0" not in (caught.value.hint or "")
