@@ -133,8 +133,8 @@ static int32_t know_loop(Engine *e, PyObject *charset, PyObject *loop) {
     return result;
 }
 
-/* Sorted choices agree on `depth` bytes from `low` to `high` - 1, and go on after them; of texts left out, the first
- * may end there. */
+/* Whether the sorted values low … high - 1 agree on their first `depth` bytes and are longer (of texts left out, the first may end
+ * there). */
 static int choices_agree(const Choices *choices, int32_t low, int32_t high, int32_t depth) {
     int32_t length, last;
     const uint8_t *first_value = choice(choices, low, &length), *last_value = choice(choices, high - 1, &last);

@@ -1,6 +1,6 @@
 /* Constructs: a grammar's nodes, each with its parameters' values, and what they are made of.
  *
- * Most are read here; of the others Python tells once (bridge.py).
+ * Most are read here. Each of the others is described by Python once (Bridge.construct).
  */
 #include "kernel.h"
 #include <structmember.h>

@@ -202,14 +202,15 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
     return (PyObject *)other;
 }
 
-#define MOST_PLACES (1 << 18) /* that are noted */
+#define MOST_NOTED (1 << 18) /* entries of the map, beyond which nothing more is noted */
 
-/* Whether it was noted that what is written rules nothing out at these positions; or (`note`) note it. A list is found by the number
- * of its first position, the first two …; a number is kept as twice itself, and 1 for a list that was noted. */
+/* Whether it was noted that the memory (memory.py) rules out no token at the present positions; with `note`, note that. The positions
+ * are looked up one after the other, each with the number found for those before it. The map's values are twice such a number, and
+ * one more where it was noted for the list that ends there. */
 static int nothing_out(const Core *c, int note) {
     Map *map = &c->engine->finished;
     intptr_t known = 0;
-    if (note && map->used > MOST_PLACES) return 0;
+    if (note && map->used > MOST_NOTED) return 0;
     for (int i = 0; i < c->now.n; i++) {
         Config key = c->now.at[i];
         key.kind += (int32_t)(known / 2) * (INSIDE + 1);
@@ -221,12 +222,12 @@ static int nothing_out(const Core *c, int note) {
     return known & 1;
 }
 
-/* Whether the mask is Python's turn, because of what was written. */
+/* Whether Python must compute the next mask, because the memory may rule out some of its tokens. */
 static int asks(const Core *c) {
     return c->ask && !c->ended && (c->ask == MUST_ASK || !nothing_out(c, 0));
 }
 
-/* Note that from these positions what was written rules nothing out. */
+/* Note that the memory rules out no token at the present positions. */
 static PyObject *core_know_nothing_out(Core *c, PyObject *Py_UNUSED(none)) {
     return core_begun(c) && nothing_out(c, 1) >= 0 ? Py_NewRef(Py_None) : NULL;
 }
@@ -252,7 +253,7 @@ static int fill(const Core *c, Engine *e, Target *target) {
     return 1;
 }
 
-/* The mask into `target`: 1 written, 0 the budget has a say (Python's turn), -1 error. */
+/* Write the next mask to `target`. 1: done; 0: Python must compute it, as the budget or the memory may rule out tokens; -1: an error. */
 int core_fill(Core *c, Engine *e, Target *target) {
     if (read_only) return fill(c, e, target);
     if (take(c) < 0) return -1;
@@ -292,7 +293,7 @@ static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t na
     return result;
 }
 
-/* Whether a stack opens with something in which items, or names, must differ. */
+/* Whether a construct on top of the stack is an array or object in which items, or names, must differ; -1 on error. */
 static int opens_distinct(Engine *e, int32_t frame) {
     int32_t one[] = {frame}, count = 1, *ways = one;
     if (!frame || frame == e->bottom) return 0;
@@ -304,7 +305,7 @@ static int opens_distinct(Engine *e, int32_t frame) {
     return found;
 }
 
-/* Whether a token opens such a thing on the way. */
+/* Whether reading a token may open such an array or object. */
 static PyObject *core_opens(Core *c, PyObject *token) {
     if (!core_begun(c)) return NULL;
     Engine *e = c->engine;
@@ -330,7 +331,7 @@ static PyObject *core_opens(Core *c, PyObject *token) {
     Py_RETURN_FALSE;
 }
 
-/* Go on at other positions, described, in place of those after the last token. */
+/* Replace the positions after the last token by others, a list of what Bridge.describe gives. */
 static PyObject *core_go_to(Core *c, PyObject *described) {
     if (!core_begun(c)) return NULL;
     if (!PyList_Check(described)) return PyErr_Format(PyExc_TypeError, "positions are a list");
@@ -410,7 +411,7 @@ static PyObject *core_get_ask(Core *c, void *Py_UNUSED(closure)) {
     return PyLong_FromLong(c->ask);
 }
 
-/* When the next mask is Python's turn. Once that was told, it may be, after each token. */
+/* Set whether Python must compute the next mask: 0, MAY_ASK or MUST_ASK. Once it was set, it is MAY_ASK again after each token. */
 static int core_set_ask(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
     int ask = value ? int_between(value, 0, MUST_ASK, "when Python is asked") : -1;
     if (ask < 0) return -1;

@@ -27,12 +27,12 @@ typedef struct {
     int checked;       /* every step must be checked: the vocabulary lacks bytes */
     uint32_t eos[MAX_EOS];
     int eos_count;
-    int8_t remembers;  /* what is written may rule tokens out: `ask` is set with every step */
-    int8_t ask;        /* the next mask is Python's turn: MAY_ASK unless nothing is ruled out there, or MUST_ASK */
+    int8_t remembers;  /* a memory in Python may rule out tokens: `ask` is set with every token */
+    int8_t ask;        /* whether Python computes the next mask: 0, MUST_ASK, or MAY_ASK: unless it was noted that nothing is ruled out */
     int busy;          /* a call is under way, in which Python may run */
 } Core;
 
 int core_begun(Core *core);                 /* else an error is set */
-int core_fill(Core *core, Engine *engine, Target *target);  /* 1 written, 0 the budget has a say (Python's turn), -1 error */
+int core_fill(Core *core, Engine *engine, Target *target);  /* 1: done; 0: Python must; -1: an error */
 
 #endif

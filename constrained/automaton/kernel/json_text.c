@@ -464,7 +464,7 @@ static int merge(Engine *e, JsonText *t) {
     return failed ? -1 : 0;
 }
 
-/* Emit a token if its bytes from `at` on can be read from `c`, and after the text from the state `after` of the table. */
+/* Emit a token if its bytes from `at` on can be read: from `c`, and, where the text may end among them, from the state `after`. */
 static int try_part(Walk *w, const JsonText *t, Config c, int32_t token, int32_t at, int begun, int32_t after) {
     const Tokens *tokens = w->engine->tokens;
     const uint8_t *data = tokens->flat + tokens->offsets[token];
@@ -478,7 +478,7 @@ static int try_part(Walk *w, const JsonText *t, Config c, int32_t token, int32_t
     return emit(w, tokens->ids[token]);
 }
 
-/* emit_token for all tokens that continue after a node, whose bytes were read. */
+/* try_part for all tokens below a node, whose own bytes were read. */
 static int walk_below(Walk *w, const JsonText *t, const Config *c, const Node *node, int32_t after) {
     const Tokens *tokens = w->engine->tokens;
     const uint64_t *first = node->depth && !c->depth && t->ends[c->low] ? table_first(w->engine, after) : NULL;

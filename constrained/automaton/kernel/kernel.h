@@ -7,11 +7,11 @@
  *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
  *   positions.c vectors and maps of positions, which are plain structs here
- *   bridge.c    from Python's positions and back
+ *   bridge.c    Python's positions to plain structs, and back
  *   constructs.c  a grammar's nodes, and what they are made of
  *   frames.c    stacks of constructs
  *   closure.c   what follows a frame without reading a byte
- *   shared.c    the same, each construct once, where many stacks reach it
+ *   shared.c    closures in which each construct is entered once, where many stacks reach it
  *   step.c      reading a byte
  *   engine.c    one grammar over one vocabulary
  *   stacks.c    positions whose stacks are joined
@@ -20,7 +20,7 @@
  *   free_text.c free text, which needs no walk
  *   json_text.c texts that a table of characters reads
  *   masks.c     which tokens may come next
- *   core.c      one text being written
+ *   core.c      one text being written: its positions, its budget, and steps back
  *   rows.c      the rows of a batch
  *   threads.c   rows filled on several cores
  *   module.c    what Python sees

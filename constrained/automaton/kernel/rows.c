@@ -130,7 +130,7 @@ static void know_row(Rows *r, int32_t i, Core *c) {
     if (c && !c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
 }
 
-/* fill(cores, threads=1) -> list of the rows that Python must fill (the budget has a say there)
+/* fill(cores, threads=1) -> list of the rows that Python must fill (where the budget or a memory may rule out tokens)
  *
  * Threads go first, and write what is in the tables already; one thread with the GIL then writes the rows that they left. A
  * row is known to hold nothing while it is written, so that an error in between is safe. */

@@ -128,8 +128,8 @@ static int by_byte(const void *a, const void *b) {
 
 /* Fill in which tokens are inside a set, and where the others leave it.
  *
- * A token's ASCII characters decide, where nothing beyond ASCII is in it or everything is in the set; only the rest are read
- * byte by byte. The others are listed only if they are few (`permissive`): else a walk is quicker. */
+ * A token's ASCII characters decide where it has no other characters, or where the set has all characters beyond ASCII; only the
+ * rest are read byte by byte. Tokens that leave the set are listed only if they are few (`permissive`): else a walk is quicker. */
 int text_index(Tokens *t, TextSet *set) {
     if (set->indexed) return 0;
     if (read_only) return -1;

@@ -1,8 +1,9 @@
 /* Rows filled on several cores, while no Python runs.
  *
  * Threads that share an engine only read its tables: each works on a copy of the engine's counters, and what isn't in the
- * tables yet is left to the one thread that holds the GIL, afterwards (`read_only`). Meanwhile nobody else may write:
- * whoever calls the kernel waits, and rows are filled so only if no other call is under way. Both are guarded by the GIL.
+ * tables yet is left to the one thread that holds the GIL, afterwards (`read_only`). Meanwhile nobody else may write to
+ * them: other calls of the kernel wait, and threads are used only if no other call is under way. The variables for both
+ * are guarded by the GIL.
  */
 #include "kernel.h"
 

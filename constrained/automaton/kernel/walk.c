@@ -251,8 +251,8 @@ static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
 }
 
 /* Follow several literals down the trie, each by a byte in turn: the memory of one arrives while the others are followed. The last
- * byte of a literal is read, and the only token below a child is tried, as anywhere. What literals share is emitted once for each,
- * so the target has to be a row. */
+ * byte of a literal is read, and the only token below a child is tried, as anywhere. A token that several of them allow is emitted for
+ * each, so the target must be a row. */
 static int follow_literals(Walk *w, const Node *node) {
     const Tokens *t = w->engine->tokens;
     struct {
@@ -320,8 +320,8 @@ static inline int push_branches(Walk *w, const Node *node, const Choices *choice
     return 0;
 }
 
-/* Emit the token of a Leaf if some of values[low:high] continue with it after `read` bytes. 1: that also depends on what follows the
- * values; not if they are the `last` of the text. */
+/* Emit the token of a Leaf if some of values[low:high] continue with it after `read` bytes. 1: it depends on what follows the values
+ * (which are not the `last` of the text), and isn't emitted. */
 static int visit_leaf(Walk *w, const Leaf *leaf, const Choices *choices, int32_t read, int32_t low, int32_t high, int last) {
     int32_t length;
     for (int32_t i = 1; i < leaf->length; i++) {
