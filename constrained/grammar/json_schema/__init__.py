@@ -1,17 +1,18 @@
 """JSON Schema (drafts 4 to 2020-12) to grammar rules.
 
-1. `keywords` has a row for each keyword, and reads what is written into a `shape`: what a schema says, by type,
-   immutable. `values` is about JSON values: types, equality, the forms that keywords take. `document` holds the
-   schemas, what `$ref` refers to, and which say the same. `options`: how a schema is read.
-2. `alternatives` resolves what joins schemas (`$ref`, allOf, anyOf, oneOf, not, if, dependencies): what hold together
-   become shapes without joins. `complement` makes what breaks a schema, `presence` makes conditions on which names an
-   object has one formula instead of alternatives.
-3. `decide` tells whether a value fits, and whether no value fits two schemas; `satisfiable`, whether some value fits,
-   so that a schema may be written when a text reaches it. Unknown means: it is written when the schema is loaded.
-4. `writer` writes each shape, type by type: `objects`, `arrays` (those whose items are counted by `contains`), with
-   what differs in them by `unique`, `numbers`, and `strings`, whose patterns and formats the package
-   `grammar.patterns` reads; `whitespace` is what stands between the pieces.
-5. `misfit` says why a value doesn't fit, or none does, and how the masks write one.
+1. `keywords` has a row for each keyword, and reads a schema as it is written into a `shape`: constraints by type,
+   immutable. `values` is about JSON values: types, equality, the forms that keywords take. `document` resolves `$ref`
+   and finds schemas that say the same. `options`: how a schema is read.
+2. `alternatives` brings schemas into disjunctive form: `$ref`, allOf, anyOf, oneOf, not, if and dependencies become
+   alternatives without joins, each the intersection (`meet`) of what holds together. `complement` negates a schema;
+   `presence` keeps conditions on which names an object has as one formula, in place of alternatives.
+3. `satisfiable` infers whether some value fits. Schemas of which that is certain, and that are never refused, are
+   deferred: written when a text reaches them. Unknown means: written when the schema is loaded. `decide` tells whether
+   a value fits, and whether two schemas are disjoint, so that a oneOf needs no complements.
+4. `writer` writes each shape as rules, type by type: `objects`, arrays (`contains`: also those whose items are
+   counted), `numbers`, and `strings`, whose patterns and formats `grammar.patterns` reads. `unique` is what differs
+   within an array or object; `whitespace` is what stands between the pieces.
+5. `misfit` says why a value doesn't fit, or none does, and in which order and spelling the masks write it.
 6. `python_types` makes schemas of Python's types.
 """
 

@@ -23,12 +23,12 @@ from constrained.grammar.json_schema.shape import (
     Join,
     MemberGroup,
     Members,
+    Row,
     Schema,
     Schemas,
     Shape,
-    meet,
+    Unevaluated,
     names_in,
-    says_unevaluated,
 )
 from constrained.grammar.json_schema.values import EVERY, Listed
 
@@ -74,10 +74,10 @@ class Alternatives:
 
     def __init__(self, document: Document, options: Options):
         self.document, self.options, self.limits = document, options, options.limits
-        self.fits = Fits(self)
-        self.fits_widely = Fits(self, widely=True)
-        self.disjoint = Disjoint(self)
-        self.complement = Complement(self, options)
+        self.fits = Fits(self.of, self.limits)
+        self.fits_widely = Fits(self.of, self.limits, widely=True)
+        self.disjoint = Disjoint(self.of, document)
+        self.complement = Complement(document, self.negated)
         self._steps = 0
         self._found: dict[tuple[Schemas, bool], list[Shape]] = {}
         self._shapes: dict[tuple, Shape] = {}
@@ -200,12 +200,11 @@ class Alternatives:
         found = self._shapes.get(key)
         if found is None:
             found = self._shapes[key] = meet(saying)
-            if found.items is not None and found.items.unevaluated:
+            if found.items.unevaluated:
                 found = self._shapes[key] = self._without_contains(found)
         return found
 
     def _without_contains(self, shape: Shape) -> Shape:
-        assert shape.items is not None
         kept = []
         for one in shape.items.unevaluated:
             if any(row.by_contains for row in one.seen):
@@ -378,7 +377,7 @@ class Alternatives:
             return frozenset()
         types = shape.types
         for field, about in _ABOUT.items():
-            if field in shape.__dict__:
+            if shape.says(field):
                 types = types - about
         for join in shape.joins:
             if join.how == "ref":
@@ -418,3 +417,61 @@ def _check_circle(part: Schema, way: Way) -> None:
         if at.schema is part:
             raise part.error("", "the schema refers to itself for the same value", "let it describe something first")
         at = at.before
+
+
+def meet(parts: Iterable[tuple[Schema, frozenset[Schema]]]) -> Shape:
+    """What schemas that hold together say, apart from their joins.
+
+    With each schema come those whose unevaluated… counts what it evaluates.
+    """
+    parts = list(parts)
+    if len(parts) == 1:
+        (one, _), shape = parts[0], parts[0][0].shape
+        if shape.parts == (one,) and not shape.joins and not says_unevaluated(shape):
+            return shape
+    said: dict[str, Any] = {"parts": tuple([part for part, _ in parts])}
+    types = EVERY
+    for part, _ in parts:
+        shape = part.shape
+        types = types & shape.types
+        for field in _RECORDS:
+            own = shape.__dict__.get(field)
+            if own is not None:
+                said[field] = said[field].meet(own) if field in said else own
+        for field in ("listed", "denied"):
+            if field in shape.__dict__:
+                said[field] = said.get(field, ()) + shape.__dict__[field]
+    if types is not EVERY:
+        said["types"] = types
+    if any(says_unevaluated(part.shape) for part, _ in parts):
+        said |= _with_unevaluated(parts, said)
+    return Shape(**said)
+
+
+_RECORDS = ("numbers", "strings", "items", "members")
+
+
+def says_unevaluated(shape: Shape) -> bool:
+    """Whether an unevaluated… counts what others evaluate."""
+    groups: tuple[Row | MemberGroup, ...] = (*shape.items.rows, *shape.members.groups)
+    return any(group.unevaluated is not None for group in groups)
+
+
+def _with_unevaluated(parts: list[tuple[Schema, frozenset[Schema]]], said: dict[str, Any]) -> dict[str, Any]:
+    """The items and members of schemas that hold together, with what an unevaluated… of theirs leaves."""
+    out = {}
+    for field, rows_of in (("items", lambda items: items.rows), ("members", lambda members: members.groups)):
+        each = [
+            (part, within, rows_of(part.shape.__dict__[field]))
+            for part, within in parts
+            if field in part.shape.__dict__
+        ]
+        found = []
+        for owner, _, rows in each:
+            for schema in (row.unevaluated for row in rows if row.unevaluated is not None):
+                seen = [row for part, within, own in each if part is owner or owner in within for row in own]
+                found.append(Unevaluated(owner, schema, tuple(seen)))
+        if found:
+            record = said[field]
+            out[field] = type(record)(**{**record.said, "unevaluated": tuple(found)})
+    return out

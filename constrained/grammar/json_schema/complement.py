@@ -5,11 +5,10 @@ A value is not valid under a schema if it breaks something that the schema says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 from constrained.grammar.json_schema.document import Document
-from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.shape import (
     ANYTHING,
     NOTHING,
@@ -38,20 +37,12 @@ _READ = {
 """What can be broken, of what is said of each type; anything else is refused."""
 
 
-class Negates(Protocol):
-    """What makes the schema of what doesn't fit another one: `alternatives.Alternatives`."""
-
-    document: Document
-
-    def negated(self, schema: Schema) -> Schema: ...
-
-
 class Complement:
-    """The complements of schemas."""
+    """The complements of schemas; `negated` makes the schema of what doesn't fit another one."""
 
-    def __init__(self, alternatives: Negates, options: Options):
-        self._alternatives, self._negated = alternatives, alternatives.negated
-        self._options, self._limits = options, options.limits
+    def __init__(self, document: Document, negated: Callable[[Schema], Schema]):
+        self._document, self._negated = document, negated
+        self._options, self._limits = document.options, document.limits
         self._found: dict[Schema, list[Schemas]] = {}
 
     def __call__(self, schema: Schema) -> list[Schemas]:
@@ -73,16 +64,16 @@ class Complement:
         for listed in shape.listed:
             yield self._other_values(schema, listed.values)
         self._refuse_others(schema)
-        if shape.numbers is not None:
+        if shape.says("numbers"):
             for numbers in _other_numbers(shape.numbers):
                 yield (schema.making(types=_NUMBER, numbers=numbers),)
-        if shape.strings is not None:
+        if shape.says("strings"):
             for strings in _other_strings(shape.strings):
                 yield (schema.making(types=_STRING, strings=strings),)
-        if shape.items is not None:
+        if shape.says("items"):
             for items in self._other_items(shape.items):
                 yield (schema.making(types=_ARRAY, items=items),)
-        if shape.members is not None:
+        if shape.says("members"):
             for members in self._other_members(schema, shape.members):
                 yield (schema.making(types=_OBJECT, members=members),)
         for join in shape.joins:
@@ -157,7 +148,7 @@ class Complement:
         no = self._negated
         match join.how:
             case "ref":
-                yield (no(self._alternatives.document.target(schema, join)),)
+                yield (no(self._document.target(schema, join)),)
             case "all":
                 yield from ((no(one),) for one in join.schemas)
             case "any":
@@ -199,7 +190,7 @@ class Complement:
         out = []
         for one in alternatives:
             first = one[0].shape
-            about = first.members is not None and any(tag in group.named for group in first.members.groups)
+            about = first.says("members") and any(tag in group.named for group in first.members.groups)
             is_object = one[0].made and first.types in (EVERY, _OBJECT)
             out.append((*one, having) if is_object and not about else one)
         return out

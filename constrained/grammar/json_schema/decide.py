@@ -5,14 +5,13 @@ Whether some value fits a schema is asked in `satisfiable`, of what is known her
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.document import Document
-from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.presence import holds
 from constrained.grammar.json_schema.shape import (
     NOTHING,
@@ -44,14 +43,8 @@ _TAGS = 4
 _OBJECT = frozenset(("object",))
 
 
-class Resolver(Protocol):
-    """What resolves schemas into alternatives: `alternatives.Alternatives`."""
-
-    document: Document
-    options: Options
-    limits: Limits
-
-    def of(self, parts: Iterable[Schema], rough: bool = False) -> list[Shape]: ...
+Resolve = Callable[..., list[Shape]]
+"""What resolves schemas that hold together into shapes without joins: `alternatives.Alternatives.of`."""
 
 
 class Fits:
@@ -59,20 +52,21 @@ class Fits:
 
     Parameters
     ----------
+    of : Resolve
+    limits : Limits
     widely : bool
         Whether a string fits if some validator's reading of its pattern or format takes it.
     rough : bool
         See `alternatives.Alternatives`.
     """
 
-    def __init__(self, alternatives: Resolver, widely: bool = False, rough: bool = False):
-        self._alternatives, self._widely, self._rough = alternatives, widely, rough
-        self._limits = alternatives.limits
+    def __init__(self, of: Resolve, limits: Limits, widely: bool = False, rough: bool = False):
+        self._of, self._limits, self._widely, self._rough = of, limits, widely, rough
         self._automata: dict[Shape, list[tuple[Nfa, bool]]] = {}
 
     def admits(self, value, parts: Iterable[Schema]) -> bool:
         """Whether a value fits all of some schemas."""
-        return any(self(value, one) for one in self._alternatives.of(parts, self._rough))
+        return any(self(value, one) for one in self._of(parts, self._rough))
 
     def __call__(self, value, shape: Shape) -> bool:
         """Whether a value is one of those that a shape admits."""
@@ -87,13 +81,13 @@ class Fits:
                 return True
         match kind:
             case "string":
-                return shape.strings is None or self.string(value, shape)
+                return not shape.says("strings") or self.string(value, shape)
             case "integer" | "number":
-                return shape.numbers is None or within(exact(value), shape.numbers)
+                return not shape.says("numbers") or within(exact(value), shape.numbers)
             case "array":
-                return shape.items is None or self._array(value, shape.items)
+                return not shape.says("items") or self._array(value, shape.items)
             case "object":
-                return shape.members is None or self._object(value, shape)
+                return not shape.says("members") or self._object(value, shape)
         return True
 
     def string(self, value: str, shape: Shape) -> bool:
@@ -102,7 +96,7 @@ class Fits:
             every = [(tree, True) for tree in trees(shape, self._limits, self._widely)]
             every += [(tree, False) for tree in unmatched(shape, self._limits, self._widely)]
             self._automata[shape] = [(nfa(tree, self._limits), wanted) for tree, wanted in every]
-        return counted(value, shape.texts) and all(
+        return counted(value, shape.strings) and all(
             automaton.accepts(value) == wanted for automaton, wanted in self._automata[shape]
         )
 
@@ -118,7 +112,7 @@ class Fits:
         return True
 
     def _object(self, value: dict, shape: Shape) -> bool:
-        members = shape.entries
+        members = shape.members
         return (
             counted(value, members)
             and all(name in value for name in members.required)
@@ -186,7 +180,7 @@ class Known:
     def __init__(self, parts: list[Schema], document: Document, before: Known | None = None):
         self._document, self._before = document, before
         self._properties: dict[str, Property] = {}
-        members = [part.shape.members for part in parts if part.shape.members is not None]
+        members = [part.shape.members for part in parts if part.shape.says("members")]
         groups = [group for one in members for group in one.groups]
         self._naming = [group for group in groups if group.named]
         self._closed = [group for group in groups if group.rest is NOTHING]
@@ -352,7 +346,7 @@ class Approximation:
         self.types = types
         self.known = Known(every, document)
         values = allowed(every)
-        texts = (part.shape.texts.patterns for part in every)
+        texts = (part.shape.strings.patterns for part in every)
         pattern = next((one[0] for one in texts if one), None) if types == {"string"} else None
         self.own = (
             ValueSet(values) if values is not None else None if pattern is None else ValueSet(frozenset(), (pattern,))
@@ -395,9 +389,9 @@ class Approximation:
 class Disjoint:
     """Tells whether it is certain that no value fits two schemas of one document."""
 
-    def __init__(self, alternatives: Resolver):
-        self._alternatives = alternatives
-        self._fits = Fits(alternatives, widely=True, rough=True)
+    def __init__(self, of: Resolve, document: Document):
+        self._of, self._document = of, document
+        self._fits = Fits(of, document.limits, widely=True, rough=True)
         self._found: dict[tuple, bool] = {}
         self._approximations: dict[Schemas, Approximation] = {}
 
@@ -406,12 +400,11 @@ class Disjoint:
         one, other = tuple(one), tuple(other)
         if not depth or one == other:
             return False
-        of = self._alternatives.of
-        return all(self._pair(a, b, depth) for a in of(one, True) for b in of(other, True))
+        return all(self._pair(a, b, depth) for a in self._of(one, True) for b in self._of(other, True))
 
     def approximation(self, parts: Schemas) -> Approximation:
         if parts not in self._approximations:
-            self._approximations[parts] = Approximation(parts, self._alternatives.document)
+            self._approximations[parts] = Approximation(parts, self._document)
         return self._approximations[parts]
 
     def overlaps(self, branches: list[Schemas]) -> list[list[int]]:
@@ -462,22 +455,22 @@ class Disjoint:
         """Whether no value of a type fits both."""
         match kind:
             case "number":
-                numbers = one.amounts.meet(other.amounts)
+                numbers = one.numbers.meet(other.numbers)
                 low, high = numbers.low, numbers.high
                 if low is None or high is None:
                     return False
                 return high[0] < low[0] or high[0] == low[0] and (high[1] or low[1])
             case "string":
-                return not some_in_both(one, other, self._alternatives.limits)
+                return not some_in_both(one, other, self._document.limits)
             case "array":
-                items, items2 = one.elements, other.elements
+                items, items2 = one.items, other.items
                 both = items.meet(items2)
                 if both.high is not None and both.high < both.low:
                     return True
                 looked = range(min(both.low, _PREFIX))
                 return any(self(items.item(i), items2.item(i), depth - 1) for i in looked)
             case "object":
-                members, members2 = one.entries, other.entries
+                members, members2 = one.members, other.members
                 names = dict.fromkeys([*members.required, *members2.required])
                 return any(self(members.member(name), members2.member(name), depth - 1) for name in names)
         return False

@@ -192,11 +192,10 @@ class Document:
 
     def _target(self, node: Schema, context: Context, join: Join) -> Schema:
         keyword, reference = join.keyword, join.to
-        if keyword == "$ref" and context.base == self._home.base:
-            pointed = self._pointed_at(reference)
-            if pointed is not None:  # most
-                return pointed
-        uri, fragment = urldefrag(urljoin(context.base, reference) if context.base else reference)
+        if reference.startswith("#"):  # most; not every URI can be joined
+            uri, fragment = context.base, reference[1:]
+        else:
+            uri, fragment = urldefrag(urljoin(context.base, reference))
         if uri == self._home.base and (not fragment or fragment.startswith("/")):
             known = [self.root]
         else:
@@ -210,28 +209,6 @@ class Document:
             what = f"{reference!r} may mean one of several schemas"
             raise node.error(keyword, what, "write $ref to the one that is meant")
         return found
-
-    def _pointed_at(self, reference: str) -> Schema | None:
-        """The schema that a JSON pointer leads to from the root; None if one on the way has a name."""
-        if reference == "#" and not self._has_pointers_as_names:
-            return self.root
-        if not reference.startswith("#/") or self._has_pointers_as_names:
-            return None
-        found: Any = self._source
-        keys: list[str | int] = []
-        try:
-            for key in pointer_keys(reference[1:]):
-                keys.append(int(key) if isinstance(found, list) else key)
-                found = found[keys[-1]]
-                if isinstance(found, dict) and keywords.has_own_uri(found):
-                    return None
-        except (KeyError, IndexError, ValueError, TypeError):
-            return None
-        return self._home.schema(found, self.root, tuple(keys)) if isinstance(found, (dict, bool)) else None
-
-    @cached_property
-    def _has_pointers_as_names(self) -> bool:
-        return keywords.may_be_named_by_pointer(self._source)
 
     def _at(self, node: Schema, join: Join, found: Schema, fragment: str) -> Schema:
         with suppress(KeyError, IndexError, ValueError, TypeError):

@@ -54,15 +54,19 @@ DESCRIBING = NOTING | frozenset(
 
 
 class Reading:
-    """One schema that is being read: what was found of it so far, by the name of its field in `Shape`."""
+    """One schema that is being read: what was found of it so far, by the name of its field in `Shape`.
 
-    __slots__ = ("context", "found", "inner", "joins", "node", "options", "raw")
+    `keyword` is the one that is read now, and `at` where it stands among the schema's.
+    """
+
+    __slots__ = ("at", "context", "found", "inner", "joins", "keyword", "node", "options", "raw")
 
     def __init__(self, node: Schema, raw: dict, options: Options):
         self.node, self.raw, self.options, self.context = node, raw, options, node.context
         self.found: dict[str, Any] = {}
         self.inner: dict[str, dict[str, Any]] = {}  # of numbers, strings, items and members
         self.joins: list[Join] = []
+        self.keyword, self.at = "", 0
 
     def schema(self, *keys) -> Schema:
         """The schema at these keys."""
@@ -85,28 +89,28 @@ class Reading:
         else:
             self.inner[record] = {what: value}
 
-    def join(self, how: str, at: int, schemas: Iterable[Schema], keyword: str = "", **said: Any) -> None:
-        self.joins.append(Join(how, at, tuple(schemas), keyword, **said))
+    def join(self, how: str, schemas: Iterable[Schema], **said: Any) -> None:
+        self.joins.append(Join(how, self.at, tuple(schemas), self.keyword, **said))
 
 
-Reader = Callable[[Reading, Any, int], None]
-"""What reads a keyword's value; the last argument is where the keyword stands in its schema."""
+Reader = Callable[[Reading, Any], None]
+"""What reads a keyword's value."""
 
 
-def _types(one: Reading, value, at: int) -> None:
+def _types(one: Reading, value) -> None:
     one.found["types"] = types_named(value)
 
 
-def _enum(one: Reading, value, at: int) -> None:
+def _enum(one: Reading, value) -> None:
     one.found["listed"] = (*one.found.get("listed", ()), Listed(value))
 
 
-def _const(one: Reading, value, at: int) -> None:
-    _enum(one, [value], at)
+def _const(one: Reading, value) -> None:
+    _enum(one, [value])
 
 
 def _bound(side: str, strict: bool) -> Reader:
-    def read(one: Reading, value, at: int) -> None:
+    def read(one: Reading, value) -> None:
         bound = exact(value), strict
         before = one.inner.get("numbers", {}).get(side)
         if before is not None and (
@@ -118,60 +122,56 @@ def _bound(side: str, strict: bool) -> Reader:
     return read
 
 
-def _multiple(one: Reading, value, at: int) -> None:
-    one.say("numbers", "multiples", (exact(value),))
+def _said(record: str, field: str, of: Callable[[Any], Any]) -> Reader:
+    """What says a field of a type's record: `of` the keyword's value."""
+
+    def read(one: Reading, value) -> None:
+        one.say(record, field, of(value))
+
+    return read
 
 
 def _count(record: str, side: str) -> Reader:
-    def read(one: Reading, value, at: int) -> None:
+    def read(one: Reading, value) -> None:
         if side == "low" or value <= _REACHED:
             one.say(record, side, int(value))
 
     return read
 
 
-def _pattern(one: Reading, value, at: int) -> None:
-    one.say("strings", "patterns", (value,))
-
-
-def _format(one: Reading, value, at: int) -> None:
+def _format(one: Reading, value) -> None:
     if one.options.enforces(value):
         one.say("strings", "formats", (value,))
 
 
-def _reference(one: Reading, value, at: int) -> None:
-    keyword = [*one.raw][at]
-    one.join("ref", at, (), keyword, to=value)
+def _reference(one: Reading, value) -> None:
+    one.join("ref", (), to=value)
 
 
 def _several(how: str) -> Reader:
-    def read(one: Reading, value, at: int) -> None:
-        keyword = {"all": "allOf", "any": "anyOf", "one": "oneOf"}[how]
-        one.join(how, at, [one.schema(keyword, i) for i in range(len(value))], keyword)
+    def read(one: Reading, value) -> None:
+        one.join(how, [one.schema(one.keyword, i) for i in range(len(value))])
 
     return read
 
 
-def _not(one: Reading, value, at: int) -> None:
-    one.join("not", at, [one.schema("not")], "not")
+def _not(one: Reading, value) -> None:
+    one.join("not", [one.schema("not")])
 
 
-def _if(one: Reading, value, at: int) -> None:
+def _if(one: Reading, value) -> None:
     then, other = (one.schema(k) if k in one.raw else ANYTHING for k in ("then", "else"))
-    one.join("if", at, [one.schema("if"), then, other], "if")
+    one.join("if", [one.schema("if"), then, other])
 
 
-def _depends(keyword: str) -> Reader:
-    def read(one: Reading, value, at: int) -> None:
-        for name, needs in value.items():
-            names = (needs,) if isinstance(needs, str) else tuple(needs) if isinstance(needs, list) else None
-            schemas = [one.schema(keyword, name)] if names is None else []
-            one.join("depends", at, schemas, keyword, to=name, names=names or ())
-
-    return read
+def _depends(one: Reading, value) -> None:
+    for name, needs in value.items():
+        names = (needs,) if isinstance(needs, str) else tuple(needs) if isinstance(needs, list) else None
+        schemas = [one.schema(one.keyword, name)] if names is None else []
+        one.join("depends", schemas, to=name, names=names or ())
 
 
-def _row(one: Reading, value, at: int) -> None:
+def _row(one: Reading, value) -> None:
     """All that says of items what they are by their index."""
     raw, tuples = one.raw, "prefixItems" if "prefixItems" in one.raw else "items"
     own = raw.get(tuples)
@@ -186,21 +186,21 @@ def _row(one: Reading, value, at: int) -> None:
     one.say("items", "rows", (Row(tuple(first), rest, by_contains, unevaluated),))
 
 
-def _contains(one: Reading, value, at: int) -> None:
+def _contains(one: Reading, value) -> None:
     low, high = int(one.raw.get("minContains", 1)), one.raw.get("maxContains")
     if low or high is not None:
         wanted = Wanted(one.schema("contains"), 0, low, None if high is None else int(high))
         one.say("items", "wanted", (wanted,))
     if one.context.draft != 2019:
-        _row(one, value, at)
+        _row(one, value)
 
 
-def _unique(one: Reading, value, at: int) -> None:
+def _unique(one: Reading, value) -> None:
     if value:
         one.say("items", "unique", True)
 
 
-def _group(one: Reading, value, at: int) -> None:
+def _group(one: Reading, value) -> None:
     """All that says of members what they are by their name."""
     raw = one.raw
     named, patterns = one.named("properties"), one.named("patternProperties")
@@ -209,15 +209,11 @@ def _group(one: Reading, value, at: int) -> None:
     one.say("members", "groups", (MemberGroup(named, patterns, rest, unevaluated, one.node),))
 
 
-def _names(one: Reading, value, at: int) -> None:
+def _names(one: Reading, value) -> None:
     one.say("members", "names", (one.schema("propertyNames"),))
 
 
-def _required(one: Reading, value, at: int) -> None:
-    one.say("members", "required", tuple(value))
-
-
-def _nothing(one: Reading, value, at: int) -> None:
+def _nothing(one: Reading, value) -> None:
     """Another keyword reads it."""
 
 
@@ -229,8 +225,6 @@ class Keyword(NamedTuple):
     form : Form
         What its value must be.
     read : Reader
-    about : str
-        The types whose values it restricts; empty: all.
     since, before : int
         The drafts that have it.
     once : str
@@ -239,45 +233,42 @@ class Keyword(NamedTuple):
 
     form: values.Form
     read: Reader
-    about: str = ""
     since: int = 0
     before: int = 9999
     once: str = ""
 
 
-_OBJECTS, _ARRAYS, _NUMERIC = "object", "array", "number integer"
-
 KEYWORDS: dict[str, Keyword] = {
     "type": Keyword(values.TYPE, _types),
     "enum": Keyword(values.VALUES, _enum),
     "const": Keyword(values.VALUE, _const, since=6),
-    "minimum": Keyword(values.NUMBER, _bound("low", False), _NUMERIC),
-    "maximum": Keyword(values.NUMBER, _bound("high", False), _NUMERIC),
-    "exclusiveMinimum": Keyword(values.NUMBER, _bound("low", True), _NUMERIC),
-    "exclusiveMaximum": Keyword(values.NUMBER, _bound("high", True), _NUMERIC),
-    "multipleOf": Keyword(values.DIVISOR, _multiple, _NUMERIC),
-    "minLength": Keyword(values.COUNT, _count("strings", "low"), "string"),
-    "maxLength": Keyword(values.COUNT, _count("strings", "high"), "string"),
-    "pattern": Keyword(values.TEXT, _pattern, "string"),
-    "format": Keyword(values.ANY, _format, "string"),
-    "minItems": Keyword(values.COUNT, _count("items", "low"), _ARRAYS),
-    "maxItems": Keyword(values.COUNT, _count("items", "high"), _ARRAYS),
-    "items": Keyword(values.ITEMS, _row, _ARRAYS, once="row"),
-    "prefixItems": Keyword(values.SCHEMAS, _row, _ARRAYS, since=2020, once="row"),
-    "additionalItems": Keyword(values.SCHEMA, _row, _ARRAYS, before=2020, once="row"),
+    "minimum": Keyword(values.NUMBER, _bound("low", False)),
+    "maximum": Keyword(values.NUMBER, _bound("high", False)),
+    "exclusiveMinimum": Keyword(values.NUMBER, _bound("low", True)),
+    "exclusiveMaximum": Keyword(values.NUMBER, _bound("high", True)),
+    "multipleOf": Keyword(values.DIVISOR, _said("numbers", "multiples", lambda value: (exact(value),))),
+    "minLength": Keyword(values.COUNT, _count("strings", "low")),
+    "maxLength": Keyword(values.COUNT, _count("strings", "high")),
+    "pattern": Keyword(values.TEXT, _said("strings", "patterns", lambda value: (value,))),
+    "format": Keyword(values.ANY, _format),
+    "minItems": Keyword(values.COUNT, _count("items", "low")),
+    "maxItems": Keyword(values.COUNT, _count("items", "high")),
+    "items": Keyword(values.ITEMS, _row, once="row"),
+    "prefixItems": Keyword(values.SCHEMAS, _row, since=2020, once="row"),
+    "additionalItems": Keyword(values.SCHEMA, _row, before=2020, once="row"),
     "unevaluatedItems": Keyword(values.SCHEMA, _row, since=2019, once="row"),
-    "contains": Keyword(values.SCHEMA, _contains, _ARRAYS, since=6),
-    "minContains": Keyword(values.COUNT, _nothing, _ARRAYS, since=2019),
-    "maxContains": Keyword(values.COUNT, _nothing, _ARRAYS, since=2019),
-    "uniqueItems": Keyword(values.FLAG, _unique, _ARRAYS),
-    "properties": Keyword(values.NAMED, _group, _OBJECTS, once="group"),
-    "patternProperties": Keyword(values.NAMED, _group, _OBJECTS, once="group"),
-    "additionalProperties": Keyword(values.SCHEMA, _group, _OBJECTS, once="group"),
+    "contains": Keyword(values.SCHEMA, _contains, since=6),
+    "minContains": Keyword(values.COUNT, _nothing, since=2019),
+    "maxContains": Keyword(values.COUNT, _nothing, since=2019),
+    "uniqueItems": Keyword(values.FLAG, _unique),
+    "properties": Keyword(values.NAMED, _group, once="group"),
+    "patternProperties": Keyword(values.NAMED, _group, once="group"),
+    "additionalProperties": Keyword(values.SCHEMA, _group, once="group"),
     "unevaluatedProperties": Keyword(values.SCHEMA, _group, since=2019, once="group"),
-    "propertyNames": Keyword(values.SCHEMA, _names, _OBJECTS, since=6),
-    "required": Keyword(values.NAMES, _required, _OBJECTS),
-    "minProperties": Keyword(values.COUNT, _count("members", "low"), _OBJECTS),
-    "maxProperties": Keyword(values.COUNT, _count("members", "high"), _OBJECTS),
+    "propertyNames": Keyword(values.SCHEMA, _names, since=6),
+    "required": Keyword(values.NAMES, _said("members", "required", tuple)),
+    "minProperties": Keyword(values.COUNT, _count("members", "low")),
+    "maxProperties": Keyword(values.COUNT, _count("members", "high")),
     "$ref": Keyword(values.TEXT, _reference),
     "$dynamicRef": Keyword(values.TEXT, _reference, since=2020),
     "$recursiveRef": Keyword(values.TEXT, _reference, since=2019, before=2020),
@@ -288,9 +279,9 @@ KEYWORDS: dict[str, Keyword] = {
     "if": Keyword(values.SCHEMA, _if, since=7),
     "then": Keyword(values.SCHEMA, _nothing, since=7),
     "else": Keyword(values.SCHEMA, _nothing, since=7),
-    "dependentRequired": Keyword(values.NAME_LISTS, _depends("dependentRequired"), _OBJECTS, since=2019),
-    "dependentSchemas": Keyword(values.NAMED, _depends("dependentSchemas"), _OBJECTS, since=2019),
-    "dependencies": Keyword(values.OBJECT, _depends("dependencies"), _OBJECTS, before=2019),
+    "dependentRequired": Keyword(values.NAME_LISTS, _depends, since=2019),
+    "dependentSchemas": Keyword(values.NAMED, _depends, since=2019),
+    "dependencies": Keyword(values.OBJECT, _depends, before=2019),
 }
 """The keywords that restrict values. A new one is a row here, and a line in what writes values of its type."""
 
@@ -416,7 +407,8 @@ def read(node: Schema, options: Options) -> Shape:
         raise node.error("items", what, "since draft 2020-12 it is written prefixItems")
     one = Reading(node, raw, options)
     for at, keyword, reader in plan.rows:
-        reader(one, raw[keyword], at)
+        one.keyword, one.at = keyword, at
+        reader(one, raw[keyword])
     said = one.found
     for record, found in one.inner.items():
         if record == "members":
@@ -492,7 +484,7 @@ def base_of(raw: Any, base: str, draft: int) -> str:
     if not isinstance(raw, dict) or draft in (4, 6, 7) and "$ref" in raw:
         return base
     name = raw.get("id" if draft == 4 else "$id")
-    return urljoin(base, name) if isinstance(name, str) and not name.startswith("#") else base
+    return urldefrag(urljoin(base, name))[0] if isinstance(name, str) and not name.startswith("#") else base
 
 
 def has_own_uri(raw: dict) -> bool:
@@ -502,43 +494,32 @@ def has_own_uri(raw: dict) -> bool:
 
 def uris_of(raw: Any, base: str, draft: int) -> list[str]:
     """The URIs that name a schema; `base` is its own."""
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or "$ref" in raw and draft in (4, 6, 7):
         return []
-    uri, has = urldefrag(base)[0], lambda keyword: isinstance(raw.get(keyword), str) and _has(draft, keyword)
-    alone = "$ref" in raw and draft in (4, 6, 7)
-    out = [f"{uri}#{raw[k]}" for k in ("$anchor", "$dynamicAnchor") if has(k) and not alone]
-    for keyword in ("$id", "id") if not alone else ():
-        if has(keyword):
-            name = raw[keyword]
-            out.append(urljoin(base, name) if name.startswith("#") or draft == UNSTATED else uri)
-    return out
+    named = {k: raw[k] for k in (*_ANCHORS, "$id", "id") if isinstance(raw.get(k), str) and _has(draft, k)}
+    out = [f"{base}#{named.pop(keyword)}" for keyword in _ANCHORS if keyword in named]
+    joined = (name.startswith("#") or draft == UNSTATED for name in named.values())
+    return out + [urljoin(base, name) if join else base for name, join in zip(named.values(), joined)]
 
 
-def may_be_named_by_pointer(raw: Any) -> bool:
-    """Whether what looks like a JSON pointer may be the name of a schema."""
-    if not isinstance(raw, dict):
-        return False
-    return "$anchor" in raw or "$dynamicAnchor" in raw or any("#/" in str(raw.get(name)) for name in ("id", "$id"))
-
-
-_ONE = "not if then else contains additionalItems additionalProperties propertyNames unevaluatedItems "\
-    "unevaluatedProperties contentSchema items".split()  # fmt: skip
-_LISTS = "allOf anyOf oneOf prefixItems items".split()
-_BY_NAME = "properties patternProperties $defs definitions dependentSchemas dependencies".split()
+_ANCHORS = ("$anchor", "$dynamicAnchor")
+_FORMS = {keyword: row.form for keyword, row in KEYWORDS.items()} | {"contentSchema": values.SCHEMA}
+_BY_NAME = {"$defs", "definitions", "dependencies", *(k for k, form in _FORMS.items() if form is values.NAMED)}
+_HOLDING = {*_BY_NAME, *(k for k, form in _FORMS.items() if form in (values.SCHEMA, values.SCHEMAS, values.ITEMS))}
+"""Keywords with schemas in their values."""
 
 
 def inside(raw: Any, draft: int) -> Iterator[tuple]:
     """Yield the keys of the schemas in a schema."""
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or "$ref" in raw and draft in (4, 6, 7):
         return
-    if "$ref" in raw and draft in (4, 6, 7):
-        return
-    for keyword in (k for k in _LISTS if isinstance(raw.get(k), list) and _has(draft, k)):
-        yield from ((keyword, i) for i in range(len(raw[keyword])))
-    for keyword in (k for k in _ONE if isinstance(raw.get(k), dict) and _has(draft, k)):
-        yield (keyword,)
-    for keyword in (k for k in _BY_NAME if isinstance(raw.get(k), dict) and _has(draft, k)):
-        yield from ((keyword, name) for name in raw[keyword])
+    for keyword, value in raw.items():
+        if keyword not in _HOLDING or not isinstance(value, (dict, list)) or not _has(draft, keyword):
+            continue
+        if keyword not in _BY_NAME and isinstance(value, dict):
+            yield (keyword,)
+        elif (keyword in _BY_NAME) == isinstance(value, dict):
+            yield from ((keyword, key) for key in (value if isinstance(value, dict) else range(len(value))))
 
 
 def definitions(raw: Any) -> list[str]:

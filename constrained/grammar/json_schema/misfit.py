@@ -97,7 +97,7 @@ class _Judge(Fits):
     """Judges one value. What is known of its parts is kept, as alternatives look at the same part again and again."""
 
     def __init__(self, alternatives: Alternatives):
-        super().__init__(alternatives)
+        super().__init__(alternatives.of, alternatives.limits)
         self._known: dict[tuple, bool] = {}
 
     def admits(self, value: Any, parts: Iterable[Schema]) -> bool:
@@ -110,7 +110,7 @@ class _Judge(Fits):
 
     def misfit(self, value: Any, parts: Schemas, place: Place) -> Misfit | None:
         """Why a value at a place doesn't fit some schemas together: by the alternative that it is nearest to."""
-        alternatives = self._alternatives.of(parts)
+        alternatives = self._of(parts)
         if any(self(value, one) for one in alternatives):
             return None
         of_type = [one for one in alternatives if type_of(value) in one.types]
@@ -131,9 +131,9 @@ class _Judge(Fits):
     def _alike(self, value: Any, shape: Shape) -> int:
         """How many parts of a value fit an alternative, which tells those apart by what names their kind."""
         if isinstance(value, dict):
-            return sum(self.admits(inner, shape.entries.member(name)) for name, inner in value.items())
+            return sum(self.admits(inner, shape.members.member(name)) for name, inner in value.items())
         if isinstance(value, list):
-            return sum(self.admits(inner, shape.elements.item(i)) for i, inner in enumerate(value))
+            return sum(self.admits(inner, shape.items.item(i)) for i, inner in enumerate(value))
         return 0
 
     def _reasons(self, value: Any, shape: Shape, place: Place) -> Iterator[Misfit]:
@@ -155,7 +155,7 @@ class _Judge(Fits):
             yield from self._of_object(value, shape, place)
 
     def _of_number(self, value: Any, shape: Shape, place: Place) -> Iterator[Misfit]:
-        said = shape.amounts
+        said = shape.numbers
         low, high, of = said.low, said.high, said.multiple
         if within(exact(value), said):
             return
@@ -168,7 +168,7 @@ class _Judge(Fits):
             yield Misfit(place, "multipleOf", f"{_shown(value)} is no multiple of {number}")
 
     def _of_string(self, value: str, shape: Shape, place: Place) -> Iterator[Misfit]:
-        said, limits = shape.texts, self._limits
+        said, limits = shape.strings, self._limits
         yield from _count(len(value), said, "Length", "character", place)
         for pattern in said.patterns:
             if not nfa(parsed(shape.place("pattern"), "pattern", pattern, limits), limits).accepts(value):
@@ -178,7 +178,7 @@ class _Judge(Fits):
                 yield Misfit(place, "format", f"{_shown(value)} has not the format {name}")
 
     def _of_array(self, value: list, shape: Shape, place: Place) -> Iterator[Misfit]:
-        said = shape.elements
+        said = shape.items
         for i, item in enumerate(value):
             if (why := self.misfit(item, said.item(i), (*place, i))) is not None:
                 yield why
@@ -194,7 +194,7 @@ class _Judge(Fits):
                 yield Misfit(place, "contains", f"{fitting} of its items are of the kind that `contains` counts")
 
     def _of_object(self, value: dict, shape: Shape, place: Place) -> Iterator[Misfit]:
-        members = shape.entries
+        members = shape.members
         for name in dict.fromkeys(members.required):
             if name not in value:
                 yield Misfit(place, "required", f"{name!r} is missing")
@@ -218,7 +218,7 @@ class _Judge(Fits):
         """As `Values.written`; what doesn't fit stays as it is, or is ordered as far as it can be."""
         if isinstance(value, (str, bool)) or value is None:
             return value
-        alternatives = self._alternatives.of(parts)
+        alternatives = self._of(parts)
         if len(alternatives) > 1:
             alternatives = [one for one in alternatives if self(value, one)]
         if not alternatives:
@@ -228,14 +228,14 @@ class _Judge(Fits):
             own = identity(value)
             return next((choice for choice in shape.shortest.values if identity(choice) == own), value)
         if isinstance(value, list):
-            items = shape.elements
+            items = shape.items
             wanted = [one for one in items.wanted if one.low]
             asked = [
                 [w.schema for w in wanted if i >= w.first and self.admits(v, (w.schema,))] for i, v in enumerate(value)
             ]
             return [self.written(item, (*items.item(i), *asked[i])) for i, item in enumerate(value)]
         if isinstance(value, dict):
-            members = shape.entries
+            members = shape.members
             ordered = dict.fromkeys([*(name for name in members.named if name in value), *value])
             return {name: self.written(value[name], members.member(name)) for name in ordered}
         return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -313,8 +313,8 @@ def _missing(parts: Schemas, alternatives: Alternatives, seen: set[Schemas]) -> 
     seen.add(parts)
     for shape in alternatives.of(parts):
         inside = []
-        for name in shape.entries.required:
-            below = shape.entries.member(name)
+        for name in shape.members.required:
+            below = shape.members.member(name)
             if NOTHING in below:
                 return _named(shape, name)
             inside.append(below)
@@ -325,8 +325,8 @@ def _missing(parts: Schemas, alternatives: Alternatives, seen: set[Schemas]) -> 
 
 
 def _named(shape: Shape, name: str) -> GrammarError:
-    place = next(part for part in shape.parts if name in part.shape.entries.required)
-    if any(name in group.named for group in shape.entries.groups):
+    place = next(part for part in shape.parts if name in part.shape.members.required)
+    if any(name in group.named for group in shape.members.groups):
         return place.error("required", f"{name!r} is required, and its schema admits no value", "correct its schema")
     what = f"{name!r} is required, but properties lacks it, and no others may be there"
     return place.error("required", what, f"add {name!r} to properties, or leave it out of required")

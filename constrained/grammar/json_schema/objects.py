@@ -29,7 +29,7 @@ PATTERNS = 5
 
 def properties(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
     """The objects that a shape admits."""
-    members = shape.entries
+    members = shape.members
     low, high = members.low, members.high
     if low > 1 and members.present:  # names are counted, of which only a condition says that they must be there
         each = enumerate(_without_conditions(shape, writer))
@@ -111,7 +111,7 @@ def properties(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> 
 
 def _without_conditions(shape: Shape, writer: ValueWriter) -> list[Shape]:
     """What objects of a shape are, by which of the names that its conditions are about they have."""
-    members, out = shape.entries, []
+    members, out = shape.members, []
     said = {field: value for field, value in members.said.items() if field != "present"}
     for there, absent in ways(("and", *members.present), writer.limits):
         group = MemberGroup(dict.fromkeys(absent, NOTHING))
@@ -123,7 +123,7 @@ def _without_conditions(shape: Shape, writer: ValueWriter) -> list[Shape]:
 
 def _few_names(shape: Shape, told_apart: bool, writer: ValueWriter) -> list[str] | None:
     """All names, where propertyNames lists them, or where they must be `told_apart` and are few; else None."""
-    members = shape.entries
+    members = shape.members
     if members.names and (told_apart or all(one.listed for one in writer.of(members.names))):
         found = writer.values((*members.names, _NAME))
         if found is not None:
@@ -144,7 +144,7 @@ Variant = tuple[Node, int]
 
 def _variants(shape: Shape, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout) -> list[Variant]:
     """The ways to write a property: with its own value, or with one that also is some of `witnesses`."""
-    parts = shape.entries.member(name)
+    parts = shape.members.member(name)
     if not witnesses:
         node = writer.node(parts)
         return [] if node is NEVER else [(seq([layout.colon, node]), 0)]
@@ -180,7 +180,7 @@ class _Others:
         out: list[Node] = []
         for i, matched in enumerate(sets):
             values = [w.value for w in witnesses if w.value is not None]
-            value = self.writer.node((*self.shape.entries.matching(None, frozenset(matched)), *values))
+            value = self.writer.node((*self.shape.members.matching(None, frozenset(matched)), *values))
             if value is not NEVER:
                 key = self._key(matched, witnesses, f"{self.name}:key{i}{'w' * len(witnesses)}")
                 out.append(seq([strings.quoted(key), self.layout.colon, value]))
@@ -188,7 +188,7 @@ class _Others:
 
     def _matched(self) -> list[tuple[str, ...]]:
         """The sets of patterns that one name may match."""
-        trees = self.shape.entries.trees
+        trees = self.shape.members.trees
         sets: list[tuple[str, ...]] = [()]
         for pattern in trees:
             apart = {other for other in trees if end_differently(pattern, other)}
@@ -203,12 +203,12 @@ class _Others:
         return sets
 
     def _may_match_all(self, patterns: tuple[str, ...]) -> bool:
-        trees = [self.shape.entries.trees[pattern][0] for pattern in patterns]
+        trees = [self.shape.members.trees[pattern][0] for pattern in patterns]
         return strings.has_text(trees, [], 0, None, self.writer.limits)
 
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
         """The names that match those patterns and no others."""
-        members, writer = self.shape.entries, self.writer
+        members, writer = self.shape.members, self.writer
         trees = members.trees
         if not trees and not members.names and not witnesses:
             node = None if writer.options.closing else strings.others(self.names)
@@ -234,7 +234,7 @@ class _Others:
             elif "string" in one.types:
                 fitting = [*wanted, *strings.trees(one, writer.limits)]
                 without = [*unwanted, *strings.unmatched(one, writer.limits)]
-                counts = one.texts.low, one.texts.high
+                counts = one.strings.low, one.strings.high
             else:
                 continue
             out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.limits, closing))

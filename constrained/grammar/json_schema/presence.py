@@ -51,7 +51,7 @@ def presence_of(schema: Schema) -> Presence | None:
     if not shape.says_only(_SAID) or shape.types is not EVERY and shape.types != _OBJECT:
         return None
     found = [Presence(True, shape.types is EVERY)]
-    if shape.members is not None:
+    if shape.says("members"):
         if not shape.members.says_only(_OF_NAMES):
             return None
         for group in shape.members.groups:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from constrained.grammar import nodes
-from constrained.grammar.json_schema.alternatives import Alternatives
+from constrained.grammar.json_schema.alternatives import Alternatives, meet
 from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.numbers import integer, whole
 from constrained.grammar.json_schema.objects import PATTERNS
@@ -30,7 +30,6 @@ from constrained.grammar.json_schema.shape import (
     Schemas,
     Shape,
     Strings,
-    meet,
     names_in,
     parsed,
 )
@@ -95,8 +94,8 @@ _EMPTY = Contents([], [])
 def contents(kind: str, shape: Shape, document: Document) -> Contents | None:
     """What is in the objects, or arrays, of a shape; None: it isn't known whether there are some."""
     if kind == "object":
-        return _EMPTY if shape.members is None else _members(shape.members, document)
-    return _EMPTY if shape.items is None else _elements(shape.items, document)
+        return _EMPTY if not shape.says("members") else _members(shape.members, document)
+    return _EMPTY if not shape.says("items") else _elements(shape.items, document)
 
 
 def _members(members: Members, document: Document) -> Contents | None:
@@ -174,7 +173,7 @@ def _in_order(low: int, high: int | None, limits: Limits) -> bool:
 
 def has_strings(shape: Shape, limits: Limits) -> bool:
     """Whether it is certain that some string fits, and that to write them passes no limit."""
-    said = shape.texts
+    said = shape.strings
     if not said.says_only(DECIDED[Strings]) or shape.denied or not _in_order(said.low, said.high, limits):
         return False
     if len(said.patterns) + len(said.formats) > 1:
@@ -195,7 +194,7 @@ def has_strings(shape: Shape, limits: Limits) -> bool:
 
 def has_numbers(shape: Shape) -> bool:
     """Whether it is certain that some number fits, and that to write them passes no limit."""
-    said = shape.amounts
+    said = shape.numbers
     low, high = said.low, said.high
     if not said.says_only(DECIDED[Numbers]) or shape.denied:
         return False
@@ -311,11 +310,11 @@ class Satisfiable:
         types = shape.types
         sure = not types.isdisjoint(_FREE)
         if "string" in types:
-            if shape.strings is not None and not has_strings(shape, self._limits):
+            if shape.says("strings") and not has_strings(shape, self._limits):
                 return _UNKNOWN
             sure = True
         if "integer" in types:
-            if shape.numbers is not None and not has_numbers(shape):
+            if shape.says("numbers") and not has_numbers(shape):
                 return _UNKNOWN
             sure = True
         unsure: list[list[Schema]] = []

@@ -125,6 +125,10 @@ class Record:
         """What is said."""
         return {name: value for name, value in self.__dict__.items() if name in self.fields}
 
+    def says(self, field: str) -> bool:
+        """Whether anything is said in that field."""
+        return field in self.__dict__
+
     def says_only(self, fields: frozenset[str]) -> bool:
         """Whether nothing else is said than these."""
         return self.__dict__.keys() <= fields or self.__dict__.keys() - self._found <= fields
@@ -425,7 +429,7 @@ class Shape(Record):
     denied : tuple
         Values left out.
     numbers, strings, items, members
-        What is said of values of these types, if anything.
+        What is said of values of these types.
     joins : tuple of Join
     keywords : frozenset of str
         The keywords that were read.
@@ -438,10 +442,10 @@ class Shape(Record):
     types: frozenset[str] = EVERY
     listed: tuple[Listed, ...] = ()
     denied: tuple = ()
-    numbers: Numbers | None = None
-    strings: Strings | None = None
-    items: Items | None = None
-    members: Members | None = None
+    numbers: Numbers = Numbers()
+    strings: Strings = Strings()
+    items: Items = Items()
+    members: Members = Members()
     joins: tuple[Join, ...] = ()
     keywords: frozenset[str] = frozenset()
     parts: Schemas = ()
@@ -455,7 +459,7 @@ class Shape(Record):
     @Once
     def says_nothing(self) -> bool:
         """Whether it is certain that every value fits."""
-        if self.members is None:
+        if not self.says("members"):
             return self.says_only(_DESCRIBING)
         free = (group.rest is ANYTHING and not group.named and not group.patterns for group in self.members.groups)
         return self.says_only(_DESCRIBING | {"members"}) and self.members.says_only(_GROUPS) and all(free)
@@ -490,22 +494,6 @@ class Shape(Record):
         """The identity of the values left out."""
         return frozenset(map(identity, self.denied))
 
-    @Once
-    def texts(self) -> Strings:
-        return self.strings or _NO_STRINGS
-
-    @Once
-    def amounts(self) -> Numbers:
-        return self.numbers or _NO_NUMBERS
-
-    @Once
-    def elements(self) -> Items:
-        return self.items or _NO_ITEMS
-
-    @Once
-    def entries(self) -> Members:
-        return self.members or _NO_MEMBERS
-
     def place(self, keyword: str) -> Schema:
         """The last schema that has a keyword, for messages."""
         parts = self.parts or (ANYTHING,)
@@ -522,71 +510,10 @@ _JOINING = _DESCRIBING | {"joins"}
 _LISTING = _DESCRIBING | {"types", "listed", "denied"}
 _GROUPS = frozenset(("groups", "limits", "closed"))
 
-_NO_STRINGS, _NO_NUMBERS, _NO_ITEMS, _NO_MEMBERS = Strings(), Numbers(), Items(), Members()
 ANYTHING = Schema(Shape())
 """What every value fits."""
 NOTHING = Schema(Shape(types=frozenset()))
 """What no value fits."""
-
-
-def meet(parts: Iterable[tuple[Schema, frozenset[Schema]]]) -> Shape:
-    """What schemas that hold together say, apart from their joins.
-
-    With each schema come those whose unevaluated… counts what it evaluates.
-    """
-    parts = list(parts)
-    if len(parts) == 1:
-        (one, _), shape = parts[0], parts[0][0].shape
-        if shape.parts == (one,) and not shape.joins and not says_unevaluated(shape):
-            return shape
-    said: dict[str, Any] = {"parts": tuple([part for part, _ in parts])}
-    types = EVERY
-    for part, _ in parts:
-        shape = part.shape
-        types = types & shape.types
-        for field in _RECORDS:
-            own = shape.__dict__.get(field)
-            if own is not None:
-                said[field] = said[field].meet(own) if field in said else own
-        for field in ("listed", "denied"):
-            if field in shape.__dict__:
-                said[field] = said.get(field, ()) + shape.__dict__[field]
-    if types is not EVERY:
-        said["types"] = types
-    if any(says_unevaluated(part.shape) for part, _ in parts):
-        said |= _with_unevaluated(parts, said)
-    return Shape(**said)
-
-
-_RECORDS = ("numbers", "strings", "items", "members")
-
-
-def says_unevaluated(shape: Shape) -> bool:
-    """Whether an unevaluated… counts what others evaluate."""
-    rows = shape.items.rows if shape.items is not None else ()
-    if any(row.unevaluated is not None for row in rows):
-        return True
-    return shape.members is not None and any(group.unevaluated is not None for group in shape.members.groups)
-
-
-def _with_unevaluated(parts: list[tuple[Schema, frozenset[Schema]]], said: dict[str, Any]) -> dict[str, Any]:
-    """The items and members of schemas that hold together, with what an unevaluated… of theirs leaves."""
-    out = {}
-    for field, rows_of in (("items", lambda items: items.rows), ("members", lambda members: members.groups)):
-        each = [
-            (part, within, rows_of(part.shape.__dict__[field]))
-            for part, within in parts
-            if field in part.shape.__dict__
-        ]
-        found = []
-        for owner, _, rows in each:
-            for schema in (row.unevaluated for row in rows if row.unevaluated is not None):
-                seen = [row for part, within, own in each if part is owner or owner in within for row in own]
-                found.append(Unevaluated(owner, schema, tuple(seen)))
-        if found:
-            record = said[field]
-            out[field] = type(record)(**{**record.said, "unevaluated": tuple(found)})
-    return out
 
 
 _MET = frozenset(("low", "high"))

@@ -303,21 +303,21 @@ class _States:
 
 def what_is_said(shape: Shape) -> tuple:
     """A key that is equal for shapes that the same strings fit."""
-    said = shape.texts
+    said = shape.strings
     denied = tuple(value for value in shape.denied if isinstance(value, str))
     return said.patterns, said.formats, said.unmatched, said.no_formats, denied, said.low, said.high
 
 
 def trees(shape: Shape, limits: Limits, widely: bool = False) -> list[Node]:
     """The trees of characters that every string must fit; `widely`: in the reading of some validator."""
-    said = shape.texts
+    said = shape.strings
     found = [parsed(_place(shape, pattern), "pattern", pattern, limits, widely) for pattern in said.patterns]
     return found + [format_node(name, widely) for name in dict.fromkeys(said.formats)]
 
 
 def unmatched(shape: Shape, limits: Limits, widely: bool = False) -> list[Node]:
     """The trees of characters that no string may fit: patterns, formats, and values left out."""
-    said, either = shape.texts, not widely
+    said, either = shape.strings, not widely
     found = [parsed(_place(shape, pattern), "pattern", pattern, limits, either) for pattern in said.unmatched]
     found += [format_node(name, either) for name in said.no_formats]
     return found + any_of([value for value in shape.denied if isinstance(value, str)])
@@ -326,7 +326,7 @@ def unmatched(shape: Shape, limits: Limits, widely: bool = False) -> list[Node]:
 def _place(shape: Shape, pattern: str) -> Schema:
     """The schema that a pattern is of."""
     parts = shape.parts or (ANYTHING,)
-    return next((one for one in parts if pattern in one.shape.texts.patterns + one.shape.texts.unmatched), parts[0])
+    return next((one for one in parts if pattern in one.shape.strings.patterns + one.shape.strings.unmatched), parts[0])
 
 
 def any_of(values: list[str]) -> list[Node]:
@@ -341,7 +341,7 @@ def _choices(values: tuple[str, ...]) -> Node:
 
 def string(shape: Shape, name: str, limits: Limits, closing: str) -> Node:
     """The text between the quotes; see :func:`language`."""
-    fitting, without, said = trees(shape, limits), unmatched(shape, limits), shape.texts
+    fitting, without, said = trees(shape, limits), unmatched(shape, limits), shape.strings
     return language(fitting, without, said.low, said.high, name, limits, closing)
 
 
@@ -441,11 +441,11 @@ def others(values: list[str]) -> Node | None:
 
 def some_in_both(one: Shape, other: Shape, limits: Limits) -> bool:
     """Whether some string is admitted by one, and by some validator's reading of the other."""
-    both = one.texts.meet(other.texts)
+    both = one.strings.meet(other.strings)
     low, high = both.low, both.high
     if high is not None and high < low:
         return False
-    if any(end_differently(a, b) for a in one.texts.patterns for b in other.texts.patterns):
+    if any(end_differently(a, b) for a in one.strings.patterns for b in other.strings.patterns):
         return False
     if what_is_said(one) == what_is_said(other):
         return True

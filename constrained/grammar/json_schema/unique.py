@@ -51,7 +51,7 @@ class ValueWriter(Protocol):
 
 def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
     """Items that all differ."""
-    said = shape.elements
+    said = shape.items
     low, high = said.low, said.high
     values = None if said.first or said.wanted else writer.values(said.item(0))
     if values is None or len(values) > DISTINCT:
@@ -66,7 +66,7 @@ def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -
 
 def _remembered(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
     """Items that all differ, told by remembering those that are written; None if that is left out."""
-    said = shape.elements
+    said = shape.items
     low, high = said.low, said.high
     own = said.first if high is None else min(said.first, high)
     parts = [said.item(i) for i in range(own + (own != high))]
@@ -115,14 +115,14 @@ def _goes_on(shape: Shape, writer: ValueWriter) -> bool:
 
 
 def _array_goes_on(shape: Shape, writer: ValueWriter) -> bool:
-    items = shape.elements
+    items = shape.items
     if items.high is not None or items.wanted or items.unique:
         return False
     return _takes_some(items.item(items.first), writer)
 
 
 def _object_goes_on(shape: Shape, writer: ValueWriter) -> bool:
-    members = shape.entries
+    members = shape.members
     if members.low > 1 or members.high is not None or members.names or members.some:
         return False
     trees, most = members.trees, writer.limits.distinct + len(members.named)
@@ -144,7 +144,7 @@ _SIMPLE: list[Any] = [None, True, 0, 1, "", "a", [], {}]
 
 def _once(kinds: list[Shape], writer: ValueWriter) -> tuple[str, ...]:
     """Names that no object of these can have twice: they are named wherever there may be others."""
-    objects = [one.entries for one in kinds if not one.listed and "object" in one.types]
+    objects = [one.members for one in kinds if not one.listed and "object" in one.types]
     found = {name for one in objects for name in one.named}
     for one in objects:
         if one.patterns or writer.node(one.matching(None, frozenset())) is not NEVER:
@@ -154,7 +154,7 @@ def _once(kinds: list[Shape], writer: ValueWriter) -> tuple[str, ...]:
 
 def _varied(shape: Shape, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
     """See `nodes.Distinct.varied`; no number is above the limit `distinct`."""
-    members = shape.entries
+    members = shape.members
     if shape.listed or "object" not in shape.types or members.some or shape.denied:
         return ()
     most, found = writer.limits.distinct, []
@@ -167,7 +167,7 @@ def _varied(shape: Shape, writer: ValueWriter) -> tuple[tuple[str, int], ...]:
 
 def _is_bounded(shape: Shape) -> bool:
     """Whether it is more than the values of its properties that decides whether an object fits."""
-    members = shape.entries
+    members = shape.members
     counted = members.low or members.high is not None or members.names
     return bool(counted or members.present or members.some)
 
@@ -186,7 +186,7 @@ def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
     if found >= most or shape.denied:
         return found
     if depth and "array" in shape.types and _array_goes_on(shape, writer):
-        items = shape.elements
+        items = shape.items
         own = (items.item(i) for i in range(min(items.first, items.low)))
         found += most * all(_at_least(parts, 1, writer, depth) for parts in own)
     if depth and "object" in shape.types and not _is_bounded(shape):
@@ -196,7 +196,7 @@ def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
 
 
 def _objects(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
-    found, members = 1, shape.entries
+    found, members = 1, shape.members
     for name in dict.fromkeys(members.required):
         found *= _at_least(members.member(name), most, writer, depth)
     if found and _object_goes_on(shape, writer):
@@ -209,14 +209,14 @@ def _objects(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
 
 def _strings(shape: Shape, most: int, limits: Limits) -> int:
     """The same of strings; `_objects` and `_numbers`, too."""
-    trees, without, said = strings.trees(shape, limits), strings.unmatched(shape, limits), shape.texts
+    trees, without, said = strings.trees(shape, limits), strings.unmatched(shape, limits), shape.strings
     if not trees and not without and said.high is None:  # most
         return most
     return Texts(trees, without, said.low, said.high, limits).at_least(most)
 
 
 def _numbers(shape: Shape, most: int) -> int:
-    said = shape.amounts
+    said = shape.numbers
     low, high = said.low, said.high
     if said.multiples or said.no_multiples:
         return 0
@@ -230,7 +230,7 @@ def _numbers(shape: Shape, most: int) -> int:
 
 def _is_free(shape: Shape) -> bool:
     """Whether the strings are all those of some length at least."""
-    said = shape.texts
+    said = shape.strings
     if shape.listed or "string" not in shape.types or shape.denied or said.high is not None:
         return False
     return not (said.patterns or said.formats or said.unmatched or said.no_formats)

@@ -15,7 +15,7 @@ from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
-from constrained.grammar.json_schema.arrays import array
+from constrained.grammar.json_schema.contains import array
 from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.misfit import missing_property
 from constrained.grammar.json_schema.numbers import Multiples, integer, intervals, number, whole
@@ -208,7 +208,7 @@ class Writer:
         if kind == "string":
             each = [few_texts(tree, DISTINCT, self.limits) for tree in strings.trees(shape, self.limits)]
             return next((texts for texts in each if texts is not None), None)
-        low, high = whole(shape.amounts.low, shape.amounts.high)
+        low, high = whole(shape.numbers.low, shape.numbers.high)
         if kind == "integer" and low is not None and high is not None and high - low < DISTINCT:
             return range(low, high + 1)
         return _FEW_VALUES.get(kind)
@@ -261,7 +261,7 @@ class Writer:
                 rule, how = f"{name} {kind}", array if kind == "array" else properties
                 out.append(self.later(rule, partial(how, shape, self, rule, self.layout), kind, shape))
             elif kind in ("number", "integer"):
-                said = shape.amounts
+                said = shape.numbers
                 wanted = Multiples(said.multiple, said.no_multiples)
                 bounds = (kind, wanted, *intervals(said.low, said.high, shape.denied))
                 certain = len(bounds) == 3 and wanted == Multiples(None) and has_numbers(shape)
@@ -316,7 +316,7 @@ class Writer:
     def _number(self, name: str, kind: str, wanted: Multiples, shape: Shape) -> Node:
         wanted = wanted.whole() if kind == "integer" and wanted != Multiples(None) else wanted
         out: list[Node] = []
-        for i, (low, high) in enumerate(intervals(shape.amounts.low, shape.amounts.high, shape.denied)):
+        for i, (low, high) in enumerate(intervals(shape.numbers.low, shape.numbers.high, shape.denied)):
             if wanted == Multiples(None):
                 out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
                 continue
