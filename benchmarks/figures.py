@@ -206,9 +206,14 @@ def _self_learning() -> str:
     )
 
 
-def _played_by(name: str) -> str:
-    """Success of a record's rows, and in brackets the share of wrong actions: a row per player, a column per level."""
-    rows = record(name)["rows"]
+def _played_by(*names: str, **others: str) -> str:
+    """Success of records' rows, and in brackets the share of wrong actions: a row per player, a column per level.
+
+    `others`: records whose strategies are played in another way, and how.
+    """
+    rows = [row for name in names for row in record(name)["rows"]]
+    for name, how in others.items():
+        rows += [{**row, "strategy": f"{row['strategy'].split(',')[0]}, {how}"} for row in record(name)["rows"]]
     played = {row["level"] for row in rows}
     levels = [level for level in ("off", "form", "state", "goal-sound", "goal") if level in played]
     players: dict[tuple[str, str], dict[str, str]] = {}
@@ -501,23 +506,33 @@ def _modules() -> str:
     return _adapters("problems", ((words, row) for name, words in records.items() for row in record(name)["rows"]))
 
 
-def _one_round() -> str:
-    """A round of KnowAgent's self-learning."""
-    *_, after = record("self_learning_smollm2")
-    [tested] = after["test"].values()
-    rows = [("none", row) for row in record("alfworld_smollm2")["rows"]]
-    return _adapters("games", [*rows, (f"round {after['round']}", {**tested, "strategy": "act", "level": "off"})])
+def _rounds() -> str:
+    """Rounds of KnowAgent's self-learning with a general model: the tests without masks, and the last one with."""
+    tested = [
+        (f"round {one['round']}", {**row, "strategy": "act", "level": "off"})
+        for one in record("self_learning_smollm2")
+        for row in one["test"].values()
+        if one["round"]
+    ]
+    before, after = ([("", row) for row in record(f"alfworld_smollm2{of}")["rows"]] for of in ("", "_adapter"))
+    rows = [("none", row) for _, row in before] + tested + [(tested[-1][0], row) for _, row in after]
+    return _adapters("games", rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "adapters": _modules,
-    "adapters-round": _one_round,
+    "adapters-rounds": _rounds,
     "levels": _levels,
     "general-model": _general_model,
     "self-learning": _self_learning,
     "agents": lambda: _played_by("agents_alfworld_valid_seen"),
     "agents-published": _published,
     "agents-household": lambda: _played_by("agents_household"),
+    "agents-general": lambda: _played_by(
+        "agents_alfworld_smollm2",
+        agents_alfworld_smollm2_no_example="no example",
+        agents_alfworld_smollm2_no_knowledge="knowledge not in the prompt",
+    ),
     "distilled": lambda: distilled.table(record("distilled")["rows"]),
     "example-worlds": lambda: example_worlds.table(record("example_worlds")["rows"]),
     "scienceworld-tasks": lambda: _science_tables()[0],
