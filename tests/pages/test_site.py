@@ -97,7 +97,7 @@ def test_the_page_of_commands_has_every_command_and_option(site):
         "constrained train self-learning",
         "constrained bench agents",
         "--test-masks",
-        "what to do, as a sentence",
+        "the task, as a sentence",
     ):
         assert said in text, said
 
