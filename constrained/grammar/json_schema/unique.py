@@ -109,16 +109,17 @@ def _goes_on(shape: Shape, writer: ValueWriter) -> bool:
     """Whether arrays and objects of these can always have another item or property: so there is one that differs."""
     if shape.shortest is not None:
         return not any(isinstance(value, (list, dict)) for value in shape.shortest.values)
-    if "array" in shape.types and not _array_goes_on(shape, writer):
+    if "array" in shape.types and not _array_goes_on(shape, writer, DEPTH):
         return False
     return "object" not in shape.types or _object_goes_on(shape, writer)
 
 
-def _array_goes_on(shape: Shape, writer: ValueWriter) -> bool:
+def _array_goes_on(shape: Shape, writer: ValueWriter, depth: int) -> bool:
     items = shape.items
     if items.high is not None or items.wanted or items.unique:
         return False
-    return _takes_some(items.item(items.first), writer)
+    own = map(items.item, range(items.first))
+    return _takes_some(items.item(items.first), writer) and all(_at_least(one, 1, writer, depth) for one in own)
 
 
 def _object_goes_on(shape: Shape, writer: ValueWriter) -> bool:
@@ -185,10 +186,8 @@ def _values(shape: Shape, most: int, writer: ValueWriter, depth: int) -> int:
     found = _strings(shape, most, writer.limits) if "string" in shape.types else 0
     if found >= most or shape.denied:
         return found
-    if depth and "array" in shape.types and _array_goes_on(shape, writer):
-        items = shape.items
-        own = (items.item(i) for i in range(min(items.first, items.low)))
-        found += most * all(_at_least(parts, 1, writer, depth) for parts in own)
+    if depth and "array" in shape.types and _array_goes_on(shape, writer, depth):
+        found += most
     if depth and "object" in shape.types and not _is_bounded(shape):
         found += _objects(shape, most, writer, depth)
     found += ("null" in shape.types) + 2 * ("boolean" in shape.types) + _numbers(shape, most)

@@ -152,6 +152,23 @@ def test_random_texts_are_valid_and_come_to_an_end(name):
     assert ended
 
 
+@pytest.mark.parametrize("first", [[False], [{"enum": [1]}, False], [{"type": "array", "prefixItems": [False]}, False]])
+@pytest.mark.parametrize("rest", [True, {"type": "integer"}])
+def test_arrays_that_cannot_grow_are_few_values(first, rest):
+    inner = {"type": "array", "prefixItems": first, "items": rest}
+    with pytest.raises(GrammarError, match="it isn't plain that there are 3 items that differ"):
+        Grammar.from_json_schema({**ANYTHING, "items": inner, "minItems": 3})
+    vocabulary, rng = small_vocabulary(), random.Random(0)
+    matcher = compile_grammar(Grammar.from_json_schema({**ANYTHING, "items": inner}), vocabulary).matcher()
+    for _ in range(100):
+        ids = matcher.allowed_token_ids()
+        assert len(ids), "a dead end"
+        ids = ids[~np.isin(ids, vocabulary.eos_token_ids)]
+        if not len(ids):
+            break
+        assert matcher.advance(rng.choice(ids.tolist()))
+
+
 def test_escapes_are_the_characters_they_stand_for():
     grammar, rng = Grammar.from_json_schema(STRINGS), random.Random(1)
     for one, other in [("desk", "desk"), ("\U0001f600", "\U0001f600"), ("a/", "a/"), ("x\n", "x\n")]:
