@@ -67,10 +67,6 @@ HOSTILE = {
             Grammar.from_lark('start: t{o}\no: "a"?\nt{x}: "(" t{u{x}} | x\nu{y}: y y\n'), b"(" * 40, entered=100_000
         ),
     ),
-    "an argument that grows without text": (
-        "closure",
-        lambda: write(Grammar.from_lark('start: t{"a"}\nt{x}: t{u{x}} | x\nu{y}: y y\n'), closure=10_000),
-    ),
     "stacks beyond count": (
         "positions",
         lambda: write(Grammar.from_lark('start: "(" start ")" | "x"'), b"(" * 900, positions=1_000),

@@ -25,7 +25,7 @@ def array(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
         return Counting(said, writer, name, layout).node()
     own = said.first if high is None else min(said.first, high)
     items = [writer.node(said.item(i)) for i in range(own)]
-    rest = writer.node(said.item(said.first))
+    rest = writer.node(said.item(said.first)) if own != high else NEVER  # what no text reaches may be refused
     full = layout.around("[", layout.in_a_row(items, rest, low, high), "]") if high != 0 else NEVER
     return full if low else alt([literal("[]"), full])
 
