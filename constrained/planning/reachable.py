@@ -57,6 +57,7 @@ def unreachable(task: PlanningTask, searched: int = 0) -> str:
         relaxed = Relaxed.of(task)
         if not relaxed.dead_end(task.initial):
             searched = min(searched, SEARCH_WORK // max(1, len(relaxed.grounding.needs)))
+            # So few states are hardly ever all that can be reached: the search would only cost time.
             none = searched > SEARCHED // 20 and find_plan(task, task.initial, searched)[1] is False
             return NO_ORDER if none else ""
     except PddlError:
