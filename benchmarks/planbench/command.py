@@ -6,7 +6,8 @@ Every instance is played step by step through the masks of its domain's imported
 the actions that a level admits: a uniformly random choice; "chooser", the small graph network that comes with this
 package, which reads the facts that hold and the goal's and nothing else; and "search", which looks ahead in the
 simulator and is a planner. An action counts as impossible where a validator that reads the domain and the problem anew
-refuses it. Every step is recorded in `--output` as it happens; an interrupted run is resumed.
+refuses it. Every step is recorded in `--output` as it happens; an interrupted run is resumed. `--exact` plays the
+recorded rows, with their seeds, limits and steps.
 """
 
 from __future__ import annotations
@@ -58,13 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     check_exact(options)
     options.seed = options.seed or [0]
-    sets = chosen(read_instances(options.data), options.domain, options.limit)
+    sets = chosen(read_instances(options.data), options.domain)
+    wanted = [(name, model, level) for model, level in rows_of(options.model, options.level) for name in sets]
+    asked = [(*row, options) for row in wanted]
+    if options.exact and not options.update:
+        asked = as_recorded(wanted, options)
     rows = []
-    for model, level in rows_of(options.model, options.level):
-        for name, instances in sets.items():
-            row = play_set(name, instances, model, level, options)
-            rows.append(row)
-            print(summary_line(row), flush=True)
+    for name, model, level, own in asked:
+        row = play_set(name, sets[name][: own.limit], model, level, own)
+        rows.append(row | {"limit": own.limit, "max steps": own.max_steps})
+        print(summary_line(row), flush=True)
     recorded = [] if options.data else recorded_rows(set(sets))
     data = {"version": __version__, "max steps": options.max_steps, "seed": options.seed, "rows": rows,
             "recorded": recorded, "machine": describe_machine()}  # fmt: skip
@@ -72,9 +76,7 @@ def run_command(options: argparse.Namespace) -> int:
     return compare(rows, options) if options.exact else 0
 
 
-def chosen(
-    instances: Iterable[Instance], domains: Sequence[str] | None, limit: int | None
-) -> dict[str, list[Instance]]:
+def chosen(instances: Iterable[Instance], domains: Sequence[str] | None) -> dict[str, list[Instance]]:
     """ "DOMAIN/SET" -> its instances."""
     sets: dict[str, list[Instance]] = {}
     for one in instances:
@@ -82,7 +84,7 @@ def chosen(
             sets.setdefault(f"{one.domain_name}/{one.set_name}", []).append(one)
     if not sets:
         raise DataError(f"no instances of {', '.join(domains or ())}", "leave out --domain to see which there are")
-    return {name: found[:limit] for name, found in sets.items()}
+    return sets
 
 
 def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -90,6 +92,22 @@ def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[
     of = {model: [level for one, level in ROWS if one == model] for model, _ in ROWS}
     named = list(models or of)
     return [(model, level) for model in named for level in of.get(model, LEVELS) if not levels or level in levels]
+
+
+def as_recorded(
+    wanted: Iterable[tuple[str, str, str]], options: argparse.Namespace
+) -> list[tuple[str, str, str, argparse.Namespace]]:
+    """Those of the (set, model, level) that are recorded, each with the record's seeds, limit and steps."""
+    recorded = read_record(RECORD, "constrained bench planbench").get("rows", ())
+    rows = {row: [one for one in recorded if (one["set"], one["model"], one["level"]) == row] for row in wanted}
+    found = []
+    for row, ones in rows.items():
+        for one in ones:
+            own = {"seed": one["seeds"], "limit": one["limit"], "max_steps": one["max steps"]}
+            found.append((*row, argparse.Namespace(**vars(options) | own)))
+    if not found:
+        raise ConstrainedError("nothing of this is recorded", "record it: --exact --update")
+    return found
 
 
 def play_set(name: str, instances: Sequence[Instance], model: str, level: str, options: argparse.Namespace) -> dict:
@@ -254,21 +272,17 @@ def recorded_table(recorded: Sequence[dict]) -> str:
 def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
     """Compare with the recorded rows, or record these; returns the exit code."""
     held = read_record(RECORD, "constrained bench planbench")
-    known = {_row_key(row, options): row for row in held.get("rows", ())}
+    known = {_row_key(row): row for row in held.get("rows", ())}
     if options.update:
-        known |= {
-            _row_key(row, options): row | {"limit": options.limit, "max steps": options.max_steps} for row in rows
-        }
+        known |= {_row_key(row): row for row in rows}
         write_whole(RECORD, to_json(held | {"rows": [known[key] for key in sorted(known, key=str)]}))
         note_record(RECORD)
         print(f"recorded {len(rows)} rows in {RECORD.name}")
         return 0
     worse = []
     for row in rows:
-        before = known.get(_row_key(row, options))
-        if before is None:
-            print(f"not recorded: {row['set']}, {row['model']}, {row['level']}")
-        elif row["solved"] < before["solved"] or row["impossible"] > before["impossible"]:
+        before = known[_row_key(row)]
+        if row["solved"] < before["solved"] or row["impossible"] > before["impossible"]:
             words = f"solved {row['solved']} (was {before['solved']})"
             words += f", impossible {row['impossible']} (was {before['impossible']})"
             worse.append(f"{row['set']}, {row['model']}, {row['level']}: {words}")
@@ -276,6 +290,5 @@ def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
     return 1 if worse else 0
 
 
-def _row_key(row: dict, options: argparse.Namespace) -> tuple:
-    own = row.get("limit", options.limit), row.get("max steps", options.max_steps)
-    return row["set"], row["model"], row["level"], row["instances"], tuple(row["seeds"]), *own
+def _row_key(row: dict) -> tuple:
+    return (*(row[name] for name in ("set", "model", "level", "instances", "limit", "max steps")), tuple(row["seeds"]))

@@ -23,18 +23,10 @@ def bench(tmp_path, monkeypatch):
 
     def run(*options):
         file = tmp_path / "figures.json"
-        given = [
-            "--data",
-            tmp_path / "data",
-            "--output",
-            tmp_path / "runs",
-            "--json",
-            file,
-            "--max-steps",
-            20,
-            *options,
-        ]
-        return main(["bench", "planbench", *map(str, given)]), json.loads(file.read_text())["rows"]
+        file.unlink(missing_ok=True)
+        given = "--data", tmp_path / "data", "--output", tmp_path / "runs", "--json", file, "--max-steps", 20, *options
+        code = main(["bench", "planbench", *map(str, given)])
+        return code, json.loads(file.read_text())["rows"] if file.exists() else []
 
     return run
 
@@ -48,9 +40,11 @@ def test_a_row_is_the_mean_over_its_seeds(bench, capsys):
 
 def test_what_was_recorded_may_only_get_better(bench, capsys, monkeypatch):
     options = "--model", "random", "--level", "state", "--exact"
-    assert bench(*options)[0] == 0 and "not recorded: blocks/basic, random, state" in capsys.readouterr().out
-    assert bench(*options, "--update")[0] == 0 and "recorded 1 rows" in capsys.readouterr().out
-    assert bench(*options)[0] == 0 and "no row is worse" in capsys.readouterr().out
+    assert bench(*options)[0] == 1 and "nothing of this is recorded" in capsys.readouterr().err
+    assert bench(*options, "--update", "--seed", 3)[0] == 0 and "recorded 1 rows" in capsys.readouterr().out
+    code, rows = bench("--exact")  # the other models aren't recorded, and the record's seed is played
+    assert code == 0 and "no row is worse" in capsys.readouterr().out
+    assert [(row["model"], row["level"], row["seeds"]) for row in rows] == [("random", "state", [3])]
     record = json.loads(command.RECORD.read_text())
     record["rows"][0]["solved"] += 1
     command.RECORD.write_text(json.dumps(record))
