@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import figures
+from benchmarks.figures import command as figures
+from benchmarks.figures.agents import interval, mean_of_means
+from benchmarks.figures.records import provenance
 from benchmarks.result_files import DOCS, RESULTS
 from tests.conformance.cases import read_cases
 
@@ -45,14 +47,14 @@ def test_a_marked_table_is_written_anew_and_nothing_else_is():
 
 def test_an_interval_holds_the_mean_and_is_a_point_where_nothing_varies():
     tasks = [[0.0, 50.0, 100.0], [100.0, 100.0, 40.0]]
-    low, high = figures.interval(tasks)
-    assert low < figures.mean_of_means(tasks) < high
-    assert figures.interval([[70.0, 70.0], [50.0]]) == (60.0, 60.0)
+    low, high = interval(tasks)
+    assert low < mean_of_means(tasks) < high
+    assert interval([[70.0, 70.0], [50.0]]) == (60.0, 60.0)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_every_record_says_when_where_and_how_it_was_made(path):
-    facts = figures.provenance(path.stem)
+    facts = provenance(path.stem)
     assert facts.keys() == {"command", "date", "commit", "machine", "seeds", "sample"}
     assert all(isinstance(value, str) and value for value in facts.values())
     assert facts["command"].startswith(("constrained bench ", "constrained train "))

@@ -31,7 +31,7 @@ MODULES = {
     "errors": "errors",
     "example-worlds": "example_worlds",
     "executor": "executor",
-    "figures": "figures",
+    "figures": "figures.command",
     "generation": "engine.generation",
     "gpu": "gpu.command",
     "guard": "guard",
