@@ -23,6 +23,7 @@ from constrained.planning.model import ALWAYS, conjuncts
 from constrained.planning.planner import DEFAULT, Searched, SearchLimits, search_plan
 from constrained.planning.reachable import NO_ORDER, mended
 from constrained.planning.relaxed import Relaxed
+from constrained.planning.search import shortened
 
 MAX_AHEAD, AHEAD = 200, 5
 """Most actions that `SearchChooser` simulates before it searches, for each part of a larger goal."""
@@ -181,23 +182,23 @@ class SearchChooser:
 
     def _look_ahead(self, held: _SearchResults, task: PlanningTask, state: FactSet) -> None:
         """Hold a plan from a state: the network's path, as it is cheaper, or else the one that a search finds."""
-        way = self._ahead(task, state)
-        if way is None:
+        plan = self._ahead(task, state)
+        if plan is None:
             searched = self._searched(task, state)
             if searched.plan is None:
                 held.hopeless[state] = _no_plan(task, state, searched)
                 return
-            way = task.states(state, searched.plan)
-        held.actions |= way
+            plan = searched.plan
+        held.actions |= task.states(state, plan)
 
     def _searched(self, task: PlanningTask, state: FactSet) -> Searched:
         return search_plan(task, state, self._limits)
 
-    def _ahead(self, task: PlanningTask, state: FactSet) -> dict[FactSet, GroundAction] | None:
-        """Follow the network without entering a state twice; return the path, or None if it misses the goal."""
+    def _ahead(self, task: PlanningTask, start: FactSet) -> list[GroundAction] | None:
+        """Follow the network without entering a state twice; return what of it is needed, or None without the goal."""
         if self._chooser.scorer(task.domain) is None:
             return None
-        way: dict[FactSet, GroundAction] = {}
+        way, state = dict[FactSet, GroundAction](), start
         most = max(MAX_AHEAD, AHEAD * len(conjuncts(task.goal or ALWAYS)))
         while not task.reached_goal(state):
             after = {action: task.apply(state, action) for action in task.applicable(state)}
@@ -206,7 +207,7 @@ class SearchChooser:
                 return None
             way[state] = actions[int(self._chooser.scores(task, state, actions).argmax())]
             state = after[way[state]]
-        return way
+        return shortened(task, start, list(way.values()))
 
 
 class PlannerChooser(SearchChooser):

@@ -3,6 +3,7 @@
 import itertools
 import random
 
+import numpy as np
 import pytest
 
 from constrained import generate_plan
@@ -138,3 +139,14 @@ def test_a_large_goal_is_given_more_actions_before_a_search(monkeypatch):
     monkeypatch.setattr(chooser_module, "search_plan", lambda *_: pytest.fail("searched"))
     environment = PddlEnvironment(BLOCKS, tower(6, 1))
     assert generate_plan(environment.task, environment=environment, strategy="act").success
+
+
+def test_a_path_of_the_network_that_wanders_is_a_plan_without_superfluous_actions(monkeypatch):
+    domain = """(define (domain lights) (:predicates (lit ?x) (dark ?x))
+      (:action light :parameters (?x) :precondition (dark ?x) :effect (and (lit ?x) (not (dark ?x)))))"""
+    problem = """(define (problem p) (:domain lights) (:objects a b c d e f)
+      (:init (dark a) (dark b) (dark c) (dark d) (dark e) (dark f)) (:goal (and (lit c) (lit f))))"""
+    monkeypatch.setattr(GraphChooser, "_scorer", lambda self, domain: object())
+    monkeypatch.setattr(GraphChooser, "scores", lambda self, task, state, actions: -np.arange(len(actions)))
+    plan = played(domain, problem, "search")
+    assert plan.success and [step.action for step in plan.steps] == ["light c", "light f"]
