@@ -8,11 +8,12 @@ express exactly is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from constrained.automaton.positions import Env, Thunk, Unbound
 from constrained.automaton.templates import Templates, ends_action
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.analysis import Nullable, components, productive_rules, trim
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet
@@ -39,12 +40,14 @@ def to_gbnf(grammar: ContextFreeGrammar, templates: Templates) -> str:
 def to_llguidance(grammar: ContextFreeGrammar, templates: Templates) -> str:
     """llguidance's variant of Lark, from the rule `start`.
 
-    A regular language is one terminal. Any other is written in terminals of one character each, since llguidance's
-    lexer takes the longest terminal that fits, where this project's grammars read a text in every way.
+    A regular language is one terminal, unless its expression becomes too long. Any other is written in terminals of
+    one character each, since llguidance's lexer takes the longest terminal that fits, where this project's grammars
+    read a text in every way.
     """
     rules = write_out(grammar, templates)
     if not self_embedding_rules(rules):
-        return f"start: /{_slashes(_regex(rules, grammar.limits))}/\n"
+        with suppress(LimitError):
+            return f"start: /{_slashes(_regex(rules, grammar.limits))}/\n"
     names = {name: START if name == START else f"r{i}" for i, name in enumerate(rules)}
 
     def text(data: str) -> str:
@@ -100,7 +103,7 @@ def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
     GrammarError
         No text can be complete.
     LimitError
-        It takes more rules than a grammar may have nodes.
+        It takes more nodes than a grammar may have.
     """
     if grammar.remembers:
         raise GrammarError(
@@ -125,18 +128,21 @@ class _WriteOut:
         self._templates, self._limits = templates, limits
         self._names: dict[tuple[int, int], str] = {}
         self._waiting: list[tuple[str, n.Node, Env]] = []
+        self._shared: set[int] = set()  # ids of nodes that become rules, since many bodies hold them
+        self._advice: str | None = None
 
     def rules(self, grammar: ContextFreeGrammar) -> Rules:
         whole, ended = self._body(grammar.start, self._templates.env(grammar))
         result = {START: n.Rule(START, n.alt([whole, ended]))}
+        nodes = 0
         while self._waiting:
             name, body, env = self._waiting.pop()
             whole, ended = self._fixed(body, env)
             result[name] = n.Rule(name, whole)
             result[_ended(name)] = n.Rule(_ended(name), ended)
-            self._limits.check(
-                "nodes", len(result), "the grammar has too many rules once its templates are written out"
-            )
+            nodes += size(whole) + size(ended)
+            what = "the grammar is too large once templates and the orders of objects' members are written out"
+            self._limits.check("nodes", nodes, what, self._advice)
         return result
 
     def _call(self, name: str, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
@@ -153,20 +159,23 @@ class _WriteOut:
         ways = [self._body(body, chosen) for chosen, _ in self._templates.ways(waiting, env, None)]
         return _either(ways)
 
+    def _part(self, node: n.Node, env: Env) -> tuple[n.Node, n.Node]:
+        return self._call("other", node, env) if id(node) in self._shared else self._body(node, env)
+
     def _body(self, node: n.Node, env: Env) -> tuple[n.Node, n.Node]:
         match node:
             case n.Seq(items=items):
                 before: list[n.Node] = []
                 ends: list[n.Node] = []
                 for item in items:
-                    whole, ended = self._body(item, env)
+                    whole, ended = self._part(item, env)
                     ends.append(n.seq([*before, ended]))
                     before.append(whole)
                 return n.seq(before), n.alt(ends)
             case n.Alt(items=items):
-                return _either([self._body(item, env) for item in items])
+                return _either([self._part(item, env) for item in items])
             case n.Repeat(item=item, low=low, high=high):
-                whole, ended = self._body(item, env)
+                whole, ended = self._part(item, env)
                 others = n.repeat(whole, max(low - 1, 0), None if high is None else high - 1)
                 return n.repeat(whole, low, high), n.seq([others, ended]) if high != 0 else n.NEVER
             case n.Except():
@@ -174,9 +183,11 @@ class _WriteOut:
             case JsonText():
                 return self._body(node.written, env)
             case MemberSequence(of):
-                what = f"an object of {len(of.values)} names, written out in every order"
-                self._limits.check("schema", 1 << min(len(of.values), 64), what, "any_order=False: the schema's order")
+                self._advice = "any_order=False takes the schema's order alone"
+                self._shared |= {id(one) for one in (of.others, of.last) if one is not n.NEVER}
                 return self._call("members", node.written_out, env)
+            case n.Lazy():
+                return self._call("later", node.node, env)
             case n.RuleRef(rule=name):
                 instances = self._templates.instances(node, env, 0)
                 return _either([self._call(name, body, inner) for body, inner in instances])
@@ -262,7 +273,9 @@ class _NodePrinter:
             case n.Repeat(item=item, low=low, high=high):
                 inner = self._one(item) if isinstance(item, n.Chars) else self._grouped(item)
                 return f"{inner}{_times(low, high)}"
-        return self._grouped(node)
+            case n.Seq() | n.Alt() | n.Choices():
+                return self._grouped(node)
+        raise TypeError(f"{node} must be written out before it is printed")
 
     def _grouped(self, node: n.Node) -> str:
         return f"{self._group}{self.alternatives(node)})"
@@ -306,8 +319,9 @@ _CLASS_SPECIAL = "]^-[\\&~"
 
 
 def _class(chars: CharSet, escape: Callable[[str], str] = _code) -> str:
+    # llama.cpp refuses the first byte of each character that a negated class leaves out, and so all that begin with it.
     rest = chars.complement()
-    negated = bool(rest) and chars.ranges[-1][1] == MAX_CODE_POINT
+    negated = bool(rest) and chars.ranges[-1][1] == MAX_CODE_POINT and rest.ranges[-1][1] < 0x80
     parts = []
     for low, high in rest.ranges if negated else chars.ranges:
         parts += [_in_class(low, escape)] if low == high else [_in_class(low, escape), "-", _in_class(high, escape)]

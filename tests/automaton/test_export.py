@@ -98,8 +98,11 @@ def test_what_a_notation_cannot_say_is_refused_by_name():
     grows = Grammar.from_lark(
         'start: t{"a"}\nt{x}: x | "(" t{more{x}} ")"\nmore{x}: "b" x\n', limits=Limits(nodes=1000)
     )
-    with pytest.raises(LimitError, match="too many rules"):
+    with pytest.raises(LimitError, match="too large once templates"):
         grows.to_gbnf()
+    names = {"type": "object", "properties": {f"name {n}": {"type": "integer"} for n in range(30)}}
+    with pytest.raises(LimitError, match="any_order=False takes the schema's order"):
+        Grammar.from_json_schema(names, limits=Limits(nodes=20_000)).to_gbnf()
 
 
 def test_the_next_action_of_shipped_knowledge():
@@ -252,10 +255,21 @@ def shipped() -> dict[str, Grammar]:
     }
 
 
-@pytest.mark.parametrize("name", ["household", "hotpotqa", "tools"])
+SCHEMAS = {
+    "a pattern beside a length": {"pattern": "b.?c", "minLength": 3, "maxLength": 7, "type": "string"},
+    "a pattern that looks ahead": {"pattern": "^(?!no|é)", "maxLength": 5, "type": "string"},
+    "seven names in any order": {
+        "type": "object", "properties": {f"a{n}": {"enum": [n]} for n in range(7)}, "additionalProperties": False,
+    },
+    "four names and others": {"type": "object", "properties": {f"a{n}": {"type": "string"} for n in range(4)}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["household", "hotpotqa", "tools", *SCHEMAS])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_engine_writes_whole_texts_of_what_ships(engine, name):
-    grammar, chance = shipped()[name], random.Random(0)
+def test_an_engine_writes_whole_texts(engine, name):
+    grammar = Grammar.from_json_schema(SCHEMAS[name]) if name in SCHEMAS else shipped()[name]
+    chance = random.Random(0)
     allowed = ENGINES[engine](grammar)
     for _ in range(6):
         text, state = b"", grammar.automaton.start
