@@ -103,6 +103,7 @@ class RunFile:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
+            Path(self._lock.lock_file).touch()  # raises OSError where no lock can be made: filelock says the same then
             raise DataError(
                 f"another run is writing to {self.path}", "wait for it, or give this one a folder of its own"
             ) from None

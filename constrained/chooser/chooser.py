@@ -15,6 +15,7 @@ from constrained.chooser.scorer import Scorer
 from constrained.chooser.weights import EMBEDDED, load_scorer, read_weights
 from constrained.decoding.choosers import Choice
 from constrained.errors import ConstrainedError, ModelError, UnreachableError
+from constrained.knowledge import Knowledge
 from constrained.knowledge.ordered_task import OrderedTask
 from constrained.knowledge.world_state import WorldState
 from constrained.planning import Domain, FactSet, GroundAction, PlanningTask
@@ -177,7 +178,7 @@ class SearchChooser:
                     return meant[action]
                 reasons.append(held.hopeless.get(state))
             if all(reasons):  # that a search gave up comes first: then a plan may exist
-                raise min(filter(None, reasons), key=lambda reason: reason.exit_code)
+                raise _with_unfilled(min(filter(None, reasons), key=lambda reason: reason.exit_code), choice.knowledge)
         return choice.random.choice(choice.actions)
 
     def _look_ahead(self, held: _SearchResults, task: PlanningTask, state: FactSet) -> None:
@@ -241,6 +242,20 @@ def _no_plan(task: PlanningTask, state: FactSet, searched: Searched) -> Constrai
     here = "" if state == task.initial else " from here"
     place = task.problem.goal_place if not here else {}
     return UnreachableError(f"the goal can't be reached{here}: {NO_ORDER}", mended(NO_ORDER), **place)
+
+
+def _with_unfilled(error: ConstrainedError, knowledge: Knowledge) -> ConstrainedError:
+    """An error that a goal can't be reached, with the answers that are never given, and so told nothing, if any."""
+    told = () if knowledge.own_world is None else knowledge.own_world.tells
+    never = [f"{{{hole}}} of the answer in line {tells.span.line}" for tells in told for hole in tells.unfilled]
+    if not never or not isinstance(error, UnreachableError):
+        return error
+    which = ", or ".join(never)
+    message = f"{error.problem}; and nothing says what stands for {which}, so that answer is never given"
+    place = {name: getattr(error, name) for name in ("line", "column", "context", "source")}
+    return UnreachableError(
+        message, f"name a parameter of the action there, or a variable of what is told; else {error.hint}", **place
+    )
 
 
 def _supposed(facts: WorldState) -> Iterator[FactSet]:

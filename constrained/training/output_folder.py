@@ -109,6 +109,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             lock.acquire(timeout=0)
         except Timeout:
+            Path(lock.lock_file).touch()  # raises OSError where no lock can be made: filelock says the same then
             raise DataError(
                 f"another process is tuning into {folder}", "wait for it, or give this run a folder of its own"
             ) from None

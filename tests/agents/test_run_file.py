@@ -154,6 +154,12 @@ def test_no_run_is_recorded_in_what_is_no_file(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder in which nobody can make files")
+def test_a_folder_in_which_no_file_can_be_made_is_not_said_to_be_in_use():
+    with pytest.raises(OSError, match="/proc/.*run.jsonl"), RunFile("/proc/run.jsonl", HEADER):
+        raise AssertionError("it was opened")
+
+
 def test_a_folder_and_a_file_in_use_are_not_replaced(tmp_path):
     with pytest.raises(DataError, match="can't read"), RunFile(tmp_path, HEADER, replace=True):
         pass

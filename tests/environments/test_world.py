@@ -212,6 +212,33 @@ def test_a_search_that_finds_nothing_says_so_and_wanders_no_further():
         generate_plan(environment.task, ActionKnowledge.from_lark(ONE_KEY), environment=environment, strategy="act")
 
 
+UNTOLD = """%declare _STEP PLACE
+//: type place
+//: object hall, cellar: place
+//: fact at(one place), treasure(place), taken
+//: init at(hall), treasure(cellar)
+//: maybe treasure(p) if at(p)
+//: goal taken
+start: | go{PLACE} | take
+//: makes at(p)
+//: tells treasure(x) if at(x) by "In the {HOLE} is a treasure."
+go{p}: "go to the " p _STEP start
+//: needs some p: place (at(p), treasure(p))
+//: makes taken
+//: tells not treasure(p) if at(p) by "Nothing happens."
+take: "take the treasure" _STEP start
+"""
+
+
+def test_a_search_in_vain_names_the_answers_that_are_never_given():
+    def searched(hole: str) -> str:
+        with pytest.raises(UnreachableError, match="can't be reached from here") as caught:
+            generate_plan("taken", ActionKnowledge.from_lark(UNTOLD.replace("HOLE", hole)), strategy="act")
+        return str(caught.value)
+
+    assert "nothing says what stands for {room} of the answer in line 10" in searched("room")
+
+
 BLIND = """%declare _STEP
 //: fact key, open, light
 //: init light

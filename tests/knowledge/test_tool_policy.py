@@ -175,6 +175,7 @@ def test_descriptions_of_parameters_reach_the_prompt():
         ('//: tells x = $ by "yes"', "values are told by tools"),
         ("//: fact done\n//: tells done by list", "a fact is told by a text in an answer"),
         ("//: let two(a, b) = a == b\n//: needs two(1)", "`two` takes 2 arguments, not 1"),
+        ("//: fact done(x)\n//: makes done", "`done` has 1 argument, not 0"),
         ("//: needs len([], [])", "`len` takes 1 argument, not 2"),
         ("//: needs range(1, 2, 3, 4)", "`range` takes 1 to 3 arguments, not 4"),
         ('//: needs search("(", "x")', "is not a regular expression"),
@@ -184,7 +185,7 @@ def test_a_line_that_cannot_be_read_is_one_clear_error(line, told):
     policy = f"%declare _STEP LIST\nstart: list\n{line}\nlist: LIST _STEP [start]\n"
     with pytest.raises(GrammarError, match=told) as error:
         ActionKnowledge.from_tools([{"name": "list"}], policy=policy)
-    assert error.value.line == 3 + line.count("\n")
+    assert error.value.line == 3 + line.count("\n") and error.value.hint
 
 
 def test_json_paths():

@@ -36,6 +36,10 @@ from constrained.knowledge.lines.tells import Tells, Told
 from constrained.planning.model import ALWAYS, Junction, Literal, conjunction
 
 
+_PATTERNS = "write {name}, {name, ...} (a list), (a|b) or [optional]; a backslash before a sign makes it plain text"
+"""What a text with holes may have."""
+
+
 class LineReader:
     """Reads statements of `//:` lines; worlds and policies say what names and facts stand for.
 
@@ -88,7 +92,7 @@ class LineReader:
                 patterns.append(Pattern(unquoted(token)))
             except PatternError as error:
                 offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
-                raise self.source.span(offset).error(error.args[0]) from None
+                raise self.source.span(offset).error(error.args[0], _PATTERNS) from None
         return patterns
 
     # what answers tell

@@ -64,6 +64,12 @@ class Tells(Generic[Part]):
     rules: frozenset[str] | None = None
     types: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def unfilled(self) -> list[str]:
+        """The holes of the answer to an action for which nothing says what stands there: it is never given."""
+        holes = (hole for pattern in self.patterns for hole in pattern.holes)
+        return [] if self.rules is None else [hole for hole in holes if f"?{hole.lower()}" not in self.types]
+
     @cached_property
     def asked(self) -> Expression:
         """The condition, to be evaluated."""

@@ -204,17 +204,15 @@ class _Uses:
     def without_value(self) -> Iterator[Finding]:
         """Holes in the answers to an action that are neither its parameters nor variables of what is told."""
         for tells in self.world.tells:
-            for pattern in tells.patterns if tells.rules is not None else ():
-                for hole in pattern.holes:
-                    if f"?{hole.lower()}" not in tells.types:
-                        known = [variable[1:] for variable in tells.types]
-                        [action] = tells.rules or [""]
-                        yield Finding(
-                            "hole-without-value",
-                            f"nothing says what {{{hole}}} is in the answer to {self.domain.spell(action)}",
-                            f"name a parameter of the action, or a variable of what is told: {', '.join(known)}",
-                            tells.span,
-                        )
+            for hole in tells.unfilled:
+                known = [variable[1:] for variable in tells.types]
+                [action] = tells.rules or [""]
+                yield Finding(
+                    "hole-without-value",
+                    f"nothing says what {{{hole}}} is in the answer to {self.domain.spell(action)}",
+                    f"name a parameter of the action, or a variable of what is told: {', '.join(known)}",
+                    tells.span,
+                )
 
 
 def _needed(condition: Condition) -> Iterable[str]:

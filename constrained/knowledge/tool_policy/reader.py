@@ -222,7 +222,8 @@ class _PolicyReader(LineReader):
         terms = tuple(map(self.form, given))
         count = self.policy.facts[str(name)]
         if count != len(terms):
-            raise self.error(atom, f"`{name}` has {count} argument{'s' * (count != 1)}, not {len(terms)}")
+            what = f"`{name}` has {count} argument{'s' * (count != 1)}, not {len(terms)}"
+            raise self.error(atom, what, "write as many as its `fact` line declares")
         return Literal(str(name), terms or (TRUE,))
 
     def atom(self, tree: ParseTree, scope: Any) -> Form:
@@ -246,7 +247,10 @@ class _PolicyReader(LineReader):
             try:
                 read_regex(str(pattern))
             except regex.error as error:
-                raise self.error(tree, f"{pattern!r} is not a regular expression: {error}") from None
+                what = f"{pattern!r} is not a regular expression: {error}"
+                raise self.error(
+                    tree, what, r"a backslash before a sign makes it plain text: \( for a bracket"
+                ) from None
         return Call(name, given)
 
 

@@ -149,7 +149,9 @@ class Conditions(LineReader):
         if tree.data == "asks":
             [atom] = tree.children
             if not scope.worded:
-                raise self.span_of(atom).error("only `means` and `shows` lines may have `asks`")
+                raise self.span_of(atom).error(
+                    "only `means` and `shows` lines may have `asks`", "name a fact here, without `asks`"
+                )
             [literal] = literals_in(self.atom(atom, scope))
             return Literal(ASKS + literal.predicate, literal.terms)
         quantifier, variables, part = tree.children
@@ -163,7 +165,8 @@ class Conditions(LineReader):
             raise self.without_values(tree, "looks at values")
         left, sign, right = tree.children
         if sign not in ("=", "==", "!="):
-            raise self.span(sign).error(f"`{sign}` compares values, which only results of tools have")
+            what = f"`{sign}` compares values, which only results of tools have"
+            raise self.span(sign).error(what, "a world compares objects: x = y, x != y")
         return Literal("=", tuple(self.term(self.word(side), None, scope) for side in (left, right)), sign != "!=")
 
     def variables(self, tree: ParseTree, scope: Variables) -> tuple[Parameter, ...]:
@@ -174,7 +177,7 @@ class Conditions(LineReader):
         """A fact without `*`."""
         for token in tree.tokens():
             if token == "*":
-                raise self.span(token).error("only conditions may have `*`")
+                raise self.span(token).error("only conditions may have `*`", "name the object, or a variable")
         literal = self.atom(tree, scope)
         assert isinstance(literal, Literal)
         return literal
@@ -278,7 +281,10 @@ class Conditions(LineReader):
                 # them.
                 quantifier, listed, inner = effect.children
                 if str(quantifier) != "every":
-                    raise self.span(quantifier).error("an effect applies to `every` object, or to a parameter")
+                    raise self.span(quantifier).error(
+                        "an effect applies to `every` object, or to a parameter",
+                        "write `every`, or name a parameter of the action in place of the variable",
+                    )
                 for variable in listed.children:
                     name = variable.children[0]
                     if name.lower() in scope.types:

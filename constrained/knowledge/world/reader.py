@@ -151,7 +151,9 @@ class _WorldReader(Conditions):
             for name in names:
                 self.domain.types[name] = self.kind(parent)
                 if self.domain.is_subtype(self.domain.types[name], name):
-                    raise self.span(parent).error(f"the type {name} would belong to itself")
+                    raise self.span(parent).error(
+                        f"the type {name} would belong to itself", "name a wider type after the `:`, or none"
+                    )
 
     def facts(self, statement: ParseTree) -> None:
         for predicate in statement.children:
@@ -258,7 +260,8 @@ class _WorldReader(Conditions):
         named = [s.children[0] for s in statements if s.data == "action"]
         name = unquoted(named[-1]) if named else entry.name
         if name.lower() in self.world.commands:
-            raise (self.span(named[-1]) if named else entry.span).error(f"there are two actions {name}")
+            place = self.span(named[-1]) if named else entry.span
+            raise place.error(f"there are two actions {name}", "give one of them another name: `//: action NAME`")
         written = [piece for piece in command if piece.startswith("?")]
         # A parameter's type comes from the slots that calls pass to it, or from the facts that use it.
         scope = Variables({}, what=f"in the action {entry.name}")
@@ -427,7 +430,10 @@ class _WorldReader(Conditions):
                 if name in {*self.domain.predicates, *self.domain.types, *captured}:
                     raise self.span(head[0]).error(f"{name} is declared already", "choose another name")
                 if self.derived.setdefault(name, kinds) != kinds:
-                    raise self.span(head[0]).error(f"`{name}` has {len(self.derived[name])} arguments elsewhere")
+                    raise self.span(head[0]).error(
+                        f"`{name}` has {len(self.derived[name])} arguments elsewhere",
+                        "give it as many here, or another name",
+                    )
         for statement in statements:
             scope = self.known_scope()
             match statement.data, statement.children:
@@ -447,7 +453,10 @@ class _WorldReader(Conditions):
                     for atom in atoms:
                         literal = self.fact_of(atom, scope)
                         if literal.predicate not in self.domain.predicates.keys() - self.kinds:
-                            raise self.span_of(atom).error(f"{literal.predicate} is not a declared fact")
+                            raise self.span_of(atom).error(
+                                f"{literal.predicate} is not a declared fact",
+                                "name one that a `fact` line declares: what `means` derives isn't remembered",
+                            )
                         wording.again.append(Again(literal, self.where(condition or atom, *literal.terms, at=atom)))
                 case "explores", pieces:
                     wording.explores += (self.piece(piece, set()) for piece in pieces)

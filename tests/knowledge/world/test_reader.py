@@ -137,6 +137,12 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         (RULE.format("//: makes some p: place (at(p))"), "4:11", "an effect applies to `every` object"),
         (RULE.format("//: makes every p: place (every p: thing (in(p, p)))"), "4:33", "there is another p here"),
         (RULE.format("//: needs 2 > 1"), "4:13", "`>` compares values"),
+        (RULE.format("//: makes at(*)"), "4:14", "only conditions may have `*`"),
+        (RULE.format("//: needs asks ready"), "4:16", "only `means` and `shows` lines may have `asks`"),
+        (RULE.format("//: action go\n//: needs ready") + '//: action Go\nrun: "run" _STEP', "7:12", "two actions Go"),
+        ("//: again place(p)", "3:11", "place is not a declared fact"),
+        ("//: means lit(p) if at(p)\n//: means lit if ready", "4:11", "`lit` has 1 arguments elsewhere"),
+        ('//: tells at(p) by "The {p}) is full."', "3:28", "closes nothing"),
         (RULE.format("//: needs p in ready"), "4:11", "a world has facts: only a policy of tools looks at values"),
         (RULE.format("//: needs ready.x == 1"), "4:11", "a name belongs here"),
         (RULE.format("//: needs at([])"), "4:14", "a name belongs here"),
@@ -163,7 +169,7 @@ def test_what_is_wrong_is_said_with_its_place(text, place, message):
     with pytest.raises(GrammarError) as caught:
         read_world(HEAD + text + "\n")
     assert f":{place}: " in str(caught.value) and message in str(caught.value), str(caught.value)
-    assert "^" in str(caught.value)
+    assert "^" in str(caught.value) and caught.value.hint
 
 
 @pytest.mark.parametrize(
