@@ -244,9 +244,10 @@ def _no_plan(task: PlanningTask, state: FactSet, searched: Searched) -> Constrai
     return UnreachableError(f"the goal can't be reached{here}: {NO_ORDER}", mended(NO_ORDER), **place)
 
 
-def _with_unfilled(error: ConstrainedError, knowledge: Knowledge) -> ConstrainedError:
+def _with_unfilled(error: ConstrainedError, knowledge: Knowledge | None) -> ConstrainedError:
     """An error that a goal can't be reached, with the answers that are never given, and so told nothing, if any."""
-    told = () if knowledge.own_world is None else knowledge.own_world.tells
+    world = None if knowledge is None else knowledge.own_world
+    told = () if world is None else world.tells
     never = [f"{{{hole}}} of the answer in line {tells.span.line}" for tells in told for hole in tells.unfilled]
     if not never or not isinstance(error, UnreachableError):
         return error

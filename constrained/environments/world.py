@@ -102,8 +102,7 @@ class WorldEnvironment(FactsEnvironment):
             answer = self._answers.to(ground, self.facts.state) or DONE
         else:
             answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
-        if self.had_effect or self.world.fails:
-            self.known.update(action, answer)
+        self.known.update(action, answer, self.had_effect)
         return answer
 
     def lines(self) -> Iterator[str]:

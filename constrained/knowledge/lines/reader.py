@@ -35,7 +35,6 @@ from constrained.knowledge.lines.syntax_errors import OF_WORLDS
 from constrained.knowledge.lines.tells import Tells, Told
 from constrained.planning.model import ALWAYS, Junction, Literal, conjunction
 
-
 _PATTERNS = "write {name}, {name, ...} (a list), (a|b) or [optional]; a backslash before a sign makes it plain text"
 """What a text with holes may have."""
 

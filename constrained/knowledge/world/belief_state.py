@@ -95,9 +95,9 @@ class BeliefState(FactStore):
 
     # actions and answers
 
-    def update(self, action: str, answer: str) -> bool:
-        """Note an action and the answer to it; returns whether the action had an effect."""
-        failed = any(pattern.found_in(answer) for pattern in self.world.fails)
+    def update(self, action: str, answer: str, had_effect: bool = True) -> bool:
+        """Note an action and the answer to it; returns whether the action had an effect, as far as the answer tells."""
+        failed = not had_effect or any(pattern.found_in(answer) for pattern in self.world.fails)
         name, values = self.action(action.strip()) or (None, {})
         if name is not None and not failed:
             ground = self._ground(name, values)
