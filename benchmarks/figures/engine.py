@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from benchmarks import serve
-from benchmarks.engine import command as engine_command
+from benchmarks import guard_proxy
 from benchmarks.engine import first as first_masks
 from benchmarks.engine import generation
 from benchmarks.engine import report as engine
@@ -16,9 +15,9 @@ from benchmarks.reporting import markdown
 
 
 def _engine() -> str:
-    """The engines over Tekken, without the columns of our own targets and the slowest advances."""
+    """The engines over Tekken, without the columns of our own targets and what is between typical and worst."""
     lines = tables_of(engine.table(record("engine")["measurements"], "tekken"))[0].splitlines()
-    lines = [line for line in lines if "advance, p99" not in line]
+    lines = [line for line in lines if ", p99" not in line]
     return "\n".join("|".join(line.split("|")[:-3]) + "|" for line in lines)
 
 
@@ -89,7 +88,7 @@ def _binding() -> str:
 def _maskbench() -> str:
     """MaskBench's figures, without the quantiles between the median and the tail."""
     lines = maskbench.table(record("maskbench")["figures"]).splitlines()
-    return "\n".join(line for line in lines if not re.match(r"\| T\w+ p(25|75|90) ", line))
+    return "\n".join(line for line in lines if not re.match(r"\| T\w+ p(25|75|90|95|99.9) ", line))
 
 
 def _maskbench_all() -> str:
@@ -142,13 +141,33 @@ def _engine_page() -> list[str]:
         f"for nested expressions {span('calculator', 'xgrammar')} of XGrammar's",
         f"compiling the graph ahead ({span('graph', 'xgrammar', 'ahead')})",
         f"memory for nested expressions ({span('calculator', 'xgrammar', 'bytes')})",
+        f"512 rows run at {_speed_ups(512)} of one thread's speed, 64 rows at {_speed_ups(64)}",
     ]
 
 
+def _speed_ups(rows: int) -> str:
+    """The span of what a second thread is worth for so many rows, over vocabularies and kinds of texts."""
+    of = {(m["vocabulary"], m["threads"]): m for m in record("engine_threads")["measurements"] if m["rows"] == rows}
+    pairs = [(of[name, 1], of[name, 2]) for name in {name for name, _ in of}]
+    parts = [one[kind] / two[kind] for one, two in pairs for kind in ("new", "known")]
+    return f"{min(parts):.2f} to {max(parts):.2f}"
+
+
+def _guard_proxy() -> str:
+    """The proxy's times; its answers a second follow from them."""
+    lines = guard_proxy.table(record("guard_proxy")).splitlines()
+    return "\n".join("|".join(line.split("|")[:-4]) + "|" for line in lines)
+
+
 def _hosts_page() -> list[str]:
-    many = record("serve")["crowd"]
+    many, rows = record("serve")["crowd"], record("serve")["rows"]
     lost = sum(many["lost"].values()) or "none"
+    gaps = {key: f"{1e3 * max(row['text'][key] for row in rows):.0f} ms" for key in ("p50", "worst")}
+    [alone] = [row["text"] for row in rows if row["request"] == "an ordinary request"]
     return [
+        f"{len(rows) - 1} hostile requests, one at a time, while two other clients stream answers. The gaps between "
+        f"two pieces of a stream are at most {gaps['worst']} long, half of them at most {gaps['p50']} "
+        f"({1e3 * alone['worst']:.0f} and {1e3 * alone['p50']:.0f} ms beside an ordinary request)",
         f"{many['clients']} clients that ask for {many['seconds']:.0f} s get {many['answers']:,} answers, and {lost} "
         f"is lost; half of them take {many['p50']:.0f} s, the longest {many['worst']:.0f} s",
     ]
@@ -157,14 +176,13 @@ def _hosts_page() -> list[str]:
 TABLES: dict[str, Callable[[], str]] = {
     "engine": _engine,
     "engine-first": lambda: first_masks.table(record("engine_first")["rows"]),
-    "engine-threads": lambda: engine_command.threads_table(record("engine_threads")["measurements"]),
     "engine-generation": _generation,
     "gpu-kernels": _gpu_kernels,
     "gpu-texts": _gpu_texts,
     "binding": _binding,
     "maskbench": _maskbench,
     "maskbench-all": _maskbench_all,
-    "serve": lambda: serve.compared(record("serve")),
+    "guard-proxy": _guard_proxy,
 }  # fmt: skip
 
 SENTENCES: dict[str, Callable[[], list[str]]] = {

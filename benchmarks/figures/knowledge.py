@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks import guard, guard_proxy, imported, tau, worlds
+from benchmarks import guard, imported, tau, worlds
 from benchmarks.figures.records import record, rows_of, tables_of
 from benchmarks.planbench import ipc
 from benchmarks.planbench import masks as planbench_masks
 from benchmarks.reporting import markdown
-from benchmarks.telecom import command as telecom
 
 
 def _worlds() -> str:
@@ -88,14 +87,15 @@ def _tau_calls() -> str:
 
 
 def _tau_refused() -> str:
+    """Why calls that were carried out are refused; reasons of a single call are left out."""
     kinds = [one for one in record("tau")["conversations"]["kept out"] if one["answered"] == "policy"]
-    return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds])
+    return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds if one["calls"] > 1])
 
 
 def _guard_cost() -> str:
-    """The cost of a call in short, middle and long conversations."""
+    """The cost of a call in short and long conversations."""
     head, rule, *lines = guard.cost(record("guard")).splitlines()
-    return "\n".join([head, rule, *(line for line in lines if line.split("|")[2].strip() in ("5", "50", "500"))])
+    return "\n".join([head, rule, *(line for line in lines if line.split("|")[2].strip() in ("5", "500"))])
 
 
 def _tau_cost() -> str:
@@ -121,8 +121,18 @@ def _guard_words() -> list[str]:
     ]
 
 
+def _telecom_words() -> str:
+    kinds = record("tau_telecom")["mutations"]
+    made, refused = (sum(row[key] for row in kinds) for key in ("mutations", "refused"))
+    return f"Of {made} gold paths with something wrong, in {len(kinds)} ways, {refused} are refused"
+
+
 def _tools_page() -> list[str]:
-    return [*_guard_words(), tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip(".")]
+    return [
+        *_guard_words(),
+        _telecom_words(),
+        tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip("."),
+    ]
 
 
 def _planbench_page() -> list[str]:
@@ -145,11 +155,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-refused": _tau_refused,
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
-    "telecom-mutations": lambda: telecom.mutation_table(record("tau_telecom")),
-    "telecom-admitted": lambda: telecom.admitted_table(record("tau_telecom")),
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
     "guard-cost": _guard_cost,
-    "guard-proxy": lambda: guard_proxy.table(record("guard_proxy")),
 }  # fmt: skip
 
 SENTENCES: dict[str, Callable[[], list[str]]] = {
