@@ -29,6 +29,7 @@ from constrained.files import write_whole
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.json_schema.strings import read_by
 from constrained.grammar.json_text import JsonText, Table, TextState
 from constrained.grammar.members import MemberSequence, Names
 from constrained.grammar.traverse import uses_relations
@@ -268,7 +269,7 @@ class _TableReader:
             case "JsonText", [written, table, high]:
                 self._check_counts(0, high)
                 check(written or table, "a text without a table or rules")
-                return JsonText(lambda: written, lambda: table, high)
+                return JsonText(lambda: written or read_by(table, high), lambda: table, high)
             case "MemberSequence", [of, 0, 0, 0]:
                 members = of.start()
                 check(members is not n.NEVER, "members that never end")

@@ -38,7 +38,10 @@ _ANY_ESCAPE = -1
 
 _SHORT = {ord(c): code for c, code in zip('bfnrt"\\/', (8, 12, 10, 13, 9, 0x22, 0x5C, _ANY_ESCAPE))}
 
-_EVERY = ((0, MAX_CODE_POINT), (_ANY_ESCAPE, _ANY_ESCAPE))
+NEEDLESS_ESCAPE = (_ANY_ESCAPE, _ANY_ESCAPE)
+"""The range that stands for the escapes of characters that need none."""
+
+_EVERY = ((0, MAX_CODE_POINT), NEEDLESS_ESCAPE)
 """The ranges of all characters."""
 
 _ONE_BYTE = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))
@@ -123,6 +126,10 @@ class Table:
             if to >= 0 and (to not in result or len(data) < len(result[to])):
                 result[to] = data
         yield from result.values()
+
+    def onward(self, state: int) -> Iterator[tuple[int, int, int]]:
+        """Yield each state that is next, and a range of characters that lead there, or `NEEDLESS_ESCAPE`."""
+        yield from (way for way in self._ranges(state, _EVERY) if way[0] >= 0)
 
     def _ahead(self, state: int, inside: int) -> Iterator[int]:
         """Yield the states after the characters that one that is begun may become."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -123,6 +124,38 @@ def test_the_same_masks(name, tmp_path, either):
         assert [wander(again, seed) for seed in range(6)] == texts
         fresh = compile_grammar(GRAMMARS[name](), VOCABULARY)
         assert wander(again, 77) == wander(fresh, 77), "and on ways not taken before"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "b"},
+        {"pattern": "^(a|é)*$", "minLength": 2, "maxLength": 5},
+        {"pattern": "^(?!no)[n-p]", "maxLength": 3},
+        {"not": {"pattern": "^x|/"}},
+    ],
+    ids=str,
+)
+def test_a_string_that_a_table_reads_is_exported_from_a_file(schema, tmp_path):
+    compiled = compile_grammar(Grammar.from_json_schema({"type": "string"} | schema), VOCABULARY)
+    compiled.save(tmp_path / "c")
+    again = CompiledGrammar.load(tmp_path / "c", VOCABULARY).grammar
+    pattern = re.compile(again.to_regex(), re.DOTALL)
+    texts = {b'""', b'"b"', b'"\\/"', b'"no\\u006e"', b'"\\u00e9a"', b'"\\u00c9a"'}
+    for seed in range(40):
+        text = b"".join(VOCABULARY.tokens[token] for _, token in wander(compiled, seed)[:-1])
+        texts |= {text, text[:-1], b'"' + text[2:], text[:-1] + b'b"'}
+    found = {text.decode() for text in texts if begins_text(text)}
+    assert {text for text in found if pattern.fullmatch(text)} == {text for text in found if again.matches(text)}
+    for export in (again.to_gbnf(), again.to_llguidance()):
+        assert export.isascii() and "::=" in export or export.startswith("start: ")
+
+
+def begins_text(data: bytes) -> bool:
+    """Whether it is UTF-8."""
+    with suppress(UnicodeDecodeError):
+        return bool(data.decode())
+    return False
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -17,7 +17,7 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.shape import ANYTHING, Schema, Shape, parsed
-from constrained.grammar.json_text import JsonText, Table, TextState
+from constrained.grammar.json_text import NEEDLESS_ESCAPE, JsonText, Table, TextState
 from constrained.grammar.nodes import EMPTY, Node
 from constrained.grammar.patterns.character_automata import State, Texts
 from constrained.grammar.patterns.ecma import end_differently, is_simple
@@ -278,6 +278,37 @@ _ESCAPED = nodes.seq(
     ]
 )
 """Any text with an escape, the first one of a character that is written so by `json.dumps`."""
+
+
+_NEEDLESS = nodes.alt([nodes.literal("\\/"), nodes.seq([nodes.literal("\\u"), _code(0x20, 0x7E)])])
+"""The escapes of characters that need none."""
+
+
+def read_by(table: Table, high: int | None) -> Node:
+    """The texts of at most `high` characters that a table reads, as nodes: one for each state and count."""
+    made: dict[tuple[int, int], nodes.Lazy] = {}
+
+    def node(state: int, count: int) -> nodes.Lazy:
+        return made.setdefault((state, count), nodes.Lazy(partial(written, state, count)))
+
+    def written(state: int, count: int) -> Node:
+        after: dict[int, list[tuple[int, int]]] = {}
+        for to, first, last in table.onward(state):
+            if high is None or count + 1 + table.fewest[to] <= high:
+                after.setdefault(to, []).append((first, last))
+        loop: Node = EMPTY
+        ways: list[Node] = [EMPTY if table.ends[state] else nodes.NEVER]
+        for to, ranges in after.items():
+            one = character(charset(pair for pair in ranges if pair != NEEDLESS_ESCAPE))
+            if NEEDLESS_ESCAPE in ranges and one is not FREE_CHARACTER:
+                one = nodes.alt([one, _NEEDLESS])
+            if to == state and high is None:
+                loop = nodes.repeat(one, 0, None)
+            else:
+                ways.append(nodes.seq([one, node(to, count + (high is not None))]))
+        return nodes.seq([loop, nodes.alt(ways)])
+
+    return node(0, 0)
 
 
 class _States:
