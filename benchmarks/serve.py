@@ -312,6 +312,19 @@ def crowd(server: Server, clients: int, seconds: float) -> dict[str, Any]:
     return {"clients": clients, "seconds": seconds, "answers": len(took), "lost": lost, **spread}
 
 
+def compared(record: dict[str, Any]) -> str:
+    """The gaps in other clients' streams of text beside those of an earlier server, as Markdown."""
+    earlier = {row["request"]: row["text"] for row in record["before"]["rows"]}
+    head = ["while another client sends", "p50", "worst", "before: p50", "worst"]
+    cells = [
+        [row["request"],
+         *(f"{one[key] * 1000:,.0f} ms" if one else "–" for one in (row["text"], earlier.get(row["request"]))
+           for key in ("p50", "worst"))]
+        for row in record["rows"]
+    ]  # fmt: skip
+    return markdown(head, cells)
+
+
 def _line(row: dict[str, Any]) -> str:
     return f"{row['request']}: {row['status']} after {row['seconds']:.1f} s, worst gap {row['text']['worst']:.3f} s"
 

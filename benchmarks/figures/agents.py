@@ -202,6 +202,13 @@ def _rounds() -> str:
     return markdown(["adapters", "masks", "games", "won", "wrong actions", "tokens written"], cells, left=2)
 
 
+def _ways(domain: str) -> str:
+    """Lumos's ways of training, without the share of wrong actions."""
+    lines = [line.split("|") for line in lumos.table(record("lumos")["rows"], domain).splitlines()]
+    columns = [n for n, name in enumerate(lines[0]) if "wrong" not in name]
+    return "\n".join("|".join(line[n] for n in columns) for line in lines)
+
+
 def _percent(name: str, **wanted: Any) -> str:
     return f"{row_of(name, **wanted)['success %']:.1f} %"
 
@@ -245,7 +252,10 @@ def _environments() -> list[str]:
 
 
 def _training_page() -> list[str]:
+    ways = [row["invalid %"] + row["misordered %"] for row in record("lumos")["rows"] if not row["masks"]]
+    low, high = min(filter(None, ways)), max(ways)
     return [
+        f"Without masks {low:.0f} to {high:.0f} % of the actions are wrong, except those of vanilla training for maths",
         _modules(),
         " ".join(
             tables_of(merge.table([row for name, row in record("merge").items() if name != "recorded"]))[0].split()
@@ -270,8 +280,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "bfcl-python": lambda: bfcl.correct(record("bfcl_python")["rows"]),
     "distilled": lambda: distilled.table(record("distilled")["rows"]),
     "example-worlds": lambda: example_worlds.table(record("example_worlds")["rows"]),
-    "lumos-maths": lambda: lumos.table(record("lumos")["rows"], "maths"),
-    "lumos-questions": lambda: lumos.table(record("lumos")["rows"], "questions"),
+    "lumos-maths": lambda: _ways("maths"),
+    "lumos-questions": lambda: _ways("questions"),
     "scienceworld-tasks": lambda: _science_tables()[0],
     "scienceworld-counts": lambda: _science_tables()[1],
 }  # fmt: skip

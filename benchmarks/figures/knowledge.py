@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks import guard, imported, tau, worlds
-from benchmarks.figures.records import record, rows_of, tables_of
+from benchmarks.figures.records import record, rows_of
 from benchmarks.planbench import ipc
 from benchmarks.planbench import masks as planbench_masks
 from benchmarks.reporting import markdown
+from benchmarks.telecom import command as telecom
 
 
 def _worlds() -> str:
-    left = ("mystery_blocksworld", "obfuscated_randomized_logistics", "logistics, 10 objects", "logistics, 30 objects")
+    """Sets of small problems, and random ones of two sizes."""
+    left = ("depots", "logistics", "mystery_blocksworld", "obfuscated_randomized_logistics")
+    left += ("logistics, 10 objects", "logistics, 30 objects", "logistics, 300 objects")
     rows = {name: row for name, row in record("worlds")["rows"].items() if name not in left}
     return worlds.table(rows)
 
@@ -87,9 +90,9 @@ def _tau_calls() -> str:
 
 
 def _tau_refused() -> str:
-    """Why calls that were carried out are refused; reasons of a single call are left out."""
+    """Why calls that were carried out are refused."""
     kinds = [one for one in record("tau")["conversations"]["kept out"] if one["answered"] == "policy"]
-    return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds if one["calls"] > 1])
+    return markdown(["why", "calls"], [[one["why"], one["calls"]] for one in kinds])
 
 
 def _guard_cost() -> str:
@@ -124,7 +127,9 @@ def _guard_words() -> list[str]:
 def _telecom_words() -> str:
     kinds = record("tau_telecom")["mutations"]
     made, refused = (sum(row[key] for row in kinds) for key in ("mutations", "refused"))
-    return f"Of {made} gold paths with something wrong, in {len(kinds)} ways, {refused} are refused"
+    whole = sum(row["refused"] == row["mutations"] for row in kinds)
+    words = f"Of {made} gold paths with something wrong {refused} are refused"
+    return f"{words}; of {len(kinds)} kinds of mutation, {whole} whole"
 
 
 def _tools_page() -> list[str]:
@@ -135,31 +140,54 @@ def _tools_page() -> list[str]:
     ]
 
 
+def _import_page() -> list[str]:
+    played = record("imported").values()
+    dead = sum(one["nothing"] for one in played)
+    wrong, forbidden = (
+        {
+            name: sum(one[name][f"{part}, {kind}"] for one in played for kind in ("invalid", "misordered"))
+            for name in imported.JUDGES
+        }
+        for part in ("effect", "nothing")
+    )
+    assert not any(wrong.values()) and forbidden["household.lark"] == dead
+    share = f"{forbidden['imported'] / dead:.0%}".replace("%", " %")
+    return [
+        f"Of {sum(one['effect'] for one in played):,} actions with an effect neither forbids one; of {dead:,} that did "
+        f"nothing `household.lark` forbids all, the imported domain {share}"
+    ]
+
+
 def _planbench_page() -> list[str]:
+    walked = record("masks")["rows"].values()
+    problems, states, actions = (sum(one[key] for one in walked) for key in ("problems", "states", "actions"))
+    assert not any(one[kind] for one in walked for kind in planbench_masks.WRONG)
     [row] = rows_of("planbench", set="blocksworld/basic", model="random", level="form")
     return [
         f"At `form`, {row['impossible']:,} of {row['actions']:,} random actions are.",
+        f"In {states:,} states of {problems} problems, none of {actions:,} applicable actions is missing and none is "
+        "extra",
         ipc.totals(record("ipc")["rows"]),
     ]
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "worlds": _worlds,
-    "imported": lambda: tables_of(imported.table(record("imported")))[0],
     "executor": _executor,
     "planbench": _planbench,
     "ipc": _ipc,
-    "planbench-masks": lambda: planbench_masks.table(record("masks")["rows"]),
     "tau-gold": _tau_gold,
     "tau-calls": _tau_calls,
     "tau-refused": _tau_refused,
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
+    "telecom-admitted": lambda: telecom.admitted_table(record("tau_telecom")),
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
     "guard-cost": _guard_cost,
 }  # fmt: skip
 
 SENTENCES: dict[str, Callable[[], list[str]]] = {
+    "docs/import.md": _import_page,
     "docs/planbench.md": _planbench_page,
     "docs/tool_figures.md": _tools_page,
 }
