@@ -181,13 +181,14 @@ def _modules() -> str:
 def _rounds() -> str:
     """Rounds of KnowAgent's self-learning with a general model: the tests without masks, and the last one with."""
     tested = [
-        (f"round {one['round']}", {**row, "level": "off"})
-        for one in record("self_learning_smollm2")
+        (f"round {one['round']}, seed {seed}", {**row, "level": "off"})
+        for seed, name in enumerate(("self_learning_smollm2", "self_learning_smollm2_seed_1"))
+        for one in record(name)
         for row in one["test"].values()
         if one["round"]
     ]
-    before, after = ([("", row) for row in record(f"alfworld_smollm2{of}")["rows"]] for of in ("", "_adapter"))
-    rows = [("none", row) for _, row in before] + tested + [(tested[-1][0], row) for _, row in after]
+    before, after = (record(f"alfworld_smollm2{of}")["rows"] for of in ("", "_adapter"))
+    rows = [("none", row) for row in before] + tested + [("round 2, seed 0", row) for row in after]
     cells = [
         [
             words,
