@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import reduce
 from typing import NamedTuple
 
 from constrained.grammar.alternating_automaton import Steps
@@ -89,28 +90,10 @@ def holds(condition: Condition, names: Collection[str]) -> bool:
     return not any(met)
 
 
-_FEW = 16
-"""Names of a condition that is tried with some of them before a formula is made of it."""
-
-
 def satisfiable(condition: Condition, limits: Limits) -> bool:
     """Whether some names meet a condition."""
-    names = names_in(condition)
-    if len(names) <= _FEW:  # their formula passes no limit, wherever it is made
-        must = [one for one in _parts(condition) if isinstance(one, str)]
-        likely = [must, *([*must, name] for name in names), names]
-        if any(holds(condition, some) for some in likely):
-            return True
-    return formula(condition, {name: i for i, name in enumerate(names)}, Formulas(Steps(limits))) != FALSE
-
-
-def _parts(condition: Condition) -> Iterator[Condition]:
-    """Yield conditions of which each must be met."""
-    if isinstance(condition, tuple) and condition[0] == "and":
-        for inner in condition[1:]:
-            yield from _parts(inner)
-    else:
-        yield condition
+    variables = {name: i for i, name in enumerate(names_in(condition))}
+    return formula(condition, variables, Formulas(Steps(limits))) != FALSE
 
 
 def formula(condition: Condition, variables: dict[str, int], formulas: Formulas) -> int:
@@ -121,15 +104,18 @@ def formula(condition: Condition, variables: dict[str, int], formulas: Formulas)
         return TRUE if condition else FALSE
     how, *inner = condition
     parts = [formula(one, variables, formulas) for one in inner]
-    if how == "not":
-        return formulas.negation(parts[0])
+    match how:
+        case "not":
+            return formulas.negation(parts[0])
+        case "and":
+            return reduce(formulas.both, parts, TRUE)
+        case "or":
+            return reduce(formulas.either, parts, FALSE)
     none, one = TRUE, FALSE  # of those so far: none holds, exactly one does
-    every, some = TRUE, FALSE
     for part in parts:
         one = formulas.choose(part, none, one)
         none = formulas.choose(part, FALSE, none)
-        every, some = formulas.both(every, part), formulas.either(some, part)
-    return {"and": every, "or": some, "one": one}[how]
+    return one
 
 
 def ways(condition: Condition, limits: Limits) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -58,8 +58,6 @@ MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
 _DEPTH = 64
 """Schemas joined in one another that are looked into."""
-_PASSES = 8
-"""Times that all schemas are asked whether those that they need have a value, before equations are solved."""
 BRANCHES = 100
 """Alternatives of a deferred schema: so few never pass a limit."""
 _UNKNOWN, _OPEN = 0, -1
@@ -240,16 +238,13 @@ class Satisfiable:
 
     def needs(self) -> list[Schema]:
         """Schemas of which no value is certain yet: in one of some lists of others, all must have one."""
+        # One pass decides most, as what a schema leads to mostly comes after it; equations decide the others.
         unsure = dict(self._needs)
-        for _ in range(_PASSES):
-            before = len(unsure)
-            for key, needs in reversed(list(unsure.items())):  # what a schema leads to mostly comes after it
-                for others in needs:
-                    if unsure.keys().isdisjoint(others) and all(self._ways.get(one, _UNKNOWN) > 0 for one in others):
-                        del unsure[key]
-                        break
-            if len(unsure) == before:
-                break
+        for key, needs in reversed(self._needs.items()):
+            for others in needs:
+                if unsure.keys().isdisjoint(others) and all(self._ways.get(one, _UNKNOWN) > 0 for one in others):
+                    del unsure[key]
+                    break
         return [*unsure]
 
     def needs_of(self, schema: Schema) -> list[list[Schema]]:
