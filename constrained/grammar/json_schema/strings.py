@@ -20,10 +20,10 @@ from constrained.grammar.json_schema.shape import ANYTHING, Schema, Shape, parse
 from constrained.grammar.json_text import NEEDLESS_ESCAPE, JsonText, Table, TextState
 from constrained.grammar.nodes import EMPTY, Node
 from constrained.grammar.patterns.character_automata import State, Texts
-from constrained.grammar.patterns.ecma import end_differently, is_simple
-from constrained.grammar.patterns.finite_automata import ANY
+from constrained.grammar.patterns.ecma import end_differently
+from constrained.grammar.patterns.finite_automata import ANY, few_texts
 from constrained.grammar.patterns.formats import format_node
-from constrained.grammar.patterns.trees import example, few_of, prefix, within
+from constrained.grammar.patterns.trees import example, prefix, within
 from constrained.limits import Limits
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
@@ -439,14 +439,6 @@ def _is_any_text(tree: Node) -> bool:
     )
 
 
-def is_one_tree(shape: Shape, limits: Limits) -> bool:
-    """Whether it is certain that there are strings, which are those of one tree that can be written as it is."""
-    patterns, formats, *others, low, high = what_is_said(shape)
-    if any(others) or low or high is not None or len(patterns) + len(set(formats)) != 1:
-        return False
-    return bool(formats) or is_simple(patterns[0], limits) or is_written(trees(shape, limits)[0])
-
-
 def is_written(tree: Node) -> bool:
     """Whether a tree of characters has texts and can be written as it is, without a table or a search for an end."""
     return not looks(tree) and not has_large_sets(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
@@ -493,23 +485,18 @@ def has_text(fitting: list[Node], without: list[Node], low: int, high: int | Non
     """Whether there are such strings (see :func:`language`)."""
     if _begin_differently(fitting):
         return False
-    return _has_text(Texts(fitting, without, low, high, limits), fitting)
-
-
-def _has_text(texts: Texts, fitting: list[Node]) -> bool:
-    """Whether there is a text."""
+    texts = Texts(fitting, without, low, high, limits)
     # Likely ones are tried before a search, which is long where many are ruled out: an example of each tree, which may
     # have the others, too, and all examples in a row, as patterns that are found anywhere are all found in it. Where
     # a pattern has few texts, these tell.
     examples = [example(node) or "" for node in fitting] or ["~"]
     for likely in dict.fromkeys(["".join(examples), *examples]):
-        if (texts.high is None or len(likely) <= texts.high) and texts.accepts(likely):
+        if texts.accepts(likely):
             return True
     for node in fitting:
-        few = few_of(node, _FEW)
+        few = few_texts(node, _FEW, limits)
         if few is not None:
-            short = (text for text in few if texts.high is None or len(text) <= texts.high)
-            return any(texts.accepts(text) for text in short)
+            return any(map(texts.accepts, few))
     return texts.lives(texts.start)
 
 

@@ -21,7 +21,7 @@ from constrained.grammar.json_schema.misfit import missing_property
 from constrained.grammar.json_schema.numbers import Multiples, integer, intervals, number, whole
 from constrained.grammar.json_schema.objects import properties
 from constrained.grammar.json_schema.options import Options
-from constrained.grammar.json_schema.satisfiable import Satisfiable, contents, has_numbers
+from constrained.grammar.json_schema.satisfiable import Satisfiable, contents, has_numbers, has_strings
 from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Schema, Schemas, Shape
 from constrained.grammar.json_schema.unique import DISTINCT
 from constrained.grammar.json_schema.values import type_of
@@ -268,7 +268,7 @@ class Writer:
                 out.append(self._once(bounds, f"{name} {kind}", certain, self._number, kind, wanted, shape))
             elif kind == "string":
                 key = ("string", *strings.what_is_said(shape))
-                certain = key not in self._scalars and strings.is_one_tree(shape, self.limits)
+                certain = key not in self._scalars and has_strings(shape, self.limits)
                 out.append(self._once(key, f"{name} string", certain, self._string, shape))
             else:
                 out.append(self._listed([v for v in _FEW_VALUES[kind] if self.fits(v, shape)]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
 from constrained.grammar import charset as charsets
@@ -86,31 +84,15 @@ class Nfa:
         return frozenset(found)
 
     @cached_property
-    def distances(self) -> list[int]:
-        """The fewest characters from each state to the end."""
-        before: list[list[tuple[int, int]]] = [[] for _ in self.edges]
-        for state, (edges, empty) in enumerate(zip(self.edges, self.empty)):
-            for to, step in [*((to, 1) for chars, to in edges if chars), *((to, 0) for to in empty)]:
-                before[to].append((state, step))
-        found = [len(self.edges)] * len(self.edges)
-        found[self.end] = 0
-        work = deque([self.end])
-        while work:
-            at = work.popleft()
-            for state, step in before[at]:
-                if found[at] + step < found[state]:
-                    found[state] = found[at] + step
-                    work.append(state) if step else work.appendleft(state)
+    def alive(self) -> set[int]:
+        """States from which the end is reached."""
+        found, before = {self.end}, 0
+        while before < len(found):
+            before = len(found)
+            for state, (edges, empty) in enumerate(zip(self.edges, self.empty)):
+                if not found.isdisjoint(empty) or any(to in found for chars, to in edges if chars):
+                    found.add(state)
         return found
-
-    def sets(self, states: frozenset[int]) -> set[CharSet]:
-        """The sets of characters that the next states depend on."""
-        return {chars for s in states for chars, _ in self.edges[s]}
-
-    def characters(self, states: frozenset[int]) -> set[int]:
-        """The characters that may follow."""
-        ranges = {one for chars in self.sets(states) for one in chars.ranges}
-        return {c for low, high in ranges for c in range(low, high + 1)}
 
     def _state(self) -> int:
         if len(self.edges) > self.limits.schema:
@@ -225,47 +207,23 @@ def nfa(node: nodes.Node, limits: Limits) -> Nfa:
     return Nfa(node, limits)
 
 
-@lru_cache(maxsize=4096)
-def partition(sets: frozenset[CharSet]) -> list[CharSet]:
-    """Divide all characters into sets of those that the same ones of `sets` contain."""
-    return charsets.partition([ANY, *sets])
-
-
 def few_texts(node: nodes.Node, most: int, limits: Limits) -> list[str] | None:
     """All texts of a tree of characters, sorted; None if there may be more than `most`."""
     automaton = nfa(node, limits)
-    if not _are_few(automaton, most):
-        return None
-    states = {"": automaton.start}
-    work, found = [""], []
-    for text in work:
-        found += [text] if automaton.end in states[text] else []
-        for character in automaton.characters(states[text]):
-            after = text + chr(character)
-            states[after] = automaton.step(states[text], character)
-            work.append(after)
-    return sorted(found)
-
-
-def _are_few(automaton: Nfa, most: int) -> bool:
-    """Whether there are at most `most` texts, and not many more beginnings of texts, counted without listing them."""
-    found = beginnings = 0
-    for texts, begun in _counted(automaton):
-        found, beginnings = found + texts, beginnings + begun
-        if max(found, begun) > most or beginnings > 20 * most:
-            return False
-    return True
-
-
-def _counted(automaton: Nfa) -> Iterator[tuple[int, int]]:
-    """For each length, how many texts have it, and how many beginnings of texts."""
-    level = {automaton.start: 1}
+    found: list[str] = []
+    level, seen = [("", automaton.start)], 0
     while level:
-        yield sum(n for states, n in level.items() if automaton.end in states), sum(level.values())
-        longer: dict[frozenset[int], int] = {}
-        for states, n in level.items():
-            for chars in partition(frozenset(automaton.sets(states))):
-                after = automaton.step(states, chars.ranges[0][0])
-                if any(automaton.distances[one] < len(automaton.edges) for one in after):  # it leads to an end
-                    longer[after] = longer.get(after, 0) + n * sum(high - low + 1 for low, high in chars.ranges)
+        found += [text for text, states in level if automaton.end in states]
+        seen += len(level)
+        if len(found) > most or seen > 20 * most:
+            return None
+        longer = []
+        for text, states in level:
+            ways = {chars for state in states for chars, to in automaton.edges[state] if to in automaton.alive}
+            ranges = charsets.union(ways).ranges
+            if len(longer) + sum(high - low + 1 for low, high in ranges) > most:
+                return None
+            codes = [code for low, high in ranges for code in range(low, high + 1)]
+            longer += [(text + chr(code), automaton.step(states, code)) for code in codes]
         level = longer
+    return sorted(found)

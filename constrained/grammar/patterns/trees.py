@@ -50,39 +50,6 @@ def example(node: nodes.Node) -> str | None:
     return None
 
 
-def few_of(node: nodes.Node, most: int) -> list[str] | None:
-    """The texts of `node`; None if there plainly may be more than `most`, or it looks around."""
-    match node:
-        case nodes.LiteralText():
-            return [node.data.decode()]
-        case nodes.Choices():
-            return [value.decode() for value in node.values] if len(node.values) <= most else None
-        case nodes.Chars():
-            size = sum(high - low + 1 for low, high in node.chars.ranges)
-            return [chr(c) for low, high in node.chars.ranges for c in range(low, high + 1)] if size <= most else None
-        case nodes.Repeat():
-            inner = few_of(node.item, most) if node.high is not None and node.high <= most else None
-            ways = [[inner] * count for count in range(node.low, (node.high or 0) + 1)]
-            return None if inner is None else _joined(ways, most)
-        case nodes.Alt() | nodes.Seq():
-            each = [few_of(item, most) for item in node.items]
-            return _joined([each] if isinstance(node, nodes.Seq) else [[one] for one in each], most)
-    return None
-
-
-def _joined(ways: list[list[list[str] | None]], most: int) -> list[str] | None:
-    """The texts of some sequences, of each piece one text; None if there may be more than `most`."""
-    found: dict[str, None] = {}
-    for way in ways:
-        texts = [""]
-        for pieces in way:
-            if pieces is None or len(texts) * len(pieces) > most:
-                return None
-            texts = [text + piece for text in texts for piece in pieces]
-        found.update(dict.fromkeys(texts))
-    return list(found) if len(found) <= most else None
-
-
 @lru_cache(maxsize=1024)
 def prefix(node: nodes.Node) -> str:
     """Characters that all texts of `node` begin with."""
