@@ -217,7 +217,7 @@ def few_texts(node: nodes.Node, most: int, limits: Limits) -> list[str] | None:
         seen += len(level)
         if len(found) > most or seen > 20 * most:
             return None
-        longer = []
+        longer: list[tuple[str, frozenset[int]]] = []
         for text, states in level:
             ways = {chars for state in states for chars, to in automaton.edges[state] if to in automaton.alive}
             ranges = charsets.union(ways).ranges
