@@ -4,7 +4,7 @@ The automaton reads such an array like any other. Beside its state, the items (o
 (`written.Written`) and compared as values: "a" equals "\\u0061", and 1 equals 1.0. A text can't go on if it repeats an
 item, or if every way to finish the item that is begun would repeat one.
 
-An array or object among the items can mostly be made longer, and so different, until it closes (`json_schema.unique`).
+An array or object among the items can mostly be made longer, and so different, until it closes (`json_schema.arrays`).
 It is checked earlier only after white space that leaves nothing to write but its closing bracket. Some can't be made
 longer (`nodes.Distinct.varied` is not None). Such an object can differ as long as the properties still to come have
 more values than there are items that begin like it; after that, a search decides.

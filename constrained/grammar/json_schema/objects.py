@@ -14,12 +14,13 @@ from functools import cache, partial
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
+from constrained.grammar.json_schema.arrays import DISTINCT, ValueWriter, opened
+from constrained.grammar.json_schema.options import Layout
 from constrained.grammar.json_schema.presence import formula, ways
-from constrained.grammar.json_schema.shape import NOTHING, MemberGroup, Schema, Schemas, Shape, Witness
-from constrained.grammar.json_schema.unique import DISTINCT, ValueWriter, names_apart, opened
-from constrained.grammar.json_schema.whitespace import Layout
+from constrained.grammar.json_schema.shape import NOTHING, MemberGroup, Members, Schema, Schemas, Shape, Witness
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, choices, literal, repeat, seq
+from constrained.grammar.patterns.character_automata import Texts
 from constrained.grammar.patterns.ecma import end_differently
 from constrained.grammar.patterns.finite_automata import few_texts
 
@@ -84,7 +85,7 @@ def properties(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> 
         return NEVER
     apart = None
     if free is not NEVER and low > must + 1:
-        apart = names_apart(members, low, names, bool(members.names), bool(witnesses), writer)
+        apart = _names_apart(members, low, names, bool(members.names), bool(witnesses), writer)
         if apart is None:
             writer.options.refuse(
                 shape.place("minProperties"), "minProperties",
@@ -102,11 +103,24 @@ def properties(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> 
     restricted = bool(members.names or members.patterns)
     restricted |= any(w.kind != "other" or w.group.patterns for w in witnesses)
     if not anywhere and free is not NEVER and writer.options.any_order:
-        apart = names_apart(members, 1, names, restricted, False, writer)
+        apart = _names_apart(members, 1, names, restricted, False, writer)
         anywhere = apart is not None
     met = (1 << len(witnesses)) - 1
     written = _Object(pairs, free, last, met, anywhere, low, high, rows, writer, name, layout, apart)
     return written.any_order() if writer.options.any_order else written.in_order()
+
+
+def _names_apart(
+    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
+) -> Distinct | None:
+    """How names are told apart by remembering them; None where it isn't plain that there are enough of them."""
+    trees = [both for both, _ in members.trees.values()]
+    if writer.options.distinct is None or restricted or shown or low > writer.limits.distinct or len(trees) > 1:
+        return None
+    enough = low + len(names)
+    if trees and Texts(trees, [], 0, None, writer.limits).at_least(enough) < enough:
+        return None
+    return Distinct(True, not trees)
 
 
 def _without_conditions(shape: Shape, writer: ValueWriter) -> list[Shape]:

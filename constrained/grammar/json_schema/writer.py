@@ -15,17 +15,15 @@ from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.deferred_rules import DeferredRules
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives
-from constrained.grammar.json_schema.contains import array
+from constrained.grammar.json_schema.arrays import DISTINCT, array
 from constrained.grammar.json_schema.document import Document
 from constrained.grammar.json_schema.misfit import missing_property
 from constrained.grammar.json_schema.numbers import Multiples, integer, intervals, number, whole
 from constrained.grammar.json_schema.objects import properties
-from constrained.grammar.json_schema.options import Options
+from constrained.grammar.json_schema.options import Layout, Options
 from constrained.grammar.json_schema.satisfiable import Satisfiable, contents, has_numbers, has_strings
 from constrained.grammar.json_schema.shape import ANYTHING, NOTHING, Schema, Schemas, Shape
-from constrained.grammar.json_schema.unique import DISTINCT
 from constrained.grammar.json_schema.values import type_of
-from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.json_text import JsonText
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import (

@@ -1,7 +1,7 @@
-"""Items that all differ (uniqueItems), and free names that do, where they are counted (minProperties).
+"""Arrays: items by their index, items that are counted (`contains`), and items that all differ (`uniqueItems`).
 
-Few values are told apart as the properties of an object are: each may be written once. Of more, those that a text has
-written are remembered (`automaton.distinct`); it must be plain that there always is another one.
+Of items that differ, few values are told apart as the properties of an object are: each may be written once. Of more,
+those that a text has written are remembered (`automaton.distinct`); it must be plain that there always is another one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.decide import Fits
 from constrained.grammar.json_schema.numbers import whole
-from constrained.grammar.json_schema.options import Options
-from constrained.grammar.json_schema.shape import Members, Schema, Schemas, Shape
+from constrained.grammar.json_schema.options import Layout, Options
+from constrained.grammar.json_schema.shape import Items, Schema, Schemas, Shape
 from constrained.grammar.json_schema.values import identity
-from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Distinct, Node, alt, literal, seq
 from constrained.grammar.patterns.character_automata import Texts
@@ -47,6 +46,80 @@ class ValueWriter(Protocol):
     def of(self) -> Callable[[Iterable[Schema]], list[Shape]]: ...
     @property
     def fits(self) -> Fits: ...
+
+
+def array(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node:
+    """The arrays that a shape admits."""
+    said = shape.items
+    low, high = said.low, said.high
+    writer.limits.check("repeat", max(low, high or 0), f"an array of {max(low, high or 0)} items")
+    if high is not None and high < low:
+        return NEVER
+    if said.unique and (high is None or high > 1):
+        node = unique_items(shape, writer, name, layout)
+        if node is not None:
+            return node
+    if said.wanted:
+        return Counting(said, writer, name, layout).node()
+    own = said.first if high is None else min(said.first, high)
+    items = [writer.node(said.item(i)) for i in range(own)]
+    rest = writer.node(said.item(said.first)) if own != high else NEVER  # what no text reaches may be refused
+    full = layout.around("[", layout.in_a_row(items, rest, low, high), "]") if high != 0 else NEVER
+    return full if low else alt([literal("[]"), full])
+
+
+class Counting:
+    """Arrays of which some items fit further schemas: a rule for each (index, how many were counted for each schema).
+
+    Indices and counts are told apart as far as they matter.
+    """
+
+    def __init__(self, items: Items, writer: ValueWriter, name: str, layout: Layout):
+        self.items, self.wanted, self.low, self.high = items, items.wanted, items.low, items.high
+        self.writer, self.name, self.layout = writer, name, layout
+        last = max(1, items.first, items.low, *(w.first for w in self.wanted))
+        self.last = last if items.high is None else items.high
+
+    def node(self) -> Node:
+        start = 0, (0,) * len(self.wanted)
+        full = self.layout.around("[", self._from(*start), "]")
+        return alt([literal("[]"), full]) if self._may_end(*start) else full
+
+    def _from(self, at: int, counts: tuple[int, ...]) -> Node:
+        """What can follow `at` items, of which `counts` fitted each of the wanted schemas."""
+        key = f"{self.name}:{at},{','.join(map(str, counts))}"
+        return self.writer.later(key, partial(self._written, at, counts))
+
+    def _written(self, at: int, counts: tuple[int, ...]) -> Node:
+        out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
+        item = self.items.item(at)
+        for chosen, after in self._ways(at, counts):
+            node = self.writer.node((*item, *chosen))
+            if node is not NEVER:
+                then = self._from(min(at + 1, self.last), after)
+                out.append(seq([self.layout.comma if at else EMPTY, node, then]))
+        return alt(out)
+
+    def _may_end(self, at: int, counts: tuple[int, ...]) -> bool:
+        return at >= self.low and all(c >= w.low for c, w in zip(counts, self.wanted))
+
+    def _ways(self, at: int, counts: tuple[int, ...]) -> list[tuple[Schemas, tuple[int, ...]]]:
+        """The ways to count the item at that index: the schemas that it must fit, and the counts after it."""
+        if at == self.high:
+            return []
+        out: list[tuple[Schemas, tuple[int, ...]]] = [((), ())]
+        for wanted, count in zip(self.wanted, counts):
+            fits, counted = (wanted.schema,), (count + 1,)
+            ways: list[tuple[Schemas, tuple[int, ...]]]
+            if at < wanted.first or wanted.high is None and count >= wanted.low:
+                ways = [((), (count,))]
+            elif wanted.high is None:
+                ways = [((), (count,)), (fits, counted)]
+            else:
+                ways = [((self.writer.negated(wanted.schema),), (count,))]
+                ways += [(fits, counted)] if count < wanted.high else []
+            out = [(chosen + more, after + then) for chosen, after in out for more, then in ways]
+        return out
 
 
 def unique_items(shape: Shape, writer: ValueWriter, name: str, layout: Layout) -> Node | None:
@@ -233,16 +306,3 @@ def _is_free(shape: Shape) -> bool:
     if shape.listed or "string" not in shape.types or shape.denied or said.high is not None:
         return False
     return not (said.patterns or said.formats or said.unmatched or said.no_formats)
-
-
-def names_apart(
-    members: Members, low: int, names: list[str], restricted: bool, shown: bool, writer: ValueWriter
-) -> Distinct | None:
-    """How names are told apart by remembering them; None where it isn't plain that there are enough of them."""
-    trees = [both for both, _ in members.trees.values()]
-    if writer.options.distinct is None or restricted or shown or low > writer.limits.distinct or len(trees) > 1:
-        return None
-    enough = low + len(names)
-    if trees and Texts(trees, [], 0, None, writer.limits).at_least(enough) < enough:
-        return None
-    return Distinct(True, not trees)
