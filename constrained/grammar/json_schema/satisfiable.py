@@ -34,7 +34,7 @@ from constrained.grammar.json_schema.shape import (
     parsed,
 )
 from constrained.grammar.json_schema.strings import is_written
-from constrained.grammar.patterns.ecma import end_differently, is_simple
+from constrained.grammar.patterns.ecma import end_differently
 from constrained.grammar.patterns.formats import FORMAT_STATES, format_node
 from constrained.grammar.patterns.trees import example
 from constrained.limits import Limits
@@ -180,7 +180,7 @@ def has_strings(shape: Shape, limits: Limits) -> bool:
         if said.low or said.high is not None:
             return False
         place = shape.parts[0] if shape.parts else ANYTHING
-        return is_simple(pattern, limits) or is_written(parsed(place, "pattern", pattern, limits))
+        return is_written(parsed(place, "pattern", pattern, limits))
     for name in said.formats:
         if not said.low and said.high is None:
             return True

@@ -18,7 +18,7 @@ from constrained.grammar.json_schema.numbers import Bound, common_multiple
 from constrained.grammar.json_schema.values import EVERY, Listed, escaped, identity, type_of
 from constrained.grammar.nodes import Node
 from constrained.grammar.patterns.character_automata import Texts, automaton_of
-from constrained.grammar.patterns.ecma import is_simple, matches, pattern_node
+from constrained.grammar.patterns.ecma import matches, pattern_node
 from constrained.grammar.patterns.finite_automata import nfa
 from constrained.limits import Limits
 
@@ -323,8 +323,7 @@ class Members(Record):
         for group in self.groups:
             free = (group.rest is None or group.rest.shape.says_nothing) and not self.unevaluated
             for pattern, schema in group.patterns.items():
-                if not is_simple(pattern, self.limits):
-                    parsed(group.place or ANYTHING, "patternProperties", pattern, self.limits)
+                parsed(group.place or ANYTHING, "patternProperties", pattern, self.limits)  # errors come with its place
                 if not (free and schema.shape.says_nothing):
                     found[pattern] = None
         return tuple(found)

@@ -71,57 +71,14 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
         It does not parse, is not regular, or exists in one of the languages only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
-    if (one := _ONE_TEXT.fullmatch(pattern)) is not None:
-        text = nodes.literal(one[1])
-        return nodes.seq([text, repeat(nodes.literal("\n"), 0, 1)]) if either else text
     translation = _Translation(pattern, either)
     alternatives = (tuple(one) for every in translation.alternatives for one in _unwrapped(every))
     return _found_in_one(tuple(alternatives), translation.flags, limits)
 
 
 _PIECE = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])+\]|[^\\\[]", re.DOTALL)
-_ONE_TEXT = re.compile(r"\^([\w ,;:/@#%&=~'\"<>!-]+)\$", re.ASCII)
 _BEGINS = re.compile(r"\^([\w ,;:/@#%&=~'\"<>!-]*)", re.ASCII)
 _ENDS = re.compile(r"(?<![\w\\])([\w ,;:/@#%&=~'\"<>!-]*)\$$", re.ASCII)
-
-
-# a character or class, with its repeat; the beginning and the end of a group; an alternative
-_SIGNS = r"nrtfv./\\^$*+?()\[\]{}|-"
-_ITEM = r"[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[^\\\[\]^&~|-]"
-_ONE = (
-    rf"[^\\^$.*+?()\[\]{{}}|]|\\[dwsS{_SIGNS}]|\."
-    rf"|\[-?(?:{_ITEM}|\\[dwsS{_SIGNS}])+-?\]|\[\^-?(?:{_ITEM}|\\[s{_SIGNS}])+-?\]"
-)
-_TOKEN = re.compile(
-    rf"(?:{_ONE})(?:[*+?]\??|\{{[0-9]{{1,2}}(?:,(?:[0-9]{{1,2}})?)?\}}\??)?|\((?:\?:)?|\)(?:[*+?]\??)?|\|"
-)
-_RANGE = re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])|([0-9]+),([0-9]+)")
-
-
-@lru_cache(maxsize=1024)
-def is_simple(pattern: str, limits: Limits) -> bool:
-    """Whether it is plain that some text has a pattern, and that to read and write it passes no limit: most patterns.
-
-    It has no large sets of characters (see `strings.has_large_sets`).
-    """
-    inner = pattern[pattern.startswith("^") :]
-    ends = inner.endswith("$") and not inner.endswith("\\$")
-    inner = inner[: len(inner) - ends]
-    tokens = _TOKEN.findall(inner)
-    if "".join(tokens) != inner or len(pattern) * 99 > min(limits.characters, limits.schema):
-        return False
-    for first, last, low, high in _RANGE.findall(inner):
-        if first > last or low and int(low) > int(high):
-            return False
-    depth, before = 0, ""
-    for token in tokens:
-        if token[0] == ")" and before[:1] == "(":
-            return False
-        depth += (token[0] == "(") - (token[0] == ")")
-        if depth < 0:
-            return False
-        before = token
-    return not depth
 
 
 @lru_cache(maxsize=1024)

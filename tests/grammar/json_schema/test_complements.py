@@ -211,3 +211,14 @@ def test_a_choice_of_one_by_an_optional_member_that_lists_its_values(made):
     verdicts = [is_valid(schema, value) for value in values]
     assert [accepted(grammar, value) for value in values] == verdicts
     assert len(set(verdicts)) == 2
+
+
+def test_tagged_schemas_that_are_left_out_together_are_told_apart_by_their_tag():
+    tagged = [
+        {"properties": {"k": {"enum": [f"a{i}", f"b{i}"]}, "v": {"type": "integer"}, "w": {"minLength": 2}}}
+        for i in range(10)
+    ]
+    schema = {"type": "object", "not": {"anyOf": [{**one, "required": ["k"]} for one in tagged]}}
+    grammar = Grammar.from_json_schema(schema)
+    values = [{}, {"k": "a3"}, {"k": "b3", "v": "x"}, {"k": "c", "v": 1}, {"k": "a1", "w": "x"}]
+    assert [accepted(grammar, value) for value in values] == [is_valid(schema, value) for value in values]
