@@ -28,7 +28,6 @@ def test_the_code_for_hosts_that_are_here_runs(tmp_path):
     result = loaded.tokenizer.decode(names["result"].generated_tokens, skip_special_tokens=True)
     assert names["grammar"].matches(result)
     assert names["knowledge"].check([names["action"]]).ok
-    assert names["answer"] in ("yes", "no")
 
 
 def test_the_requests_for_servers_are_such_as_they_serve():
