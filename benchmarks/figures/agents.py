@@ -110,11 +110,13 @@ def _success(row: dict) -> str:
 
 
 def _published() -> str:
-    """The span of success in the papers, by model."""
-    spans: dict[str, list[float]] = {}
-    for row in published("alfworld/valid_seen"):
-        spans.setdefault(row.model, []).append(row.figures["success %"])
-    return ", ".join(f"{model} {min(found):.1f} to {max(found):.1f} %" for model, found in spans.items())
+    """Success in the papers: a row per method, a column per model."""
+    rows = published("alfworld/valid_seen")
+    success = {(row.method, row.model): f"{row.figures['success %']:.1f} %" for row in rows}
+    models = dict.fromkeys(row.model for row in rows)
+    methods = dict.fromkeys(row.method for row in rows)
+    cells = [[method, *(success.get((method, model), "–") for model in models)] for method in methods]
+    return markdown(["published", *models], cells)
 
 
 def _science_rows() -> list[dict]:
@@ -230,7 +232,6 @@ def _agents_page() -> list[str]:
     )
     return [
         f"fell from {first:.1f} to {last:.1f} % over the four rounds",
-        f"not comparable with ours: {_published()}",
         f"The mean at 100 steps is {mean_of_means(new):.1f} over the {len(new)} tasks with new variations ({low:.0f} "
         f"to {high:.0f} if the episodes of each task are drawn anew), at 50 steps {sooner:.1f}",
         f"the mean of all {len(played)} is {mean_of_means(played):.1f}",
@@ -269,6 +270,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "general-model": _general_model,
     "self-learning": _self_learning,
     "agents": lambda: _played_by("agents_alfworld_valid_seen"),
+    "agents-published": _published,
     "agents-household": lambda: _played_by("agents_household"),
     "agents-general": lambda: _played_by(
         "agents_alfworld_smollm2",

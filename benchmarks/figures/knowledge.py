@@ -126,18 +126,9 @@ def _guard_words() -> list[str]:
     ]
 
 
-def _telecom_words() -> str:
-    kinds = record("tau_telecom")["mutations"]
-    made, refused = (sum(row[key] for row in kinds) for key in ("mutations", "refused"))
-    whole = sum(row["refused"] == row["mutations"] for row in kinds)
-    words = f"Of {made} gold paths with something wrong {refused} are refused"
-    return f"{words}; of {len(kinds)} kinds of mutation, {whole} whole"
-
-
 def _tools_page() -> list[str]:
     return [
         *_guard_words(),
-        _telecom_words(),
         tau.refusals(record("tau")["conversations"]).split("\n\n")[1].rstrip("."),
     ]
 
@@ -183,6 +174,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tau-refused": _tau_refused,
     "tau-cost": _tau_cost,
     "tau-play": _tau_play,
+    "telecom-mutations": lambda: telecom.mutation_table(record("tau_telecom")),
     "telecom-admitted": lambda: telecom.admitted_table(record("tau_telecom")),
     "guard-outcomes": lambda: guard.outcomes(record("guard")),
     "guard-cost": _guard_cost,
