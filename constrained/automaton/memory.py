@@ -11,7 +11,7 @@ from itertools import count, islice
 from time import monotonic
 
 from constrained.automaton.distinct import Way, ways_after
-from constrained.automaton.positions import TOO_MANY_WAYS, InLiteral, Position, Reached
+from constrained.automaton.positions import TOO_MANY_WAYS, InJsonText, InLiteral, Position, Reached
 from constrained.automaton.shortest import continuations
 from constrained.automaton.state import MAX_FORCED, Prefix, State
 from constrained.errors import GrammarError, LimitError
@@ -155,4 +155,6 @@ def _several(q: Position) -> list[bytes]:
     if isinstance(q, InLiteral):
         return [q.data[q.at :]]
     first = sorted(q.first(), key=lambda byte: (not (byte < 0x80 and chr(byte).isalnum()), byte))
-    return [bytes((byte,)) for byte in first[:TRIED]]
+    several = [bytes((byte,)) for byte in first[:TRIED]]
+    # In a text with a pattern, it may be none of these that leads on.
+    return [*several, *continuations(q)] if isinstance(q, InJsonText) else several

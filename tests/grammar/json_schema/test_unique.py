@@ -442,15 +442,25 @@ def follow(matcher, chance, budget):
     raise AssertionError(f"not finished within the budget: {text!r}")
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_a_text_is_finished_within_its_budget(name):
-    compiled = compile_grammar(Grammar.from_json_schema(SCHEMAS[name]), small_vocabulary())
-    chance = random.Random(name)
+PATTERNED = {
+    "strings that end alike": {**STRINGS, "items": {"type": "string", "pattern": "z$"}, "minItems": 3},
+    "names that end alike": {
+        "type": "object", "minProperties": 3, "additionalProperties": False,
+        "properties": {"n": {"const": 1}}, "patternProperties": {"zz$": {"const": 2}},
+    },
+}  # fmt: skip
+"""Random texts of these are long."""
+
+
+@pytest.mark.parametrize("schema", [*SCHEMAS.values(), *PATTERNED.values()], ids=[*SCHEMAS, *PATTERNED])
+def test_a_text_is_finished_within_its_budget(schema):
+    compiled = compile_grammar(Grammar.from_json_schema(schema), small_vocabulary())
+    chance = random.Random(str(schema))
     least = compiled.matcher().fewest_tokens()
     for more in [0, 0, 1, 2, 5, 20, 60] * times(1, 20):
         matcher = compiled.matcher()
         matcher.set_budget(least + more)
-        assert is_valid(SCHEMAS[name], json.loads(follow(matcher, chance, least + more)))
+        assert is_valid(schema, json.loads(follow(matcher, chance, least + more)))
     with pytest.raises(VocabularyError, match="too small"):
         compiled.matcher().set_budget(1)
 
