@@ -374,10 +374,13 @@ def _solve(group: list[str], rules: Rules, solved: dict[str, n.Node], limits: Li
         return solved.get(node.rule, node) if isinstance(node, n.RuleRef) else node
 
     equations: dict[str, dict[str, n.Node]] = {name: {} for name in group}
+    names = set(group)
     for i, name in enumerate(group):
         equation = equations[name]
-        for prefix, callee in _ways(rebuild(rules[name].body, leaf), set(group)):
-            equation[callee] = n.alt([equation.get(callee, n.NEVER), prefix])
+        ways: dict[str, list[n.Node]] = {}
+        for prefix, callee in _ways(rebuild(rules[name].body, leaf), names):
+            ways.setdefault(callee, []).append(prefix)
+        equation |= {callee: n.alt(prefixes) for callee, prefixes in ways.items()}
         for other in group[:i]:  # substitute the rules before this one, whose equations are solved
             prefix = equation.pop(other, n.NEVER)
             for callee, node in equations[other].items() if prefix is not n.NEVER else ():
