@@ -6,7 +6,6 @@ Whether some value fits a schema is asked in `satisfiable`, of what is known her
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -322,6 +321,8 @@ class Approximation:
         The values, where these are listed or have a pattern.
     known : Known
         What is known of those that are objects.
+    required : frozenset of str
+        The properties of every value; none where other values than objects fit, too.
     """
 
     def __init__(self, parts: Iterable[Schema], document: Document):
@@ -351,12 +352,8 @@ class Approximation:
         self.own = (
             ValueSet(values) if values is not None else None if pattern is None else ValueSet(frozenset(), (pattern,))
         )
+        self.required = frozenset(self.known.required) if types == _OBJECT else frozenset()
         self._inner: dict[str, Approximation] = {}
-
-    @cached_property
-    def required(self) -> frozenset[str]:
-        """The properties of every value; none where other values than objects fit, too."""
-        return frozenset(self.known.required) if self.types == _OBJECT else frozenset()
 
     def property(self, name: str) -> Approximation:
         """The approximation of the values of a property."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -21,8 +20,6 @@ from constrained.grammar.json_schema.values import escaped
 from constrained.grammar.source import Source
 from constrained.limits import Limits
 
-_UNPICKLED = (TypeError, AttributeError, RecursionError, pickle.PicklingError)
-"""What is raised where a Python value can't be pickled."""
 _NOTED = 10
 """Keywords of one schema that are noted, at most on average."""
 
@@ -34,7 +31,6 @@ class Context:
         self.document, self.base, self.draft = document, base, draft
         self._schemas: dict[int, Schema] = {}  # by the identity of what is written
         self._references: dict[str, Schema] = {}  # those that are no more than a `$ref`, by its text
-        self._said: dict[Schema, str] = {}
 
     def schema(self, raw: Any, above: Schema | None, keys: tuple) -> Schema:
         """The schema that stands at `keys` below another one; each Python value, and each reference, is one schema."""
@@ -61,12 +57,6 @@ class Context:
         elif (found.above is not above or found.keys != keys) and above is not None:
             self.document.note_repeat(found, "/".join((above.pointer, *map(escaped, keys))))
         return found
-
-    def said(self, one: Schema) -> str:
-        """What a schema's keywords say, apart from what describes; it tells 1, 1.0 and true apart."""
-        if one not in self._said:
-            self._said[one] = repr(keywords.described(one.source))
-        return self._said[one]
 
 
 class Document:
@@ -145,7 +135,7 @@ class Document:
             if isinstance(alike, Schema):
                 alike = self._alike[rough] = {digest(alike.source): alike}
             first = alike.setdefault(digest(node.source), node)
-        except _UNPICKLED:
+        except RecursionError:  # too deep for `repr`
             return node
         if first is not node:
             self.note_repeat(first, node.pointer)
@@ -258,8 +248,8 @@ class Document:
 
 
 def digest(schema: dict) -> bytes:
-    """A key that is equal for schemas that say the same with values of equal types."""
-    return blake2b(pickle.dumps(schema, 4), digest_size=16).digest()
+    """A key that is equal for schemas that say the same, apart from what describes; it tells 1, 1.0 and true apart."""
+    return blake2b(repr(keywords.described(schema)).encode(), digest_size=16).digest()
 
 
 def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):

@@ -98,7 +98,8 @@ Reader = Callable[[Reading, Any], None]
 
 
 def _types(one: Reading, value) -> None:
-    one.found["types"] = types_named(value)
+    named = [value] if isinstance(value, str) else value
+    one.found["types"] = frozenset().union(*[_ALONE[kind] for kind in named])
 
 
 def _enum(one: Reading, value) -> None:
@@ -440,13 +441,6 @@ _ALONE = {kind: frozenset((kind, "integer") if kind == "number" else (kind,)) fo
 _TYPING, _REFERRING = NOTING | {"type"}, NOTING | {"$ref"}
 
 
-def types_named(value: str | list[str]) -> frozenset[str]:
-    """The types that a `type` of that value admits."""
-    if isinstance(value, str):
-        return _ALONE[value]
-    return frozenset().union(*[_ALONE[kind] for kind in value])
-
-
 _OF_A_TYPE = {kind: Schema(Shape(types=types)) for kind, types in _ALONE.items()}
 
 
@@ -541,6 +535,6 @@ def described(raw: dict) -> list[tuple[str, Any]]:
 
 def rough(raw: dict) -> tuple:
     """A key that is equal for schemas that say the same; for most others it is another one."""
-    named = raw.get("properties")
-    texts = [value for value in raw.values() if value.__class__ is str]  # a title, a type, a reference
-    return (*raw, *texts, tuple(named) if isinstance(named, dict) else None)
+    said, named = described(raw), raw.get("properties")
+    texts = [value for _, value in said if value.__class__ is str]  # a type, a reference
+    return (*(keyword for keyword, _ in said), *texts, tuple(named) if isinstance(named, dict) else None)

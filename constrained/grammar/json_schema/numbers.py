@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from itertools import count, pairwise
 
 from constrained.grammar.charset import charset
-from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, choices, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, literal, repeat, seq
 
 DIGITS = 100
 """Digits before the point, and after it, that a number may have."""
@@ -247,8 +247,6 @@ class _Digits:
         return alt(out)
 
 
-LISTED = 1_000
-"""Multiples between two bounds that are simply listed."""
 LONGEST = 20
 """Digits before the point of a multiple that has no bound."""
 
@@ -281,15 +279,13 @@ class Multiples:
         under = math.lcm(*(f.denominator for f in (self.of or 1, *self.but_of)))
         places = next(k for k in count() if 10**k % under == 0)
         least, most = whole(*(b and (b[0] * 10**places if places else b[0], b[1]) for b in (low, high)))
-        out = [self._listed(least, most) if places == 0 and self.of else None]
-        if out[0] is None:
-            remainders = _Remainders(self, places, defer, name)
-            out = []
-            if least is None or least < 0:
-                nearest = 1 if most is None or most >= 0 else -most
-                out.append(seq([literal("-"), remainders.natural(nearest, None if least is None else -least)]))
-            if most is None or most >= 0:
-                out.append(remainders.natural(max(least or 0, 0), most))
+        remainders = _Remainders(self, places, defer, name)
+        out: list[Node] = []
+        if least is None or least < 0:
+            nearest = 1 if most is None or most >= 0 else -most
+            out.append(seq([literal("-"), remainders.natural(nearest, None if least is None else -least)]))
+        if most is None or most >= 0:
+            out.append(remainders.natural(max(least or 0, 0), most))
         if self.of is None:  # then numbers with more decimal places are no multiples, either
             if places and any(bound is not None and bound[0] != 0 for bound in (low, high)):
                 return None
@@ -299,14 +295,7 @@ class Multiples:
             if low is None or low[0] < 0:
                 above = zero if high is None or high[0] >= 0 else (-high[0], high[1])
                 out.append(seq([literal("-"), _fractions(above, below, places)]))
-        return alt(node for node in out if node is not None)
-
-    def _listed(self, low: int | None, high: int | None) -> Node | None:
-        of = int(self.of or 1)
-        if low is None or high is None or (high - low) // of >= LISTED:
-            return None
-        fitting = (v for v in range(-(-low // of) * of, high + 1, of) if all(v % other for other in self.but_of))
-        return choices(str(value).encode() for value in fitting)
+        return alt(out)
 
 
 def _fractions(low: Bound, high: Bound | None, places: int) -> Node:

@@ -208,17 +208,14 @@ class _Others:
             apart = {other for other in trees if end_differently(pattern, other)}
             more = [(*matched, pattern) for matched in sets if apart.isdisjoint(matched)]
             if len(trees) > PATTERNS:
-                more = [one for one in more if len(one) == 1 or self._may_match_all(one)]
+                limits = self.writer.limits  # some have no name in common
+                more = [one for one in more if strings.has_text([trees[p][0] for p in one], [], 0, None, limits)]
             sets += more
             if len(sets) > 1 << PATTERNS:
                 what = f"more than {PATTERNS} patterns that may match one name"
                 place = self.shape.place("patternProperties")
                 raise place.error("patternProperties", what, "join those with the same schema by |")
         return sets
-
-    def _may_match_all(self, patterns: tuple[str, ...]) -> bool:
-        trees = [self.shape.members.trees[pattern][0] for pattern in patterns]
-        return strings.has_text(trees, [], 0, None, self.writer.limits)
 
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
         """The names that match those patterns and no others."""

@@ -370,12 +370,6 @@ def _choices(values: tuple[str, ...]) -> Node:
     return nodes.choices(value.encode("utf-8", "ignore") for value in values)
 
 
-def string(shape: Shape, name: str, limits: Limits, closing: str) -> Node:
-    """The text between the quotes; see :func:`language`."""
-    fitting, without, said = trees(shape, limits), unmatched(shape, limits), shape.strings
-    return language(fitting, without, said.low, said.high, name, limits, closing)
-
-
 def language(
     fitting: list[Node],
     without: list[Node],

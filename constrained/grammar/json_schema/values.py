@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import cached_property
 from sys import float_info
 from typing import Any, NamedTuple
 
@@ -48,17 +49,12 @@ def type_of(value) -> str:
 class Listed:
     """A list of values (enum, const), and their identities."""
 
-    __slots__ = ("_identities", "values")
-
     def __init__(self, values: list):
         self.values = values
-        self._identities: frozenset | None = None
 
-    @property
+    @cached_property
     def identities(self) -> frozenset:
-        if self._identities is None:
-            self._identities = frozenset(map(identity, self.values))
-        return self._identities
+        return frozenset(map(identity, self.values))
 
 
 def escaped(key) -> str:

@@ -137,12 +137,11 @@ class Writer:
 
     def _needed(self, needs: list[list[Schema]], unsure: dict[Schema, str]) -> Node:
         """What must have a text for one of some lists of schemas to have values."""
-        names = ([unsure[one] if one in unsure else self._value_of(one) for one in parts] for parts in needs)
-        return alt(Seq(tuple(map(RuleRef, parts))) for parts in names)
 
-    def _value_of(self, part: Schema) -> str:
-        """The name of a schema's values, if it is written."""
-        return self._parts.get(self.document.first(part), "")
+        def name(part: Schema) -> str:
+            return unsure.get(part) or self._parts.get(self.document.first(part), "")
+
+        return alt(Seq(tuple(RuleRef(name(part)) for part in parts)) for parts in needs)
 
     def _pruned(self, node: Node) -> Node:
         if not self._dead or not any(call.rule in self._dead for call in find(node, RuleRef)):
@@ -288,7 +287,10 @@ class Writer:
         return self._scalars[key]
 
     def _string(self, name: str, shape: Shape) -> Node:
-        return strings.quoted(strings.string(shape, f"{name}:", self.limits, self.options.closing))
+        said, limits = shape.strings, self.limits
+        fitting, without = strings.trees(shape, limits), strings.unmatched(shape, limits)
+        closing = self.options.closing
+        return strings.quoted(strings.language(fitting, without, said.low, said.high, f"{name}:", limits, closing))
 
     def _listed(self, values: list[Any]) -> Node:
         inner = [v for v in values if isinstance(v, (list, dict))]

@@ -321,7 +321,7 @@ def _by_cell(automaton: Nfa, state: int, inside: dict[CharSet, list[int]]) -> di
     found: dict[int, dict[int, None]] = {}
     for chars, to in automaton.edges[state]:
         for cell in inside[chars]:
-            found.setdefault(cell, {}).update(dict.fromkeys(automaton.closure(to)))
+            found.setdefault(cell, {}).update(dict.fromkeys(automaton.closure({to})))
     return {cell: [*states] for cell, states in found.items()}
 
 

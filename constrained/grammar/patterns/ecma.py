@@ -15,7 +15,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import categories, charset, matching
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
-from constrained.grammar.patterns.finite_automata import ANY, Nfa, nfa
+from constrained.grammar.patterns.finite_automata import ANY, nfa
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
 
@@ -112,15 +112,8 @@ def matches(pattern: str, name: str, limits: Limits) -> tuple[bool, bool]:
     first, last = literal_ends(pattern)
     if not (name.startswith(first) and name.endswith((last, f"{last}\n"))):
         return False, False
-    if _nfa_of(pattern, limits).accepts(name):
-        return True, True
-    return False, _nfa_of(pattern, limits, True).accepts(name)
-
-
-@lru_cache(maxsize=512)
-def _nfa_of(pattern: str, limits: Limits, either: bool = False) -> Nfa:
-    """What accepts the texts that have a pattern in both languages, or in either."""
-    return nfa(pattern_node(pattern, limits, either), limits)
+    both = nfa(pattern_node(pattern, limits), limits).accepts(name)
+    return both, both or nfa(pattern_node(pattern, limits, True), limits).accepts(name)
 
 
 @lru_cache(maxsize=1024)
@@ -156,11 +149,7 @@ def _found(tokens: list[str], flags: int, limits: Limits) -> Node:
         return regex_node(f"{'' if begins else ANY_TEXT}(?:{text}){rest}", flags, limits)
     anything = repeat(Chars(ANY), 0, None)
     after = repeat(nodes.literal("\n"), 0, 1) if breaks else EMPTY if ends else anything
-    return nodes.seq([EMPTY if begins else anything, _parsed("".join(inner), flags, limits), after])
-
-
-_parsed = lru_cache(maxsize=1024)(regex_node)
-"""Most patterns are asked for twice: with what both languages make of them, and with what either does."""
+    return nodes.seq([EMPTY if begins else anything, regex_node("".join(inner), flags, limits), after])
 
 
 def _written(ranges: tuple[tuple[int, int], ...], in_class: bool) -> str:

@@ -41,37 +41,33 @@ class Nfa:
 
     @cached_property
     def start(self) -> frozenset[int]:
-        return self._closure({self.begin})
+        return self.closure({self.begin})
 
     def step(self, states: frozenset[int], character: int) -> frozenset[int]:
         """The states after one more character."""
         key = states, character
         found = self._steps.get(key)
         if found is None:
-            found = self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
+            found = self.closure({to for s in states for chars, to in self.edges[s] if character in chars})
             self._steps[key] = found
         return found
 
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
-        return self.ends(self.start, text)
-
-    def ends(self, states: frozenset[int], text: str) -> bool:
-        """Whether a text may be over after `text`, read from `states`."""
-        steps, end, universal = self._steps, self.end, self.universal
+        states, steps, universal = self.start, self._steps, self.universal
         for character in map(ord, text):
             if not states or not universal.isdisjoint(states):  # nothing changes any more
                 return bool(states)
             after = steps.get((states, character))
             states = self.step(states, character) if after is None else after
-        return end in states
+        return self.end in states
 
     @cached_property
     def universal(self) -> frozenset[int]:
         """States from which every text leads to the end, as far as single states show it."""
         # The largest set of states that may end, and from which any character leads back into the set. States are
         # numbered from the end, so that a chain of them is mostly gone after one pass.
-        closures = {s: self._closure({s}) for s, empty in enumerate(self.empty) if empty}
+        closures = {s: self.closure({s}) for s, empty in enumerate(self.empty) if empty}
         closures[self.end] = frozenset([self.end])
         found = {s for s, closure in closures.items() if self.end in closure}
         before = -1
@@ -101,11 +97,8 @@ class Nfa:
         self.empty.append([])
         return len(self.edges) - 1
 
-    def closure(self, state: int) -> frozenset[int]:
-        """A state and those that no character leads to from there."""
-        return self._closure({state})
-
-    def _closure(self, states: set[int]) -> frozenset[int]:
+    def closure(self, states: set[int]) -> frozenset[int]:
+        """Some states and those that no character leads to from there."""
         work = list(states)
         while work:
             for to in self.empty[work.pop()]:
