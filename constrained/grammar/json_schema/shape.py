@@ -17,13 +17,10 @@ from constrained.grammar import nodes
 from constrained.grammar.json_schema.numbers import Bound, common_multiple
 from constrained.grammar.json_schema.values import EVERY, Listed, escaped, identity, type_of
 from constrained.grammar.nodes import Node
-from constrained.grammar.patterns.character_automata import Texts, automaton_of
+from constrained.grammar.patterns.character_automata import automaton_of
 from constrained.grammar.patterns.ecma import matches, pattern_node
 from constrained.grammar.patterns.finite_automata import nfa
 from constrained.limits import Limits
-
-MULTIPLIED = 8
-"""Patterns of names whose automata are multiplied to tell whether they are small together."""
 
 T = TypeVar("T")
 Condition = bool | str | tuple
@@ -347,14 +344,8 @@ class Members(Record):
                 automata = [automaton_of((tree,), (), limits) for tree in pair]
                 states *= 1 + max(len(one.ends) for one in automata)
                 classes += max(one.after.shape[1] for one in automata)
-                if states * classes > limits.pattern_steps and len(trees) > MULTIPLIED:
+                if states * classes > limits.pattern_steps:
                     return False
-            if states * classes > limits.pattern_steps:
-                # where they begin differently, few
-                every = [(None, []), *((pattern, [both]) for pattern, (both, _) in trees.items())]
-                others = [[either for p, (_, either) in trees.items() if p != pattern] for pattern, _ in every]
-                made = [Texts(own, rest, 0, None, limits).automaton for (_, own), rest in zip(every, others)]
-                states = max(len(one.ends) for one in made)
         except LimitError:
             return False
         letters = "".join(self.named)
