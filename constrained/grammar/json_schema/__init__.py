@@ -2,8 +2,7 @@
 
 1. `keywords` has a row for each keyword, and reads a schema as it is written into a `shape`: constraints by type,
    immutable. `values` is about JSON values: types, equality, the forms that keywords take. `document` resolves `$ref`
-   and finds schemas that say the same. `options`: how a schema is read, and what space
-   there is between the pieces.
+   and finds schemas that say the same. `options`: how a schema is read, and the space between its pieces.
 2. `alternatives` brings schemas into disjunctive form: `$ref`, allOf, anyOf, oneOf, not, if and dependencies become
    alternatives without joins, each the intersection (`meet`) of what holds together. `complement` negates a schema;
    `presence` keeps conditions on which names an object has as one formula, in place of alternatives.
