@@ -296,7 +296,7 @@ class _WorldReader(Conditions):
     def tells(self, statement: ParseTree, rule: str | None, scope: Variables) -> None:
         given = set(scope.types)
         tells = self.tells_of(statement, scope)
-        types = {f"?{name}": self.type_of(name, scope) for name in {*scope.types, *scope.uses}}
+        types = {f"?{name}": self.type_of(name, scope) for name in (*scope.types, *scope.uses)}
         # Every variable of a fact needs a value: from the action, the condition, or a hole of the pattern.
         bound = given | {v[1:] for v in bound_by(tells.condition)}
         for pattern in tells.patterns:

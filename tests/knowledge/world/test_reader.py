@@ -181,3 +181,10 @@ def test_names_that_nobody_means_are_one_clear_error(name, told):
             f'%declare _STEP\n//: type t\n//: object {name}: t\n//: goal done\n//: fact done\nstart: "a" _STEP\n'
         )
     assert "\0" not in (caught.value.hint or "")
+
+
+def test_the_variables_of_an_answer_stand_in_the_order_in_which_the_file_names_them():
+    """Findings list them: an order by hashes would be another one in each process."""
+    world = read_world(HEAD + '//: fact many(place, thing, place, thing, place, thing)\n'
+                       '//: tells many(e, b, d, a, f, c) by "{e} {b} {d} {a} {f} {c}"\n')  # fmt: skip
+    assert list(world.tells[0].types) == ["?e", "?b", "?d", "?a", "?f", "?c"]
