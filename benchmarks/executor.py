@@ -33,7 +33,7 @@ def measure(dataset: str, limit: int | None = None) -> dict:
     readings: Counter[str] = Counter()
     failed: dict[str, list[str]] = defaultdict(list)
     began = time.perf_counter()
-    for row in tqdm(converted(dataset, limit=limit), desc=dataset, unit=" rows", leave=False):
+    for row in tqdm(converted(dataset, limit=limit), desc=dataset, unit=" rows", leave=False, disable=None):
         counts["rows"] += 1
         if row.failure:
             failed[row.failure].append(row.name)

@@ -177,7 +177,7 @@ def replay(name: str, tools: list[Any], tasks: list[dict[str, Any]]) -> dict[str
     guard = Guard(tools, f"tau_{name}")
     result: Counter[str] = Counter({"actions": 0, "admitted": 0, "lookups": 0, "lookups admitted": 0})
     refused: Counter[str] = Counter()
-    for task in tqdm(tasks, desc=name, unit="task", leave=False):
+    for task in tqdm(tasks, desc=name, unit="task", leave=False, disable=None):
         point = guard.start
         for kind, event in events(task):
             for call in event.calls if isinstance(event, Said) else ():

@@ -85,7 +85,10 @@ def read_rounds(benchmark: str) -> list[list[ReleasedRun]]:
 def judged(reading: Reading, rounds: Sequence[Sequence[ReleasedRun]], games: Mapping[str, Game]) -> Judged:
     """The trajectories of each round, judged by the reading's knowledge; `games` are those of correct ALFWorld runs."""
     knowledge = None if reading.knowledge == PRINTED else ActionKnowledge.from_lark(reading.knowledge)
-    bars = (tqdm(runs, f"{reading.knowledge}, {name}", unit="run", leave=False) for name, runs in zip(ROUNDS, rounds))
+    bars = (
+        tqdm(runs, f"{reading.knowledge}, {name}", unit="run", leave=False, disable=None)
+        for name, runs in zip(ROUNDS, rounds)
+    )
     return [[_judged(run, knowledge, games) for run in bar] for bar in bars]
 
 

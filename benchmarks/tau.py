@@ -208,7 +208,7 @@ def replay_gold(
     """How many gold actions are admitted; `steps`: those of another benchmark's domain and tasks."""
     counts: Counter[str] = Counter()
     left_out: list[dict[str, Any]] = []
-    for task in tqdm(tasks, desc=f"{domain.name} {split}", unit="task", leave=False):
+    for task in tqdm(tasks, desc=f"{domain.name} {split}", unit="task", leave=False, disable=None):
         for kind, name, arguments, memory in (steps or gold_steps)(domain, knowledge, task):
             judged = _judge(knowledge, memory, name, arguments) if name in knowledge.tools.calls else None
             counts["lookups" if kind == "lookup" else "actions"] += 1
@@ -309,7 +309,7 @@ def judge_conversations(knowledge: ToolKnowledge, conversations: list[Conversati
     exceptions: list[dict[str, Any]] = []
     refused: Counter[str] = Counter()
     outcomes: dict[str, Counter[str]] = {"solved": Counter(), "failed": Counter()}
-    for number, talk in enumerate(tqdm(conversations, desc="conversations", unit="talk", leave=False)):
+    for number, talk in enumerate(tqdm(conversations, desc="conversations", unit="talk", leave=False, disable=None)):
         messages, outcome, kept_out = talk.messages, outcomes["solved" if talk.solved else "failed"], set()
         # The memory is updated by the recorded calls, whether or not the masks would have admitted them.
         memory, said = tools.policy.initial, ""
@@ -377,7 +377,7 @@ def measure(
     parts: dict[str, list[float]] = {"bind": [], "masks": [], "whole call": [], "a token": []}
     vocabulary = tokens.vocabulary
     mask = np.zeros((1, vocabulary.words), np.int32)
-    for task in tqdm(tasks, desc=f"{domain.name} cost", unit="task", leave=False):
+    for task in tqdm(tasks, desc=f"{domain.name} cost", unit="task", leave=False, disable=None):
         for _, name, arguments, memory in (steps or gold_steps)(domain, knowledge, task):
             action = knowledge.tools.write(name, arguments)
             spelled = vocabularies.spell(tokens, action)

@@ -73,7 +73,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.fresh:
         path.unlink(missing_ok=True)
     finished = Kept(path)
-    with tqdm(total=len(vocabularies) * len(workloads), unit="workload") as bar:
+    with tqdm(total=len(vocabularies) * len(workloads), unit="workload", disable=None) as bar:
         for number, vocabulary in enumerate(vocabularies):
             cases = [WORKLOADS[name]() for name in workloads]
             tell = bar.set_description_str
@@ -97,7 +97,7 @@ def run_command(options: argparse.Namespace) -> int:
 def _run_threads(vocabularies: list[str], options: argparse.Namespace) -> int:
     """Time batches on several threads, print a table, and write the figures if asked to."""
     measured = []
-    for name in tqdm(vocabularies, unit="vocabulary"):
+    for name in tqdm(vocabularies, unit="vocabulary", disable=None):
         measured += [{"vocabulary": name, **row} for row in time_threads(load(name), batch(), SIZES, options.threads)]
     figures = {"command": f"constrained bench engine --threads {options.threads}", "machine": describe_machine()}
     return reporting.report(threads_table(measured), {**figures, "measurements": measured}, options)

@@ -67,7 +67,7 @@ def run(names: list[str], steps: int, rounds: int) -> dict[str, dict]:
     workers = {name: Worker(name, Generator, name, tokens) for name in names}
     figures: dict[str, dict] = {name: {"texts": {mode: [] for mode in MODES}} for name in names}
     try:
-        with tqdm(total=len(names) * (1 + rounds * len(MODES)), unit="turn") as bar:
+        with tqdm(total=len(names) * (1 + rounds * len(MODES)), unit="turn", disable=None) as bar:
             for name in names:
                 bar.set_description_str(f"{name} compiles")
                 _try(figures[name], lambda n=name: _prepare(workers[n], figures[n], steps))

@@ -152,7 +152,7 @@ def work_out(recipe: Recipe) -> tuple[list[Worked], list[str], Counter]:
         else:
             left_out[found] += 1
 
-    for problem in tqdm(maths_problems(recipe), desc="solutions by rule", unit="problem"):
+    for problem in tqdm(maths_problems(recipe), desc="solutions by rule", unit="problem", disable=None):
         if is_short(problem, recipe):
             add(worked(problem))
         base.append(f"{problem.question}\n{in_words(problem)}\n{number(problem.answer)}")
@@ -186,7 +186,7 @@ def make_dataset(short: list[Worked], base: list[str], left_out: Counter, model:
         for way in dict.fromkeys(way for found in tasks for way in found.answers):
             key = f"{domain}/{way}"
             asked[key] = []
-            for found in tqdm(tasks, desc=f"asked for {key}", unit="task"):
+            for found in tqdm(tasks, desc=f"asked for {key}", unit="task", disable=None):
                 one = replace(suite, tasks=[questions[found.problem.name]]) if domain == "questions" else suite
                 one, settings = suite_and_settings(way, one, masks=False)
                 knowledge = ActionKnowledge.from_lark(one.knowledge)

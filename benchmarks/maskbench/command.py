@@ -129,7 +129,7 @@ def _measure_all(
 ) -> None:
     """Measure what is not in `done`, and add it there and to the file."""
     measured = Counter((one["engine"], one["schema"]) for one in done)
-    with path.open("a") as out, tqdm(total=len(cases) * len(names) * rounds, unit="schema") as bar:
+    with path.open("a") as out, tqdm(total=len(cases) * len(names) * rounds, unit="schema", disable=None) as bar:
         for number in range(rounds):
             workers = {name: Worker(name, Measured, name) for name in names}
             try:
@@ -295,7 +295,7 @@ def _exact(cases: list[tuple[str, dict]], update: bool) -> int:
     compile_schema = _compiler("ours")
     recorded = read_record(RECORD, "constrained bench maskbench")
     differs = 0
-    for schema, case in tqdm(cases, unit="schema"):
+    for schema, case in tqdm(cases, unit="schema", disable=None):
         digest = hashlib.blake2b(digest_size=8)
         try:
             begin = compile_schema(case["schema"])

@@ -68,7 +68,7 @@ def _check_household(knowledge: Knowledge, runs: list[ReleasedRun]) -> dict:
     games = load_named((run.task for run in runs), "train")
     counts: Counter = Counter()
     examples = []
-    for run in tqdm(runs, desc="runs", unit="run"):
+    for run in tqdm(runs, desc="runs", unit="run", disable=None):
         # Knowledge and game should agree: what is admitted has an effect, and nothing else has.
         acts = judge_in_game(run.actions, games[run.task], knowledge)
         counts["actions"] += len(acts)
@@ -95,7 +95,7 @@ def _check_household(knowledge: Knowledge, runs: list[ReleasedRun]) -> dict:
 def _check_answers(knowledge: Knowledge, runs: list[ReleasedRun]) -> dict:
     counts: Counter = Counter()
     examples = []
-    for run in tqdm(runs, desc="runs", unit="run"):
+    for run in tqdm(runs, desc="runs", unit="run", disable=None):
         # What masks force: the written path is the real one, Retrieve and Lookup find something.
         for path, done in run.paths:
             counts["paths"] += 1
