@@ -163,7 +163,7 @@ def _check_text(body: Any) -> None:
     except UnicodeEncodeError:
         raise RequestError("the request has half a character, which is not text", "escape both surrogates") from None
     except RecursionError:
-        raise RequestError("the request is nested too deeply") from None
+        raise RequestError("the request is nested too deeply", "make it simpler") from None
 
 
 def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -239,7 +239,8 @@ def _choice(given: Any, tools: list[Any]) -> tuple[str, str]:
     if choice != "none" and not tools:
         if choice == "auto":
             return "none", ""
-        raise RequestError("tool_choice asks for a call, but there are no tools", param="tool_choice")
+        hint = "give tools, or leave tool_choice out"
+        raise RequestError("tool_choice asks for a call, but there are no tools", hint, param="tool_choice")
     return choice, named
 
 
@@ -259,7 +260,7 @@ def _schema(given: Any) -> Any:
 def _stop(given: Any) -> list[str]:
     stops = [given] if isinstance(given, str) else [] if given is None else given
     if not isinstance(stops, list) or not all(isinstance(stop, str) and stop for stop in stops):
-        raise RequestError("stop is a text that is not empty, or a list of such texts", param="stop")
+        raise RequestError("stop holds what is no text, or an empty one", "give texts, or leave it out", param="stop")
     if len(stops) > bounds.CALLS:
         raise RequestError(f"stop has {len(stops)} texts", f"give at most {bounds.CALLS}", param="stop")
     return stops

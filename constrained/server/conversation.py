@@ -164,7 +164,7 @@ def _either(calls: Grammar, said: Grammar | None, marker: str) -> Grammar:
 
 
 def _no_tool(name: str) -> RequestError:
-    return RequestError(f"there is no tool {name!r} here", param="tool_choice")
+    return RequestError(f"there is no tool {name!r} here", "name one of tools", param="tool_choice")
 
 
 def _followed(knowledge: ToolKnowledge, messages: list[dict[str, Any]]) -> tuple[ToolKnowledge, Memory]:

@@ -107,8 +107,8 @@ class Following:
         loaded, policy, call_format = self.shared
         try:
             fields = json.loads(body.decode())
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"the body is not JSON: {error}") from None
+        except ValueError as error:
+            raise RequestError(f"the body is not JSON: {error}", "send a JSON object in UTF-8") from None
         request = read_request(fields, loaded.name)
         grammar, form, knowledge = writable(request, policy, call_format)
         asked = Request(prompt(loaded, request, knowledge, call_format), grammar, request.max_tokens)

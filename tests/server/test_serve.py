@@ -276,7 +276,7 @@ def test_a_bad_request_fails_alone(client):
     [
         ("[1]", 400, "a request is a JSON object"),
         ("{", 400, "not JSON"),
-        ("[" * 100_000, 400, "not JSON"),
+        ("[" * 100_000, 400, "nested too deeply"),
         ({"model": "gpt"}, 404, "there is no model 'gpt'"),
         ({"messages": []}, 400, "there are no messages"),
         ({"messages": [{"role": "king"}]}, 400, r"messages\[0\] has the role 'king'"),
@@ -293,7 +293,7 @@ def test_a_bad_request_fails_alone(client):
         ({"max_tokens": 0}, 400, "max_tokens is 0"),
         ({"max_tokens": True}, 400, "max_tokens is True"),
         ({"temperature": float("nan")}, 400, "temperature is nan"),
-        ({"stop": ["a", ""]}, 400, "stop is a text that is not empty, or a list"),
+        ({"stop": ["a", ""]}, 400, "stop holds what is no text, or an empty one"),
         ({"stop": [str(i) for i in range(17)]}, 400, "stop has 17 texts"),
         ({"parallel_tool_calls": "no"}, 400, "parallel_tool_calls is 'no'"),
         ({"tools": {}}, 400, "tools is a list"),
