@@ -139,7 +139,7 @@ class Exploration:
         """Visit every state. Raises GrammarError: a limit was passed."""
         began, limits = time.monotonic(), self.limits
         options = {"unit": "state", "delay": SHOW_PROGRESS_AFTER, "leave": False, "disable": None}
-        with tqdm(desc="states for the device", **options, disable=None) as bar:
+        with tqdm(desc="states for the device", **options) as bar:
             for state, compiled in self.states:  # grows meanwhile
                 self._visit(state, compiled)
                 bar.update()
