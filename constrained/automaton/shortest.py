@@ -12,15 +12,15 @@ from constrained.automaton.positions import Accept, InExcept, InJsonText, InLite
 from constrained.errors import LimitError
 
 PATIENCE, HASTE = 5_000, 8
-"""Positions after which the search for a shortest text weighs what is left so many times, and so finds a short one."""
+"""After so many positions the search is weighted A*, with this weight on the bytes that are left."""
 
 
 def shortest(automaton: Any, starts: Iterable[Position]) -> list[tuple[Position, bytes]]:
     """Find a text of few bytes from one of `starts` to the end: its positions, and what is read at each.
 
     This is A* over positions (Hart, Nilsson and Raphael, 1968). Its lower bound on the bytes left is computed from
-    the grammar, and keeps the search from trying every text that nests less deeply. A search that takes long goes on as
-    weighted A* (Pohl, 1970), whose text needn't be the shortest.
+    the grammar, and keeps the search from trying every text that nests less deeply. A search of many positions goes on
+    as weighted A* (Pohl, 1970), whose text needn't be the shortest.
 
     Raises
     ------
