@@ -182,8 +182,8 @@ def _rounds() -> str:
     """Rounds of KnowAgent's self-learning with a general model: the tests without masks, and the last one with."""
     tested = [
         (f"round {one['round']}, seed {seed}", {**row, "level": "off"})
-        for seed, name in enumerate(("self_learning_smollm2", "self_learning_smollm2_seed_1"))
-        for one in record(name)
+        for seed, of in enumerate(("", "_seed_1", "_seed_2"))
+        for one in record(f"self_learning_smollm2{of}")
         for row in one["test"].values()
         if one["round"]
     ]
