@@ -10,9 +10,12 @@ import secrets
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from constrained.errors import DataError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 MOST_LINKS = 40
 """Links that lead from one to the next; Linux follows as many."""
@@ -114,6 +117,17 @@ def check_separate(target: str | Path | None, *inputs: str | Path | None) -> Non
     for path in inputs:
         if target and path and Path(path).exists() and Path(path).resolve() == Path(target).resolve():
             raise DataError(f"{target} is read here, so it can't be the output", "name another file")
+
+
+def acquire(lock: FileLock, held: str, hint: str) -> None:
+    """Acquire a file lock without waiting. Raises DataError `held` with `hint`: another process has it."""
+    from filelock import Timeout  # takes 30 ms
+
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        Path(lock.lock_file).touch()  # raises OSError where no lock can be made: filelock says the same then
+        raise DataError(held, hint) from None
 
 
 def to_json(data: Any) -> str:

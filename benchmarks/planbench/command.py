@@ -58,20 +58,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(options: argparse.Namespace) -> int:
     check_exact(options)
-    options.seed = options.seed or [0]
     sets = chosen(read_instances(options.data), options.domain)
     wanted = [(name, model, level) for model, level in rows_of(options.model, options.level) for name in sets]
-    asked = [(*row, options) for row in wanted]
     if options.exact and not options.update:
         asked = as_recorded(wanted, options)
+    else:
+        options.seed = options.seed or [0]
+        asked = [(*row, options) for row in wanted]
     rows = []
     for name, model, level, own in asked:
         row = play_set(name, sets[name][: own.limit], model, level, own)
         rows.append(row | {"limit": own.limit, "max steps": own.max_steps})
         print(summary_line(row), flush=True)
     recorded = [] if options.data else recorded_rows(set(sets))
-    data = {"version": __version__, "max steps": options.max_steps, "seed": options.seed, "rows": rows,
-            "recorded": recorded, "machine": describe_machine()}  # fmt: skip
+    data = {"version": __version__, "rows": rows, "recorded": recorded, "machine": describe_machine()}
     report(f"\n{table(rows)}\n\n{recorded_table(recorded)}".rstrip(), data, options)
     return compare(rows, options) if options.exact else 0
 
@@ -97,12 +97,17 @@ def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[
 def as_recorded(
     wanted: Iterable[tuple[str, str, str]], options: argparse.Namespace
 ) -> list[tuple[str, str, str, argparse.Namespace]]:
-    """Those of the (set, model, level) that are recorded, each with the record's seeds, limit and steps."""
+    """Those of the (set, model, level) that are recorded, each with the record's seeds, limit and steps.
+
+    Where seeds or a limit are given, only rows recorded with these.
+    """
     recorded = read_record(RECORD, "constrained bench planbench").get("rows", ())
     rows = {row: [one for one in recorded if (one["set"], one["model"], one["level"]) == row] for row in wanted}
     found = []
     for row, ones in rows.items():
         for one in ones:
+            if options.seed not in (None, one["seeds"]) or options.limit not in (None, one["limit"]):
+                continue
             own = {"seed": one["seeds"], "limit": one["limit"], "max_steps": one["max steps"]}
             found.append((*row, argparse.Namespace(**vars(options) | own)))
     if not found:

@@ -16,11 +16,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from constrained.agents.plan import Plan
 from constrained.decoding.request import Generation, PrunedMass
 from constrained.errors import DataError
+from constrained.files import acquire
 
 MAX_LINE = 8 << 20
 """Most bytes of one line: some 60,000 traced tokens. Reading one takes about twenty times its bytes."""
@@ -100,13 +101,9 @@ class RunFile:
         if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
             raise DataError(f"{self.path} is not a regular file, so no run can be recorded in it", "name a .jsonl file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            Path(self._lock.lock_file).touch()  # raises OSError where no lock can be made: filelock says the same then
-            raise DataError(
-                f"another run is writing to {self.path}", "wait for it, or give this one a folder of its own"
-            ) from None
+        acquire(
+            self._lock, f"another run is writing to {self.path}", "wait for it, or give this one a folder of its own"
+        )
         try:
             whole = self._read() if self.path.exists() else 0
             # Only after the whole file was read as a run may it be cut.

@@ -17,11 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from peft import PeftModel
 
 from constrained.errors import DataError
-from constrained.files import file_digest, to_json, write_whole
+from constrained.files import acquire, file_digest, to_json, write_whole
 from constrained.models import LoadedModel
 from constrained.models.adapters import read_adapter
 from constrained.training.distributed import on_main_process
@@ -104,17 +104,12 @@ def locked(folder: Path) -> Iterator[None]:
     """Lock a folder, which is created if missing, for one run. Raises DataError: another run holds the lock."""
     lock = FileLock(folder / f".{RECORD}.lock")
 
-    def acquire() -> None:
+    def lock_it() -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            Path(lock.lock_file).touch()  # raises OSError where no lock can be made: filelock says the same then
-            raise DataError(
-                f"another process is tuning into {folder}", "wait for it, or give this run a folder of its own"
-            ) from None
+        held, hint = f"another process is tuning into {folder}", "wait for it, or give this run a folder of its own"
+        acquire(lock, held, hint)
 
-    on_main_process(acquire)
+    on_main_process(lock_it)
     try:
         yield
     finally:

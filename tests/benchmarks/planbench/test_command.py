@@ -45,6 +45,7 @@ def test_what_was_recorded_may_only_get_better(bench, capsys, monkeypatch):
     code, rows = bench("--exact")  # the other models aren't recorded, and the record's seed is played
     assert code == 0 and "no row is worse" in capsys.readouterr().out
     assert [(row["model"], row["level"], row["seeds"]) for row in rows] == [("random", "state", [3])]
+    assert bench("--exact", "--seed", 4)[0] == bench("--exact", "--limit", 1)[0] == 1  # such rows aren't recorded
     record = json.loads(command.RECORD.read_text())
     record["rows"][0]["solved"] += 1
     command.RECORD.write_text(json.dumps(record))
